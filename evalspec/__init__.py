@@ -1,0 +1,5 @@
+"""evalspec: one spec, one command, one verdict."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

@@ -1,0 +1,59 @@
+"""The quality metrics: what they are called, their units, directions, parts. No numpy: validation reads this."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from evalspec.evidence.metric import Metric
+
+PROPORTION = "Clopper-Pearson; Korn and Graubard with clusters"
+MOVER = "MOVER over the classes' Clopper-Pearson bounds; BCa bootstrap of clusters"
+MEAN = "BCa bootstrap of the mean, from 200 rows on"
+BCA = "BCa bootstrap, with 20 rows of every class that counts"
+AUC = "DeLong on the logit (two classes), BCa bootstrap (macro one-vs-rest)"
+
+CLASSIFICATION: tuple[Metric, ...] = (
+    Metric("accuracy", "fraction", "higher", "Share of rows predicted as their true class.", interval=PROPORTION),
+    Metric(
+        "top_k_accuracy", "fraction", "higher", "Share of rows whose true class is among the k most probable ones.",
+        parts="k", interval=PROPORTION,
+    ),
+    Metric("balanced_accuracy", "fraction", "higher", "Mean of the classes' recalls.", interval=MOVER),
+    Metric("macro_precision", "fraction", "higher", "Mean of the classes' precisions.", interval=MOVER),
+    Metric("macro_recall", "fraction", "higher", "Mean of the classes' recalls.", interval=MOVER),
+    Metric("macro_f1", "fraction", "higher", "Mean of the classes' F1 scores.", interval=BCA),
+    Metric(
+        "precision", "fraction", "higher", "Share of the rows predicted as a class that are of it.",
+        parts="class", interval=PROPORTION,
+    ),
+    Metric(
+        "recall", "fraction", "higher", "Share of a class's rows that are predicted as it.",
+        parts="class", interval=PROPORTION,
+    ),
+    Metric("f1", "fraction", "higher", "Harmonic mean of a class's precision and recall.", parts="class", interval=BCA),
+    Metric("roc_auc", "fraction", "higher", "Chance that a row of a class scores above another row.", interval=AUC),
+    Metric("average_precision", "fraction", "higher", "Precision averaged over the recall steps.", interval=BCA),
+    Metric("log_loss", "score", "lower", "Mean of -ln(probability of the true class), in nats.", interval=MEAN),
+    Metric("brier", "score", "lower", "Mean squared error of the probabilities.", interval=MEAN),
+)  # fmt: skip
+REGRESSION: tuple[Metric, ...] = (
+    Metric("mae", "label", "lower", "Mean absolute error, in the label's unit.", interval=MEAN),
+    Metric("rmse", "label", "lower", "Root of the mean squared error, in the label's unit.", interval=MEAN),
+    Metric("r2", "score", "higher", "Share of the label's variance that the predictions explain.", interval=BCA),
+)
+METRICS: tuple[Metric, ...] = CLASSIFICATION + REGRESSION
+QualityMetric = Literal[
+    "accuracy", "top_k_accuracy", "balanced_accuracy", "macro_precision", "macro_recall", "macro_f1", "precision",
+    "recall", "f1", "roc_auc", "average_precision", "log_loss", "brier", "mae", "rmse", "r2",
+]  # fmt: skip
+
+SLICED: tuple[Metric, ...] = tuple(metric for metric in METRICS if metric.name != "top_k_accuracy")
+"""Those that `slices` asks of each slice; precision, recall and f1 there are of the positive class."""
+
+SliceMetric = Literal[
+    "accuracy", "balanced_accuracy", "macro_precision", "macro_recall", "macro_f1", "precision", "recall", "f1",
+    "roc_auc", "average_precision", "log_loss", "brier", "mae", "rmse", "r2",
+]  # fmt: skip
+
+LABEL_WORD = "class"
+"""What `by:` calls the label, whatever its column is called."""

@@ -1,0 +1,148 @@
+"""How each quality metric is scored, by its name."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.model import _statistics as statistics
+from evalspec.checks.model._scored import Scored, Undefined
+from evalspec.checks.model._scores import (
+    Area,
+    Macro,
+    MeanLoss,
+    Resampled,
+    RootMeanSquare,
+    Score,
+    Share,
+    both_sides,
+    each_seen,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def score(metric: str, part: str | None, rows: Scored) -> Score:
+    """How to score a metric.
+
+    Args:
+        metric: Its name.
+        part: A class's name, or k; None for class metrics: the positive class.
+        rows: The candidate's rows, for the classes they have.
+
+    Raises:
+        Undefined: The model gives nothing that it could be made from, or there is no such class.
+    """
+    if metric in _VALUES:
+        rows.errors()
+        return _VALUES[metric]
+    classes, _ = rows.labels()
+    if metric in ("precision", "recall", "f1"):
+        return _of_class(metric, _class_index(rows, metric, part))
+    if metric in ("roc_auc", "average_precision"):
+        return _ranked(metric, rows)
+    if metric == "top_k_accuracy":
+        return _top_k(int(part or 1), rows)
+    if metric in ("log_loss", "brier"):
+        rows.shares()
+        return _LOSSES[metric]
+    if metric == "accuracy":
+        return ACCURACY
+    every = range(len(classes))
+    if metric == "macro_f1":
+        return Resampled(metric, statistics.f1_of(every), partial(each_seen, classes=every))
+    of_class = "precision" if metric == "macro_precision" else "recall"
+    statistic = statistics.precision_of(every) if of_class == "precision" else statistics.recall_of(every)
+    return Macro(metric, tuple(_share(of_class, index) for index in every), statistic)
+
+
+def _all_rows(rows: Scored) -> NDArray[np.bool_]:
+    return np.ones(rows.n, dtype=np.bool_)
+
+
+def _right(rows: Scored) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = rows.labels()[1] == rows.truth
+    return found
+
+
+def _is_true(rows: Scored, index: int) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = rows.truth == index
+    return found
+
+
+def _is_said(rows: Scored, index: int) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = rows.labels()[1] == index
+    return found
+
+
+def _no_rows(rows: Scored, index: int) -> str:
+    return f"class {rows.labels()[0][index]!r} has no rows in {rows.where}: its recall is 0/0"
+
+
+def _never_said(rows: Scored, index: int) -> str:
+    return f"class {rows.labels()[0][index]!r} is never predicted on {rows.where}: its precision is 0/0"
+
+
+def _nothing(rows: Scored) -> str:
+    return f"no rows of {rows.where} are left to score"
+
+
+ACCURACY = Share("accuracy", _right, _all_rows, _nothing)
+_LOSSES = {
+    "log_loss": MeanLoss("log_loss", statistics.log_losses),
+    "brier": MeanLoss("brier", statistics.brier_losses),
+}
+
+
+def _varies(rows: Scored) -> None:
+    if rows.n < 2 or float(np.ptp(rows.truth)) == 0.0:
+        raise Undefined(f"the label of {rows.where} doesn't vary: r2 is 0/0")
+
+
+_VALUES: dict[str, Score] = {
+    "mae": MeanLoss("mae", lambda rows: np.abs(rows.errors())),
+    "rmse": RootMeanSquare(),
+    "r2": Resampled("r2", statistics.explained(), _varies),
+}
+
+
+def _class_index(rows: Scored, metric: str, part: str | None) -> int:
+    if part is not None:
+        return rows.named_class(part)
+    if rows.positive is None:
+        raise Undefined(f"{metric} is of one class, and {rows.model!r} has more than two; name it: `positive:`")
+    return rows.positive
+
+
+def _share(metric: str, index: int) -> Share:
+    true, said = partial(_is_true, index=index), partial(_is_said, index=index)
+    if metric == "recall":
+        return Share("recall", said, true, partial(_no_rows, index=index))
+    return Share("precision", true, said, partial(_never_said, index=index), statistics.precision_of([index]))
+
+
+def _of_class(metric: str, index: int) -> Score:
+    if metric != "f1":
+        return _share(metric, index)
+    return Resampled("f1", statistics.f1_of([index]), partial(each_seen, classes=(index,)), (index,))
+
+
+def _top_k(k: int, rows: Scored) -> Score:
+    classes, _ = rows.labels()
+    rows.shares()
+    if k >= len(classes):
+        raise Undefined(f"top_k_accuracy({k}) is always 1 with {len(classes)} classes")
+    return Share(f"top_k_accuracy({k})", partial(statistics.top_k_hits, k=k), _all_rows, _nothing)
+
+
+def _ranked(metric: str, rows: Scored) -> Score:
+    rows.shares()
+    count = len(rows.labels()[0])
+    if metric == "roc_auc" and rows.positive is not None:
+        return Area(rows.positive)
+    chosen = tuple(range(count)) if rows.positive is None else (rows.positive,)
+    one = statistics.area if metric == "roc_auc" else statistics.precision_over_recall
+    return Resampled(metric, statistics.OfRanks(chosen, one), partial(both_sides, classes=chosen), chosen)

@@ -1,0 +1,128 @@
+"""Estimates whose interval is made when it is asked for, and comparisons that can't be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from evalspec.stats._invert import ValueOnly
+
+if TYPE_CHECKING:
+    from evalspec.evidence.estimate import Estimate, Side
+
+
+@dataclass(frozen=True)
+class OnDemand:
+    """A cheap value whose interval costs a bootstrap: it is made once, when a bound or a p-value is asked for.
+
+    Args:
+        value: The value.
+        n: Rows.
+        make: Makes the full estimate of the same value.
+    """
+
+    value: float | None
+    n: int
+    make: Callable[[], Estimate]
+
+    @cached_property
+    def full(self) -> Estimate:
+        """The estimate with its interval."""
+        return self.make()
+
+    @property
+    def method(self) -> str:
+        """The full estimate's."""
+        return self.full.method
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """The full estimate's bound."""
+        return self.full.bound(confidence, side)
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """The full estimate's p-value."""
+        return self.full.p_value(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """The full estimate's n."""
+        return self.full.n_to_decide(threshold, alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The square root of an estimate that is never negative: bounds and p-values follow, since roots keep order.
+
+    Args:
+        square: The estimate under the root.
+    """
+
+    square: Estimate
+
+    @property
+    def value(self) -> float | None:
+        """The root of the value."""
+        return None if self.square.value is None else sqrt(self.square.value)
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return self.square.n
+
+    @property
+    def method(self) -> str:
+        """That of the estimate under the root."""
+        return f"root of: {self.square.method}"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """The root of the bound."""
+        found = self.square.bound(confidence, side)
+        return None if found is None else sqrt(max(0.0, found))
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """That of the squared threshold."""
+        if threshold < 0:
+            return 0.0 if side == "lower" else 1.0
+        return self.square.p_value(threshold**2, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """That of the squared threshold."""
+        return self.square.n_to_decide(threshold**2, alpha) if threshold > 0 else None
+
+
+@dataclass(frozen=True)
+class NoComparison:
+    """A comparison that can't be made on these rows: both values where they are known, no difference.
+
+    Args:
+        baseline_value: The other model's value.
+        n: Rows.
+        reason: Why.
+    """
+
+    baseline_value: float | None
+    n: int
+    reason: str
+
+    def difference(self, factor: float, margin: float) -> Estimate:
+        """An estimate without a value."""
+        return ValueOnly(None, self.n, self.reason)
+
+    def ratio(self) -> Estimate | None:
+        """None: not defined."""
+        return None
+
+
+def shown_bounds(estimate: Estimate, confidence: float, required: bool) -> tuple[float | None, float | None]:
+    """Lower and upper bound for a table or a chart; None where they'd cost a bootstrap that nobody required.
+
+    Args:
+        estimate: What is shown.
+        confidence: Of each bound by itself.
+        required: A requirement is about it.
+    """
+    if isinstance(estimate, OnDemand) and not required:
+        return None, None
+    return estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")

@@ -1,0 +1,291 @@
+"""Every quality metric on any rows: its estimate, and its comparison with another model on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+from zlib import crc32
+
+import numpy as np
+
+from evalspec.checks.model import _statistics as statistics
+from evalspec.checks.model._points import OnDemand, Root
+from evalspec.checks.model._scored import Scored, Undefined
+from evalspec.stats.auc import paired_roc_auc, roc_auc
+from evalspec.stats.bootstrap import bca, paired_statistic
+from evalspec.stats.macro import mover_mean
+from evalspec.stats.mean import mean, paired_mean
+from evalspec.stats.paired import paired_proportion
+from evalspec.stats.proportion import proportion
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.evidence.estimate import Comparison, Estimate
+    from evalspec.language.inputs import Inputs
+
+    Rows = Callable[[Scored], NDArray[np.bool_]]
+    Losses = Callable[[Scored], NDArray[np.float64]]
+    Statistic = statistics.OfMeans | statistics.OfRanks | statistics.OfCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What estimates need beside rows.
+
+    Args:
+        root: Seed that every metric's own Generator starts from.
+        alpha: The strictest level that will be asked for.
+    """
+
+    root: int
+    alpha: float
+
+    @classmethod
+    def of(cls, inputs: Inputs) -> Tools:
+        """From what a check is handed."""
+        return cls(int(inputs.rng.integers(2**63)), inputs.alpha_fail)
+
+    def rng(self, *names: str) -> np.random.Generator:
+        """A Generator of this metric's own, so that one requirement more changes no other's bounds."""
+        return np.random.default_rng([self.root, crc32("\0".join(names).encode())])
+
+
+class Score(Protocol):
+    """One metric, of one part where it has parts."""
+
+    def estimate(self, rows: Scored, tools: Tools) -> Estimate:
+        """Its estimate.
+
+        Raises:
+            Undefined: It has no value on these rows.
+        """
+        ...
+
+    def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
+        """Candidate beside baseline, which answered the same rows.
+
+        Raises:
+            Undefined: One of them has no value on these rows.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of rows.
+
+    Args:
+        name: Of the metric.
+        hit: Rows that count, shape (n,).
+        among: Rows that it is a share of, shape (n,).
+        nothing: Says why there is no value where ``among`` is empty.
+        by_answers: The statistic, where ``among`` depends on the answers: two models then have different rows.
+    """
+
+    name: str
+    hit: Rows
+    among: Rows
+    nothing: Callable[[Scored], str]
+    by_answers: Statistic | None = None
+
+    def estimate(self, rows: Scored, tools: Tools) -> Estimate:
+        """Clopper-Pearson, Korn and Graubard with clusters."""
+        among = self.counted(rows)
+        return proportion(self.hit(rows)[among], None if rows.clusters is None else rows.clusters[among])
+
+    def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
+        """Tango's score interval; paired BCa where the rows depend on the answers."""
+        among = self.counted(candidate)
+        if self.by_answers is not None:
+            self.counted(baseline)
+            return _paired(self.name, self.by_answers, candidate, baseline, tools)
+        clusters = None if candidate.clusters is None else candidate.clusters[among]
+        hits = self.hit(candidate)[among], self.hit(baseline)[among]
+        return paired_proportion(*hits, clusters, rng=tools.rng(self.name, "paired"), alpha=tools.alpha)
+
+    def counted(self, rows: Scored) -> NDArray[np.bool_]:
+        """Rows that it is a share of, shape (n,).
+
+        Raises:
+            Undefined: There are none.
+        """
+        among = self.among(rows)
+        if not among.any():
+            raise Undefined(self.nothing(rows))
+        return among
+
+
+@dataclass(frozen=True, slots=True)
+class MeanLoss:
+    """A mean of the rows' losses."""
+
+    name: str
+    losses: Losses
+
+    def estimate(self, rows: Scored, tools: Tools) -> Estimate:
+        """BCa from 200 rows on."""
+        return mean(self.losses(rows), rng=tools.rng(self.name), clusters=rows.clusters, alpha=tools.alpha)
+
+    def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
+        """Paired BCa."""
+        return paired_mean(
+            self.losses(candidate), self.losses(baseline), rng=tools.rng(self.name, "paired"),
+            clusters=candidate.clusters, alpha=tools.alpha,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RootMeanSquare:
+    """Root of the mean squared error."""
+
+    def estimate(self, rows: Scored, tools: Tools) -> Estimate:
+        """The root of the mean's BCa interval."""
+        return Root(MeanLoss("rmse", lambda some: some.errors() ** 2).estimate(rows, tools))
+
+    def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
+        """Paired BCa of the difference of the roots."""
+        return _paired("rmse", statistics.root_mean_square(), candidate, baseline, tools)
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A mean of the classes' recalls or precisions.
+
+    Args:
+        name: Of the metric.
+        shares: One for each class.
+        statistic: The same mean, to be resampled.
+    """
+
+    name: str
+    shares: tuple[Share, ...]
+    statistic: Statistic
+
+    def estimate(self, rows: Scored, tools: Tools) -> Estimate:
+        """MOVER over the classes; with clusters, which tie classes together, BCa over clusters."""
+        parts = [share.estimate(replace(rows, clusters=None), tools) for share in self.shares]
+        if rows.clusters is None:
+            return mover_mean(parts)
+        return Resampled(self.name, self.statistic, self._defined).estimate(rows, tools)
+
+    def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
+        """Paired BCa."""
+        return Resampled(self.name, self.statistic, self._defined).compare(candidate, baseline, tools)
+
+    def _defined(self, rows: Scored) -> None:
+        for share in self.shares:
+            share.counted(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Area under the ROC curve of one class against the others.
+
+    Args:
+        positive: Index of the class.
+    """
+
+    positive: int
+
+    def estimate(self, rows: Scored, tools: Tools) -> Estimate:
+        """DeLong on the logit."""
+        both_sides(rows, (self.positive,))
+        return roc_auc(rows.shares()[:, self.positive], rows.truth == self.positive, rows.clusters)
+
+    def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
+        """Paired DeLong; with clusters paired BCa."""
+        both_sides(candidate, (self.positive,))
+        if candidate.clusters is not None:
+            ranks = statistics.OfRanks((self.positive,), statistics.area)
+            return Resampled("roc_auc", ranks, partial(both_sides, classes=(self.positive,))).compare(
+                candidate, baseline, tools
+            )
+        scores = candidate.shares()[:, self.positive], baseline.shares()[:, self.positive]
+        return paired_roc_auc(*scores, candidate.truth == self.positive)
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """A statistic whose interval is a BCa bootstrap.
+
+    Args:
+        name: Of the metric.
+        statistic: What is resampled.
+        defined: Raises `Undefined` where there is no value.
+        classes: Those that count: a bound needs 20 rows of each; None: all.
+    """
+
+    name: str
+    statistic: Statistic
+    defined: Callable[[Scored], None]
+    classes: tuple[int, ...] | None = None
+
+    def estimate(self, rows: Scored, tools: Tools) -> Estimate:
+        """The value; its interval when somebody asks for it."""
+        self.defined(rows)
+        arrays = self.statistic.arrays(rows)
+        value = float(self.statistic(arrays, np.ones((1, rows.n)))[0])
+        return OnDemand(
+            value,
+            rows.n,
+            lambda: bca(
+                self.statistic, arrays, rng=tools.rng(self.name), alpha=tools.alpha, clusters=rows.clusters,
+                smallest_class=self._smallest(rows),
+            ),
+        )  # fmt: skip
+
+    def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
+        """Paired BCa."""
+        self.defined(candidate)
+        self.defined(baseline)
+        return _paired(self.name, self.statistic, candidate, baseline, tools, self._smallest(candidate))
+
+    def _smallest(self, rows: Scored) -> int | None:
+        if rows.classes is None:
+            return None
+        counts = np.bincount(rows.truth, minlength=len(rows.classes))
+        return int(counts.min() if self.classes is None else counts[list(self.classes)].min())
+
+
+def _paired(
+    name: str,
+    statistic: Statistic,
+    candidate: Scored,
+    baseline: Scored,
+    tools: Tools,
+    smallest_class: int | None = None,
+) -> Comparison:
+    return paired_statistic(
+        statistic, statistic.arrays(candidate), statistic.arrays(baseline), rng=tools.rng(name, "paired"),
+        alpha=tools.alpha, clusters=candidate.clusters, smallest_class=smallest_class,
+    )  # fmt: skip
+
+
+def each_seen(rows: Scored, classes: Sequence[int]) -> None:
+    """Check that each class has a true or a predicted row.
+
+    Raises:
+        Undefined: One has none.
+    """
+    names, predicted = rows.labels()
+    for index in classes:
+        if not (rows.truth == index).any() and not (predicted == index).any():
+            raise Undefined(f"class {names[index]!r} has no rows in {rows.where} and is never predicted: its F1 is 0/0")
+
+
+def both_sides(rows: Scored, classes: Sequence[int]) -> None:
+    """Check that there are rows of each class, and rows of others.
+
+    Raises:
+        Undefined: There are none.
+    """
+    names, _ = rows.labels()
+    for index in classes:
+        positive = int(np.count_nonzero(rows.truth == index))
+        if positive == 0:
+            raise Undefined(f"class {names[index]!r} has no rows in {rows.where}: nothing ranks above the others")
+        if positive == rows.n:
+            raise Undefined(f"all rows of {rows.where} are of class {names[index]!r}: no others rank below")

@@ -1,0 +1,269 @@
+"""What `slices` does when it runs: cut, score each slice, find the worst and the gaps, draw the forest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.model._catalogue import SLICED
+from evalspec.checks.model._cells import Cells, cells
+from evalspec.checks.model._metrics import score
+from evalspec.checks.model._points import NoComparison, shown_bounds
+from evalspec.checks.model._scored import Scored, Undefined, aligned, scored
+from evalspec.checks.model._scores import Tools
+from evalspec.errors import InputError, NotRunError
+from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Reference, Table, Text
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Parts
+from evalspec.evidence.record import Counts
+from evalspec.evidence.units import from_unit
+from evalspec.language.parts import CheckResult
+from evalspec.stats._invert import ValueOnly
+from evalspec.stats.conjunction import AllParts, Gap
+
+if TYPE_CHECKING:
+    from evalspec.checks.model.slices import Slices
+    from evalspec.evidence.blocks import Cell as TableCell
+    from evalspec.language.inputs import Inputs
+
+METRICS = {metric.name: metric for metric in SLICED}
+TOO_SMALL = "slices_too_small"
+SMALL_SHOWN = 20
+
+Bounds = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sliced:
+    """A metric over the slices.
+
+    Args:
+        metric: Its name.
+        overall: Over all rows, or None where it has no value there.
+        parts: Slice: estimate; without a value where the slice's rows say nothing.
+        missing: ``metric(slice)``, or metric: why there is no value.
+    """
+
+    metric: str
+    overall: Estimate | None
+    parts: Mapping[str, Estimate]
+    missing: Mapping[str, str]
+
+
+def measure(check: Slices, inputs: Inputs) -> CheckResult:
+    """Score each slice.
+
+    Args:
+        check: The check.
+        inputs: What it is handed.
+
+    Raises:
+        InputError: The answers can't be scored, or the rows can't be cut as asked.
+    """
+    unbounded = check.unbounded(inputs.slice_names())
+    if unbounded is not None:
+        raise InputError(unbounded)
+    rows = _answers(check, inputs, check.model)
+    found = cells(inputs, check.dataset, check.entries, check.min_n)
+    tools = Tools.of(inputs)
+    over = [_sliced(metric, rows, found, tools) for metric in _metrics(check, rows)]
+    estimates: dict[str, Estimate | Fact | Parts] = {
+        TOO_SMALL: Fact(len(found.small), found.enumerated, f"cells with fewer than {check.min_n} rows")
+    }
+    missing: dict[str, str] = {}
+    for sliced in over:
+        missing |= sliced.missing
+        estimates |= _estimates(sliced)
+        missing |= _without(sliced, found, check.min_n)
+    comparisons = _comparisons(check, inputs, rows, found, tools, missing)
+    covered = np.logical_or.reduce([cell.inside for cell in found.kept]) if found.kept else np.zeros(rows.n, np.bool_)
+    return CheckResult(
+        estimates=estimates,
+        comparisons=comparisons,
+        missing=missing,
+        blocks=_shown(check, rows, found, over, inputs.confidence),
+        counts=Counts(attempted=rows.n, used=int(covered.sum()), dropped=int((~covered).sum())),
+        notes=_notes(found, check.min_n),
+    )
+
+
+def base_of(name: str) -> str | None:
+    """The quality metric behind ``worst_accuracy``, ``accuracy_gap`` or ``accuracy``; None: it is none of these."""
+    bare = name.removeprefix("worst_").removesuffix("_gap")
+    return bare if bare in METRICS else None
+
+
+def _metrics(check: Slices, rows: Scored) -> tuple[str, ...]:
+    required = [
+        base for base in (base_of(requirement.metric) for requirement in check.requirements) if base is not None
+    ]
+    listed = check.listed or (() if required else ("accuracy" if rows.classes is not None else "mae",))
+    return tuple(dict.fromkeys((*required, *listed)))
+
+
+def _answers(check: Slices, inputs: Inputs, model: str) -> Scored:
+    return scored(inputs, check.dataset, model, positive=check.positive, decision_threshold=check.decision_threshold)
+
+
+def _sliced(metric: str, rows: Scored, found: Cells, tools: Tools) -> Sliced:
+    missing: dict[str, str] = {}
+    parts: dict[str, Estimate] = {}
+    try:
+        one = score(metric, None, rows)
+        overall = one.estimate(rows, tools)
+    except Undefined as undefined:
+        return Sliced(metric, None, {}, {metric: str(undefined)})
+    for cell in found.kept:
+        try:
+            if cell.n == 0:
+                raise Undefined(f"slice {cell.name!r} has no rows in {rows.where}")
+            parts[cell.name] = one.estimate(rows.rows(cell.inside), tools)
+        except Undefined as undefined:
+            missing[f"{metric}({cell.name})"] = f"slice {cell.name!r}: {undefined}"
+            parts[cell.name] = ValueOnly(None, cell.n, str(undefined))
+    return Sliced(metric, overall, parts, missing)
+
+
+def _estimates(sliced: Sliced) -> dict[str, Estimate | Parts]:
+    if not any(part.value is not None for part in sliced.parts.values()):
+        return {}
+    made: dict[str, Estimate | Parts] = {
+        sliced.metric: Parts(sliced.parts),
+        f"worst_{sliced.metric}": AllParts(sliced.parts, METRICS[sliced.metric].better),
+    }
+    if len(sliced.parts) > 1:
+        made[f"{sliced.metric}_gap"] = Gap(sliced.parts)
+    return made
+
+
+def _without(sliced: Sliced, found: Cells, min_n: int) -> dict[str, str]:
+    """Why there is no worst slice or no gap."""
+    name = sliced.metric
+    names = (name, f"worst_{name}", f"{name}_gap")
+    if sliced.overall is None:
+        return dict.fromkeys(names, sliced.missing[name])
+    if not found.kept:
+        return dict.fromkeys(
+            names, f"no slice has {min_n} rows; the largest of {len(found.small)} has {_largest(found)}"
+        )
+    if not any(part.value is not None for part in sliced.parts.values()):
+        return dict.fromkeys(names, next(iter(sliced.missing.values())))
+    if len(sliced.parts) < 2:
+        return {f"{name}_gap": f"a gap needs two slices, and only {found.kept[0].name!r} counts"}
+    return {}
+
+
+def _largest(found: Cells) -> int:
+    return max((cell.n for cell in found.small), default=0)
+
+
+def _comparisons(
+    check: Slices, inputs: Inputs, rows: Scored, found: Cells, tools: Tools, missing: dict[str, str]
+) -> Mapping[tuple[str, str], Comparison | ComparisonParts]:
+    """Slice by slice; of ``worst_`` too: no slice may be worse than the other model by more than is allowed."""
+    comparisons: dict[tuple[str, str], Comparison | ComparisonParts] = {}
+    for name, model in dict.fromkeys((r.metric, r.model) for r in check.requirements if r.model is not None):
+        base = base_of(name)
+        assert model is not None
+        if base is None or name == f"{base}_gap":
+            missing[f"{name} vs {model}"] = f"{name} is not compared between models; require it of each"
+            continue
+        try:
+            other = aligned(_answers(check, inputs, model), rows)
+            one = score(base, None, rows)
+        except NotRunError as reason:
+            missing[f"{name} vs {model}"] = str(reason)
+            continue
+        parts: dict[str, Comparison] = {}
+        for cell in found.kept:
+            try:
+                if cell.n == 0:
+                    raise Undefined(f"slice {cell.name!r} has no rows in {rows.where}")
+                parts[cell.name] = one.compare(rows.rows(cell.inside), other.rows(cell.inside), tools)
+            except Undefined as undefined:
+                missing[f"{name}({cell.name}) vs {model}"] = str(undefined)
+                parts[cell.name] = NoComparison(None, cell.n, str(undefined))
+        if parts:
+            comparisons[name, model] = ComparisonParts(parts)
+        else:
+            missing[f"{name} vs {model}"] = f"no slice has {check.min_n} rows"
+    return comparisons
+
+
+def _shown(check: Slices, rows: Scored, found: Cells, over: Sequence[Sliced], confidence: float) -> Sequence[AnyBlock]:
+    blocks: list[AnyBlock] = []
+    for sliced in over:
+        if sliced.parts:
+            bounds = _bounds(check, sliced, confidence)
+            blocks += [_forest(check, sliced, bounds, confidence), _table(rows, found, sliced, bounds, confidence)]
+    if found.small:
+        named = [f"{cell.name} ({cell.n})" for cell in sorted(found.small, key=lambda cell: -cell.n)[:SMALL_SHOWN]]
+        more = len(found.small) - len(named)
+        text = ", ".join(named) + (f" and {more} more" if more else "")
+        blocks.append(
+            Text(title="Slices too small to count", caption=f"Fewer than {check.min_n} rows (in brackets).", text=text)
+        )
+    return blocks
+
+
+def _bounds(check: Slices, sliced: Sliced, confidence: float) -> dict[str, Bounds]:
+    required = any(base_of(requirement.metric) == sliced.metric for requirement in check.requirements)
+    return {name: shown_bounds(part, confidence, required) for name, part in sliced.parts.items()}
+
+
+def _forest(check: Slices, sliced: Sliced, bounds: Mapping[str, Bounds], confidence: float) -> Intervals:
+    metric = METRICS[sliced.metric]
+    order = sorted(sliced.parts, key=lambda name: _worst_first(sliced.parts[name].value, metric.better == "lower"))
+    lines = tuple(
+        Interval(
+            label=name, value=sliced.parts[name].value, lower=bounds[name][0], upper=bounds[name][1],
+            n=sliced.parts[name].n, note=sliced.missing.get(f"{sliced.metric}({name})", ""),
+        )
+        for name in order
+    )  # fmt: skip
+    references = [
+        Reference(label=requirement.sentence, value=from_unit(requirement.threshold, requirement.unit), axis="x")
+        for requirement in check.requirements
+        if requirement.model is None and requirement.metric in (sliced.metric, f"worst_{sliced.metric}")
+    ]
+    if sliced.overall is not None and sliced.overall.value is not None:
+        references.insert(0, Reference(label="overall", value=sliced.overall.value, axis="x"))
+    return Intervals(
+        title=f"{sliced.metric} by slice", caption=f"One-sided bounds at {confidence:.0%} each; worst first.",
+        unit=metric.unit, rows=lines, references=tuple(references),
+    )  # fmt: skip
+
+
+def _table(rows: Scored, found: Cells, sliced: Sliced, bounds: Mapping[str, Bounds], confidence: float) -> Table:
+    unit = METRICS[sliced.metric].unit
+    percent = f"{confidence:.0%}"
+    overall = None if sliced.overall is None else sliced.overall.value
+    sizes = {cell.name: cell.n for cell in found.kept}
+    lines: list[tuple[TableCell, ...]] = [
+        (name, sizes[name], sizes[name] / rows.n, part.value, *bounds[name], overall)
+        for name, part in sliced.parts.items()
+    ]  # fmt: skip
+    columns = (
+        Column(name="slice"), Column(name="rows", unit="rows"), Column(name="prevalence", unit="fraction"),
+        Column(name=sliced.metric, unit=unit), Column(name=f"lower {percent}", unit=unit),
+        Column(name=f"upper {percent}", unit=unit), Column(name="overall", unit=unit),
+    )  # fmt: skip
+    caption = "Prevalence: share of all rows; slices may overlap."
+    return Table(title=f"{sliced.metric} by slice, in numbers", caption=caption, columns=columns, rows=tuple(lines))
+
+
+def _notes(found: Cells, min_n: int) -> Sequence[str]:
+    notes = [
+        f"{rows} rows have no value for {name!r} and are in none of its slices" for name, rows in found.missing.items()
+    ]
+    if found.small:
+        notes.append(f"{len(found.small)} of {found.enumerated} cells have fewer than {min_n} rows and do not count")
+    return notes
+
+
+def _worst_first(value: float | None, lower_is_better: bool) -> tuple[bool, float]:
+    if value is None:
+        return (False, 0.0)
+    return (True, -value if lower_is_better else value)

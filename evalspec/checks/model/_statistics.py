@@ -1,0 +1,216 @@
+"""Statistics of rows as functions of weights, so that a bootstrap computes all its resamples at once.
+
+A statistic takes the rows as arrays whose first axis is the row, and weights of shape (B, n): how often each row was
+drawn. It gives shape (B,). A resample in which it is not defined gives NaN, and the bootstrap then gives no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.checks.model._scored import Scored
+
+    FloatArray = NDArray[np.float64]
+
+PROBABILITY_FLOOR = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, slots=True)
+class OfMeans:
+    """A smooth function of the means of row columns.
+
+    Args:
+        columns: Makes the columns of some rows, shape (n, m).
+        function: Means of shape (..., m) to values of shape (...).
+    """
+
+    columns: Callable[[Scored], FloatArray]
+    function: Callable[[FloatArray], FloatArray]
+
+    def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
+        """The columns."""
+        return (self.columns(rows),)
+
+    def __call__(self, arrays: Sequence[NDArray[Any]], weights: FloatArray) -> FloatArray:
+        """Values of the resamples, shape (B,)."""
+        means: FloatArray = (weights @ arrays[0]) / weights.sum(axis=1, keepdims=True)
+        return self.function(means)
+
+
+@dataclass(frozen=True, slots=True)
+class OfCounts:
+    """A mean over classes of a function of their counts.
+
+    Args:
+        classes: Indices of the classes.
+        function: Right, true and predicted rows of each class, all of shape (B, classes); gives shape (B, classes).
+    """
+
+    classes: tuple[int, ...]
+    function: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+
+    def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
+        """True and predicted class of each row, shape (n,) each."""
+        return rows.truth, rows.labels()[1]
+
+    def __call__(self, arrays: Sequence[NDArray[Any]], weights: FloatArray) -> FloatArray:
+        """Values of the resamples, shape (B,)."""
+        truth, predicted = arrays
+        true, said = _counts(truth, self.classes, weights), _counts(predicted, self.classes, weights)
+        right = _counts(np.where(truth == predicted, truth, -1), self.classes, weights)
+        return self.function(right, true, said).mean(axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class OfRanks:
+    """A mean over classes of a statistic of how a score ranks the rows of a class above the others.
+
+    Args:
+        classes: Indices of the classes.
+        one: Statistic of one class: weights of the positive and of all rows, both (B, n) and in falling order of the
+            score, and for each row the index of the last row with the same score; gives shape (B,).
+    """
+
+    classes: tuple[int, ...]
+    one: Callable[[FloatArray, FloatArray, NDArray[np.int64]], FloatArray]
+
+    def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
+        """Scores, shape (n, classes), and which rows are of each class, shape (n, classes)."""
+        chosen = list(self.classes)
+        return rows.shares()[:, chosen], rows.truth[:, None] == np.array(chosen)[None, :]
+
+    def __call__(self, arrays: Sequence[NDArray[Any]], weights: FloatArray) -> FloatArray:
+        """Values of the resamples, shape (B,)."""
+        scores, positive = arrays
+        total = np.zeros(len(weights))
+        for column in range(len(self.classes)):
+            order = np.argsort(-scores[:, column], kind="stable")
+            falling = scores[order, column]
+            last = np.searchsorted(-falling, -falling, side="right") - 1
+            drawn = weights[:, order]
+            total += self.one(drawn * positive[order, column], drawn, last)
+        return total / len(self.classes)
+
+
+def area(positive: FloatArray, drawn: FloatArray, last: NDArray[np.int64]) -> FloatArray:
+    """Area under the ROC curve, ties counted half (Mann and Whitney), shape (B,).
+
+    Args:
+        positive: shape (B, n), weights of the positive rows, in falling order of the score.
+        drawn: shape (B, n), weights of all rows.
+        last: shape (n,), index of the last row with the same score.
+    """
+    negative = drawn - positive
+    ends = np.unique(last)
+    above = np.cumsum(positive, axis=1)[:, ends]
+    below = np.diff(np.cumsum(negative, axis=1)[:, ends], axis=1, prepend=0.0)
+    tied = np.diff(above, axis=1, prepend=0.0)
+    pairs = positive.sum(axis=1) * negative.sum(axis=1)
+    won = ((above - 0.5 * tied) * below).sum(axis=1)
+    return _ratio(won, pairs)
+
+
+def precision_over_recall(positive: FloatArray, drawn: FloatArray, last: NDArray[np.int64]) -> FloatArray:
+    """Average precision: precision at each distinct score, weighted by the step of recall there, shape (B,).
+
+    Args:
+        positive: shape (B, n), weights of the positive rows, in falling order of the score.
+        drawn: shape (B, n), weights of all rows.
+        last: shape (n,), index of the last row with the same score.
+    """
+    ends = np.unique(last)
+    found = np.cumsum(positive, axis=1)[:, ends]
+    taken = np.cumsum(drawn, axis=1)[:, ends]
+    # A score that no resampled row reaches has taken nothing and steps over nothing.
+    precision = found / np.where(taken > 0, taken, 1.0)
+    steps = np.diff(found, axis=1, prepend=0.0)
+    return _ratio((precision * steps).sum(axis=1), found[:, -1])
+
+
+def f1_of(classes: Sequence[int]) -> OfCounts:
+    """Mean F1 of some classes: 2 TP / (2 TP + FP + FN) each."""
+    return OfCounts(tuple(classes), lambda right, true, said: 2.0 * _ratio(right, true + said))
+
+
+def precision_of(classes: Sequence[int]) -> OfCounts:
+    """Mean precision of some classes: TP / (TP + FP) each."""
+    return OfCounts(tuple(classes), lambda right, true, said: _ratio(right, said))
+
+
+def recall_of(classes: Sequence[int]) -> OfCounts:
+    """Mean recall of some classes: TP / (TP + FN) each."""
+    return OfCounts(tuple(classes), lambda right, true, said: _ratio(right, true))
+
+
+def root_mean_square() -> OfMeans:
+    """Root of the mean squared error."""
+    return OfMeans(lambda rows: rows.errors()[:, None] ** 2, lambda means: np.sqrt(means[..., 0]))
+
+
+def explained() -> OfMeans:
+    """r2: 1 - mean squared error / variance of the truth, each resample about its own mean."""
+
+    def columns(rows: Scored) -> FloatArray:
+        # Centred first: a large mean would cost the variance its digits.
+        truth = rows.truth - rows.truth.mean()
+        return np.stack([rows.errors() ** 2, truth, truth**2], axis=1)
+
+    def function(means: FloatArray) -> FloatArray:
+        return 1.0 - _ratio(means[..., 0], means[..., 2] - means[..., 1] ** 2)
+
+    return OfMeans(columns, function)
+
+
+def log_losses(rows: Scored) -> FloatArray:
+    """-ln of the probability of the true class, at most 36.04 (a probability of 0 is taken as 2e-16), shape (n,)."""
+    shares = rows.shares()[np.arange(rows.n), rows.truth]
+    losses: FloatArray = -np.log(np.clip(shares, PROBABILITY_FLOOR, 1.0))
+    return losses
+
+
+def brier_losses(rows: Scored) -> FloatArray:
+    """Squared error of the probabilities, shape (n,): of one class of two (0..1), or summed over all (0..2)."""
+    shares = rows.shares()
+    errors = shares.copy()
+    errors[np.arange(rows.n), rows.truth] -= 1.0
+    squares: FloatArray = np.einsum("ij,ij->i", errors, errors)
+    return squares / 2.0 if shares.shape[1] == 2 else squares
+
+
+def top_k_hits(rows: Scored, k: int) -> NDArray[np.bool_]:
+    """Rows whose true class is among the k most probable; one that ties with others counts as behind them.
+
+    Args:
+        rows: Rows with probabilities.
+        k: How many classes count.
+    """
+    shares = rows.shares()
+    own = shares[np.arange(rows.n), rows.truth]
+    hits: NDArray[np.bool_] = (shares >= own[:, None]).sum(axis=1) <= k
+    return hits
+
+
+def _counts(codes: NDArray[np.int64], classes: tuple[int, ...], weights: FloatArray) -> FloatArray:
+    """Weight of the rows with each code, shape (B, classes). One entry a row, however many classes there are."""
+    from scipy.sparse import csr_array
+
+    column = np.full(max(int(codes.max(initial=0)), *classes) + 1, -1)
+    column[list(classes)] = np.arange(len(classes))
+    at = np.where(codes >= 0, column[codes], -1)
+    counted = np.flatnonzero(at >= 0)
+    ones = csr_array((np.ones(len(counted)), (at[counted], counted)), shape=(len(classes), len(codes)))
+    return np.asarray((ones @ weights.T).T, dtype=np.float64)
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Above / below, NaN where below is 0."""
+    ratio: FloatArray = np.full(np.shape(above), np.nan)
+    np.divide(above, below, out=ratio, where=np.asarray(below) > 0)
+    return ratio

@@ -1,0 +1,134 @@
+"""`quality`: how often a model is right, and how far off it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil, log
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.checks.model._catalogue import METRICS, QualityMetric
+from evalspec.evidence.metric import Metric
+from evalspec.evidence.units import from_unit
+from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Inputs
+    from evalspec.language.requirement import Requirement
+
+PROPORTIONS = ("accuracy", "top_k_accuracy", "precision", "recall")
+
+
+class Quality(Check):
+    """How often a model is right on labelled rows, or how far off it is.
+
+    ## What it measures
+    Models with classes: `accuracy`, `top_k_accuracy(k)`, `balanced_accuracy`, `macro_precision`, `macro_recall`,
+    `macro_f1`, `precision(class)`, `recall(class)`, `f1(class)`, `roc_auc`, `average_precision`, `log_loss`, `brier`.
+    Models with values: `mae`, `rmse`, `r2`. Beside them stand the scores of two answers that never look at the row:
+    always the most frequent class (`majority`) and a class drawn evenly (`chance`).
+
+    ## Why it matters
+    One number hides a lot. Where 1 row in 100 is fraud, a model that finds 1 fraud in 10 is 99 % accurate, and so is
+    one that never says fraud. Recall of each class and the majority baseline show it.
+
+    ## Method
+    Shares of rows (accuracy, top-k, recall, precision): Clopper-Pearson; with clusters Korn and Graubard.
+    Balanced accuracy, macro precision and macro recall: MOVER over the classes' bounds.
+    Means of a row's loss (log loss, Brier, mae; rmse through the mean squared error): BCa bootstrap from 200 rows on.
+    Area under the ROC curve with two classes: DeLong on the logit. F1, average precision, r2 and one-vs-rest areas: BCa
+    bootstrap, with at least 20 rows of every class that counts.
+    Against another model everything is paired by row: Tango's score interval for accuracy, top-k and recall, paired
+    DeLong for the area, paired BCa for the rest.
+    `roc_auc` and `average_precision` are about the positive class (`positive:`; default: the second of two); with more
+    classes and no `positive:` they are means over one-vs-rest.
+    `brier` is the squared error of the positive class's probability with two classes (0..1), and the sum over all
+    classes with more (0..2). `log_loss` takes probabilities of 0 as 2e-16.
+    A truth that ties with other classes counts as behind them in top-k.
+    What is 0/0 has no value and says so: the precision of a class that is never predicted, the recall of a class
+    without rows, and the macro averages over them. F1 of a class that has rows and is never predicted is 0.
+    A bound for a mean says how the next sample of the same kind would do.
+
+    References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Zou and Donner,
+    Statistics in Medicine 2008 (MOVER). Tango, Statistics in Medicine 1998. DeLong, DeLong and Clarke-Pearson,
+    Biometrics 1988. Efron, JASA 1987 (BCa).
+
+    ## What it cannot show
+    How it does on rows unlike these: see `shift` and `slices`. Whether the labels are right. Whether the test rows
+    were seen in training: see `contamination`. Whether its probabilities mean what they say: see `calibration`.
+
+    ## Example
+    ```yaml
+    - check: quality
+      dataset: test
+      require:
+        - accuracy >= 95 %
+        - recall(fraud) >= 80 %
+        - accuracy >= baseline - 1 pp
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    metrics: ClassVar[tuple[Metric, ...]] = METRICS
+
+    check: Literal["quality"] = "quality"
+    dataset: DatasetName
+    listed: tuple[QualityMetric, ...] = Field(
+        (), alias="metrics", description="Metrics to compute besides the required ones; default: all that apply."
+    )
+    top_k: tuple[Annotated[int, Field(ge=1)], ...] = Field((5,), description="Values of k, besides the required ones.")
+    positive: str | None = Field(
+        None, description="Class that the ROC and the decision threshold are about; default: the second of two."
+    )
+    decision_threshold: float | None = Field(
+        None, gt=0, lt=1, description="Two classes: predict the positive one where its probability is at least this."
+    )
+    show_examples: bool = Field(True, description="Show wrong rows, with their columns, in the report.")
+
+    def needs(self) -> tuple[Need, ...]:
+        """Predictions of the model and of every model that a requirement names."""
+        models = dict.fromkeys((self.model, *self.baselines))
+        rows = (NeedRows(self.dataset, label=True),) if self.show_examples else ()
+        return (*(NeedPredictions(self.dataset, model) for model in models), *rows)
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: a k that is no number, or too few rows even if every one of them is right."""
+        part = requirement.part
+        if requirement.metric == "top_k_accuracy" and part is not None and not (part.isdecimal() and int(part) > 0):
+            return f"top_k_accuracy({part}): k is a whole number from 1 on, such as top_k_accuracy(5)"
+        return never_passes(requirement, rows.get(self.dataset), confidence)
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Score the model's answers."""
+        from evalspec.checks.model._quality import measure
+
+        return measure(self, inputs)
+
+
+def never_passes(requirement: Requirement, rows: int | None, confidence: float) -> str | None:
+    """Why a bound on a share can't be reached with so many rows, were all of them right; None: it can.
+
+    With n of n right the Clopper-Pearson lower bound is (1 - confidence) ** (1 / n).
+
+    Args:
+        requirement: The requirement.
+        rows: Rows of the dataset, or None where that is not known.
+        confidence: Of the policy.
+    """
+    if requirement.model is not None or requirement.upper or requirement.metric not in PROPORTIONS:
+        return None
+    share = from_unit(requirement.threshold, requirement.unit)
+    if share >= 1.0:
+        return f"no sample shows {requirement.metric} of 100 %: its lower bound stays below; require a little less"
+    if rows is None or share <= 0.0:
+        return None
+    needed = ceil(log(1.0 - confidence) / log(share))
+    if rows >= needed:
+        return None
+    return (
+        f"{rows} rows can't show {requirement.metric} {requirement.op} {share:.4g} at {confidence:.0%} confidence, "
+        f"were every one of them right: {needed} are needed"
+    )

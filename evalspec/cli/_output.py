@@ -1,0 +1,148 @@
+"""What every command shares: errors as sentences, JSON for machines, progress for people."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evalspec.errors import EvalspecError, Problem, SpecError
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Let code that the spec names run, and pickles be read.")]
+AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Let paths leave the spec's folder.")]
+Hub = Annotated[bool, typer.Option("--hub", help="Let data sets be looked up on their hub.")]
+Overrides = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a field: quality.bins=10, seed=3.")
+]
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose errors are sentences on standard error and an exit code."""
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except EvalspecError as error:
+            if kwargs.get("as_json"):
+                echo_json({"errors": [_as_dict(problem) for problem in _problems(error)]})
+            else:
+                for problem in _problems(error):
+                    typer.echo(f"error: {problem}", err=True)
+            raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as error:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from error
+        except BrokenPipeError as error:
+            sys.stderr.close()
+            raise typer.Exit(0) from error
+
+    return wrapper
+
+
+def _problems(error: EvalspecError) -> tuple[Problem, ...]:
+    return error.problems if isinstance(error, SpecError) else (Problem(str(error)),)
+
+
+def _as_dict(problem: Problem) -> dict[str, Any]:
+    return {
+        "message": problem.message,
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "path": problem.path,
+        "choices": list(problem.choices),
+        "remedy": problem.remedy,
+    }
+
+
+def echo_json(value: Mapping[str, Any] | list[Any]) -> None:
+    """Print a value as JSON."""
+    typer.echo(json.dumps(value, indent=1, allow_nan=False))
+
+
+def settings(folder: Path) -> Mapping[str, Any]:
+    """``[tool.evalspec]`` of the nearest pyproject.toml at or above a folder.
+
+    Raises:
+        SpecError: A key that is not a setting.
+    """
+    import tomllib
+
+    known = {"allow-outside": bool, "output": str}
+    for place in (folder, *folder.parents):
+        path = place / "pyproject.toml"
+        if not path.is_file():
+            continue
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("evalspec", {})
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SpecError(Problem(f"{path} is no TOML: {error}")) from error
+        wrong = [
+            Problem(f"[tool.evalspec] {key} is no setting, or of another type", file=str(path), choices=tuple(known))
+            for key, value in table.items()
+            if key not in known or not isinstance(value, known[key])
+        ]
+        if wrong:
+            raise SpecError(wrong)
+        return table  # type: ignore[no-any-return]  # TOML tables are untyped; every key was checked above
+    return {}
+
+
+class Progress:
+    """Steps and progress with time left: a bar on a terminal, plain lines elsewhere, on standard error."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        """``quiet`` shows nothing."""
+        self._quiet = quiet
+        self._terminal = sys.stderr.isatty() and not quiet
+        self._bar: Any = None
+        self._task: Any = None
+        self._step = ""
+        self._said = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if self._terminal:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def step(self, text: str) -> None:
+        """A new step begins."""
+        self._step, self._said = text, time.monotonic()
+        if self._bar is not None:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task = self._bar.add_task(text, total=None)
+        elif not self._quiet:
+            typer.echo(f"  {text}", err=True)
+
+    def progress(self, done: float, total: float, what: str) -> None:
+        """Progress within the step; a plain line every five seconds where there is no terminal."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=total, description=f"{self._step}: {what}")
+        elif not self._quiet and time.monotonic() - self._said > 5:
+            self._said = time.monotonic()
+            typer.echo(f"    {what}: {done / total * 100:.0f} %" if total else f"    {what}", err=True)

@@ -1,0 +1,40 @@
+"""``evalspec plan``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalspec.cli._output import AllowOutside, Hub, Json, Overrides, Trust, echo_json
+
+
+def command(
+    spec_file: Annotated[Path, typer.Argument(metavar="SPEC", help="Spec file.")],
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record", metavar="RUN", help="Take times and assumed truths from this run (default: the newest)."
+        ),
+    ] = None,
+    overrides: Overrides = [],  # noqa: B006  # typer copies it
+    trust: Trust = False,
+    allow_outside: AllowOutside = False,
+    hub: Hub = False,
+    as_json: Json = False,
+) -> None:
+    """Print checks, order, sample sizes and the smallest change that each requirement can detect; measure nothing."""
+    from evalspec.plan import plan
+    from evalspec.plan.explain import explain, to_json
+    from evalspec.records.outputs import newest_record
+    from evalspec.spec import Options, load
+
+    spec = load(spec_file, overrides, Options(trust=trust, allow_outside=allow_outside, hub=hub))
+    planned = plan(spec)
+    before = newest_record(record, Path.cwd(), spec.name)
+    if as_json:
+        echo_json(to_json(planned, before))
+        return
+    for line in explain(planned, before):
+        typer.echo(line)

@@ -1,0 +1,34 @@
+"""``evalspec report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalspec.cli._output import Json, echo_json
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    html: Annotated[bool, typer.Option("--html", help="Print the page instead of writing the files.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the summary in Markdown.")] = False,
+    junit: Annotated[bool, typer.Option("--junit", help="Print the JUnit XML.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make report.html, junit.xml and summary.md again, from the record alone."""
+    from evalspec.records.outputs import render_one, verdict_of, write_reports
+    from evalspec.run.folders import read_record
+
+    record = read_record(folder)
+    wanted = [name for name, asked in (("html", html), ("markdown", markdown), ("junit", junit)) if asked]
+    if wanted:
+        for name in wanted:
+            typer.echo(render_one(record, name), nl=False)
+        return
+    write_reports(record, folder)
+    if as_json:
+        echo_json({"report": str(folder / "report.html"), "verdict": verdict_of(record).model_dump(mode="json")})
+    else:
+        typer.echo(f"report: {folder / 'report.html'}")

@@ -1,0 +1,28 @@
+"""``evalspec verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalspec.cli._output import AllowOutside, Json, echo_json
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    allow_outside: AllowOutside = False,
+    as_json: Json = False,
+) -> None:
+    """Recompute digests, estimates, tests and verdict from the raw evidence, and say what differs."""
+    from evalspec.records.verify import verify
+
+    found = verify(folder, allow_outside=allow_outside)
+    if as_json:
+        echo_json({"differs": list(found.differs), "same": list(found.same), "not_recomputed": list(found.skipped)})
+    else:
+        for kind, lines in (("differs", found.differs), ("not recomputed", found.skipped), ("same", found.same)):
+            for line in lines:
+                typer.echo(f"{kind}: {line}")
+    raise typer.Exit(1 if found.differs else 0)

@@ -1,0 +1,104 @@
+"""Everything that evalspec raises on purpose.
+
+    EvalspecError
+    ├── SpecError         the spec or the command line is wrong (exit 2); holds every problem found
+    ├── InputError        a model or a dataset can't be read or answers nonsense (the check's ERROR)
+    ├── NotRunError       evidence can't be had here, and why (the check's NOT_RUN)
+    ├── InvalidError      measured, but inadmissible, and why (the measurement's INVALID)
+    ├── WorkerError       a process of ours ended without an answer (the check's ERROR)
+    └── RecordError       a record or its evidence can't be read or was changed
+
+Every user-facing problem says what is wrong, where, which value, which choices there are, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, in the words the user will read.
+
+    Args:
+        message: What is wrong, one sentence without a full stop; it names the bad value.
+        file: The file it stands in, as the user named it.
+        line: Line, counted from 1.
+        column: Column, counted from 1.
+        path: The place inside the file (``model[0].require[1]``).
+        choices: What would have been valid.
+        remedy: What to do, as an instruction.
+    """
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    path: str | None = None
+    choices: tuple[str, ...] = ()
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        text = ": ".join(part for part in (place, self.path, self.message) if part)
+        if self.choices:
+            text += f" (choices: {', '.join(self.choices)})"
+        if self.remedy:
+            text += f"; {self.remedy}"
+        return text
+
+    def at(self, *, file: str | None, line: int | None, column: int | None, path: str | None) -> Problem:
+        """The same problem, with its place."""
+        return replace(self, file=file, line=line, column=column, path=path)
+
+
+class EvalspecError(Exception):
+    """Base of all errors that a user can cause; printed as sentences, never as a traceback."""
+
+    exit_code = 4
+
+
+class SpecError(EvalspecError):
+    """The spec or the command line is wrong. Holds all problems that were found, one each."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Problem | str | Sequence[Problem]) -> None:
+        if isinstance(problems, str):
+            problems = Problem(problems)
+        self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class InputError(EvalspecError):
+    """A model or a dataset can't be read, or gives something that can't be used."""
+
+    def __init__(self, message: str, *, remedy: str | None = None, choices: Iterable[str] = ()) -> None:
+        self.problem = Problem(message, remedy=remedy, choices=tuple(choices))
+        super().__init__(str(self.problem))
+
+
+class NotRunError(EvalspecError):
+    """The evidence can't be had here; says why."""
+
+
+class InvalidError(EvalspecError):
+    """What was measured is inadmissible; says why."""
+
+
+class WorkerError(EvalspecError):
+    """A process of ours ended without an answer, or ran past a limit."""
+
+
+class RecordError(EvalspecError):
+    """A record, or evidence beside it, is missing, unreadable or changed."""
+
+    exit_code = 2
+
+
+def did_you_mean(value: str, choices: Iterable[str]) -> str | None:
+    """A remedy naming the closest choice, or None where nothing is close."""
+    close = difflib.get_close_matches(value, list(choices), n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else None

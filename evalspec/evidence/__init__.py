@@ -1,0 +1,1 @@
+"""The vocabulary: what a run writes down and a verdict and a report are made from. No numpy here."""

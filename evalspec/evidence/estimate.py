@@ -1,0 +1,133 @@
+"""What a check returns for a metric: an estimate that can give its bounds and p-values, or a fact.
+
+Estimates live only while a check runs; what is kept of them is a `evalspec.evidence.test.Test`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+Side = Literal["lower", "upper"]
+
+
+@runtime_checkable
+class Estimate(Protocol):
+    """A statistic of a sample. Fractions are in 0..1, everything else is in the metric's unit.
+
+    ``value`` is None where the sample says nothing (then bounds and p-values are None too).
+    """
+
+    @property
+    def value(self) -> float | None:
+        """The estimate itself."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """Rows, queries or processes that it rests on."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """How its bounds are made, or why there are none."""
+        ...
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """The one-sided bound at this confidence, or None where the method gives none."""
+        ...
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """The smallest a at which ``bound(1 - a, side)`` clears the threshold; None where there is no bound.
+
+        ``side="lower"`` is evidence that the parameter lies above the threshold (its lower bound is at or above it),
+        ``side="upper"`` that it lies below.
+        """
+        ...
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """The n at which the side on which ``value`` lies is shown at level alpha in 80 % of samples.
+
+        None where value is on the threshold, or the method can't say.
+        """
+        ...
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """An estimate over several parts (the worst slice, the share of drifted columns) that can name them."""
+
+    @property
+    def parts(self) -> Mapping[str, Estimate]:
+        """Part: its estimate."""
+        ...
+
+    @property
+    def part_threshold(self) -> float | None:
+        """What each part is held against; None: the requirement's own threshold."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Counted over the whole file, or seen in this run: no interval.
+
+    Args:
+        value: Fractions in 0..1, everything else in the metric's unit.
+        n: What it was counted over.
+        method: How it was counted.
+        in_this_run: It is a fact about one run (an observed maximum), not about a file.
+    """
+
+    value: float
+    n: int
+    method: str = "counted"
+    in_this_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A metric with parts. ``whole`` is its value without a part, where it has one of its own."""
+
+    parts: Mapping[str, Estimate | Fact]
+    whole: Estimate | Fact | None = None
+
+
+class Comparison(Protocol):
+    """A candidate beside another model on the same items, or in the same paired processes."""
+
+    @property
+    def baseline_value(self) -> float | None:
+        """The other model's value."""
+        ...
+
+    def difference(self, factor: float, margin: float) -> Estimate:
+        """Estimate of candidate - factor x baseline; ``margin`` is where it will be held (score intervals need it)."""
+        ...
+
+    def ratio(self) -> Estimate | None:
+        """Estimate of candidate / baseline, or None where only differences are defined."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonParts:
+    """Comparisons by part."""
+
+    parts: Mapping[str, Comparison]
+    whole: Comparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An estimate or fact with reasons to mistrust its measurement.
+
+    ``invalid`` is what the harness or the surroundings did (it voids the measurement); ``withhold`` is behaviour of
+    the system itself (no steady state, drift): it can keep a requirement from PASS, never from FAIL.
+    """
+
+    estimate: Estimate | Fact | Parts
+    invalid: str | None = None
+    withhold: str | None = None
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,175 @@
+"""``record.json``: everything that a verdict and a report are made from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from evalspec.evidence.blocks import AnyBlock, Cell
+from evalspec.evidence.test import Frozen, Test
+from evalspec.evidence.verdict import Verdict
+
+RECORD_VERSION = 1
+
+Dimension = Literal["system", "model", "data"]
+CheckStatus = Literal["measured", "not_run", "invalid", "error"]
+Control = Literal["applied", "unavailable", "not attempted"]
+
+
+class ModelRecord(Frozen):
+    """A model as it was run."""
+
+    name: str
+    kind: str
+    digest: str | None = Field(description="sha256 over the artifact's files; None where it is not shown.")
+    digest_stated: bool = Field(False, description="The digest is as its maker stated it; nothing here checked it.")
+    path: str | None = None
+    size_bytes: int | None = None
+    precision: str | None = None
+    precision_observed: str | None = None
+    device: str = "cpu"
+    device_observed: str | None = None
+    batch: int = 1
+    preprocess_digest: str = ""
+    preprocess: tuple[str, ...] = ()
+    quantization: dict[str, str] = Field(default_factory=dict)
+    classes: tuple[str, ...] | None = None
+    details: dict[str, Cell] = Field(default_factory=dict, description="Provider got, framework, threads, flags.")
+
+
+class DatasetRecord(Frozen):
+    """A dataset as it was read."""
+
+    name: str
+    kind: str
+    digest: str
+    rows: int
+    columns: dict[str, str] = Field(default_factory=dict, description="Column: type.")
+    label: str | None = None
+    label_unit: str | None = None
+    cluster: str | None = None
+    path: str | None = None
+    origin: dict[str, str] = Field(default_factory=dict)
+
+
+class Counts(Frozen):
+    """What became of the rows or queries that a check set out to use."""
+
+    attempted: int = 0
+    used: int = 0
+    dropped: int = 0
+    errored: int = 0
+
+
+class EvidenceFile(Frozen):
+    """A file of raw samples beside the record."""
+
+    path: str
+    digest: str
+    rows: int
+    what: str
+
+
+class CheckRecord(Frozen):
+    """One check: what it was asked, what it wrote, how it ended."""
+
+    id: str
+    check: str
+    dimension: Dimension
+    status: CheckStatus
+    reason: str | None = None
+    models: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    baseline_models: tuple[str, ...] = ()
+    tests: tuple[Test, ...] = ()
+    blocks: tuple[AnyBlock, ...] = ()
+    measured: dict[str, Cell] = Field(default_factory=dict, description="Metric or metric(part): value, metric's unit.")
+    units: dict[str, str] = Field(default_factory=dict)
+    conditions: dict[str, Cell] = Field(
+        default_factory=dict, description="Batch, precision, device, boundary, threads."
+    )
+    counts: Counts = Counts()
+    notes: tuple[str, ...] = ()
+    evidence: tuple[EvidenceFile, ...] = ()
+    seed: int = 0
+    duration_s: float = 0.0
+    why: str | None = None
+    owner: str | None = None
+    report_only: bool = False
+    summary: str = ""
+    cannot_show: str = ""
+
+
+class ControlRecord(Frozen):
+    """One thing that can be controlled while measuring."""
+
+    name: str
+    state: Control
+    detail: str = ""
+
+
+class Environment(Frozen):
+    """Where the run took place."""
+
+    facts: dict[str, Cell] = Field(default_factory=dict, description="CPU, memory, OS, GPU, driver, container, git.")
+    packages: dict[str, str] = Field(default_factory=dict)
+    controls: tuple[ControlRecord, ...] = ()
+    load_at_start: float | None = None
+    load_at_end: float | None = None
+
+
+class Waiver(Frozen):
+    """A requirement set aside on purpose."""
+
+    of: str
+    why: str
+    owner: str
+    expires: str
+
+
+class Claim(Frozen):
+    """What somebody says of the model; shown beside what was measured, never used as evidence."""
+
+    metric: str
+    value: str
+    by: str
+    source: str = ""
+    conditions: dict[str, Cell] = Field(default_factory=dict)
+
+
+class Policy(Frozen):
+    """How requirements are decided."""
+
+    confidence: float = 0.95
+    inconclusive: Literal["block", "allow"] = "block"
+
+
+class Record(Frozen):
+    """A whole run. ``verdict`` is last: it is made from all the rest."""
+
+    version: Literal[1] = 1
+    evalspec: str = Field(description="Version of evalspec that made it.")
+    spec: str
+    spec_digest: str
+    spec_file: str = Field(description="From the folder of the run to the spec.")
+    started: str
+    finished: str
+    command: tuple[str, ...] = ()
+    seed: int
+    draft: bool = False
+    only: tuple[str, ...] = ()
+    interrupted: bool = False
+    policy: Policy
+    waivers: tuple[Waiver, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    subject: str | None = Field(None, description="Digest of the candidate; None: not shown.")
+    earlier_runs: int = Field(0, description="Decided runs of this subject on these data before this one.")
+    models: tuple[ModelRecord, ...] = ()
+    datasets: tuple[DatasetRecord, ...] = ()
+    family: tuple[str, ...] = Field((), description="Names of the blocking requirements decided from a sample.")
+    family_warn: tuple[str, ...] = ()
+    environment: Environment = Environment()
+    checks: tuple[CheckRecord, ...] = ()
+    not_tested: tuple[str, ...] = ()
+    verdict: Verdict | None = None

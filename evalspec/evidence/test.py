@@ -1,0 +1,74 @@
+"""What a run wrote about one requirement: everything a verdict needs, decided by arithmetic alone."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Op = Literal["<=", ">=", "<", ">", "=="]
+Severity = Literal["require", "warn"]
+
+
+class Frozen(BaseModel):
+    """Base of everything that a record holds: frozen, nothing unknown, no NaN and no infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class PartTest(Frozen):
+    """One part of a requirement that holds over several (a slice, a column, a class)."""
+
+    part: str
+    value: float | None
+    n: int
+    lower: float | None = Field(None, description="One-sided lower bound at the policy's confidence, metric's unit.")
+    upper: float | None = None
+    p_pass: float | None = Field(None, description="Evidence that the requirement holds for this part.")
+    p_fail: float | None = Field(None, description="Evidence that it is violated for this part.")
+    baseline: float | None = None
+
+
+class Test(Frozen):
+    """One requirement and its evidence. Values, bounds and thresholds are in ``unit``.
+
+    For a comparison ``value`` and the bounds are those of the difference (``unit`` pp or the metric's own) or of the
+    ratio (``unit`` x), and ``threshold`` is the offset or the factor it is held against; ``candidate`` and
+    ``baseline`` are the two values.
+    """
+
+    __test__ = False
+
+    name: str = Field(description="<check id>/<metric>[(part)][ vs <model>]: stays when the threshold moves.")
+    check: str
+    sentence: str
+    metric: str
+    severity: Severity = "require"
+    slo: bool = False
+    op: Op
+    threshold: float
+    unit: str
+    metric_unit: str = Field("", description="Unit of `candidate` and `baseline`: the metric's own.")
+    against: str | None = None
+    value: float | None = None
+    candidate: float | None = None
+    baseline: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    p_pass: float | None = None
+    p_fail: float | None = None
+    n: int = 0
+    n_to_decide: int | None = None
+    exact: bool = False
+    in_this_run: bool = False
+    method: str = ""
+    parts: tuple[PartTest, ...] = ()
+    must_hold: int | None = Field(None, description="At least so many of the parts must hold; None: no parts.")
+    invalid: str | None = Field(None, description="Why this measurement is inadmissible.")
+    withhold: str | None = Field(None, description="What the system did that keeps this from PASS, never from FAIL.")
+    missing: str | None = Field(None, description="Why there is no value.")
+    notes: tuple[str, ...] = ()
+    why: str | None = None
+    owner: str | None = None
+    sla: str | None = None
+    headroom: float | None = Field(None, description="Of an SLO with an SLA beside it: how much looser the SLA is.")

@@ -1,0 +1,436 @@
+"""Base classes of everything that a spec is made of: models, datasets, checks.
+
+A part only validates. It never probes: no network, no clock, no environment, no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import CoreSchema
+
+from evalspec.errors import Problem, SpecError, did_you_mean
+from evalspec.evidence.blocks import AnyBlock, Cell
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
+from evalspec.evidence.metric import Metric
+from evalspec.evidence.record import Counts
+from evalspec.language.inputs import Header, Inputs
+from evalspec.language.requirement import Requirement, parse_requirement, sentence_schema
+from evalspec.language.units import custom_error
+from evalspec.language.where import parse_where
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+
+
+def _known(group: Literal["models", "datasets"]) -> AfterValidator:
+    """Refuses a name that the spec does not define, where the names are handed over as pydantic's context."""
+
+    def check(name: str, info: ValidationInfo) -> str:
+        if isinstance(info.context, SpecNames):
+            names = getattr(info.context, group)
+            if name not in names:
+                message = f"unknown {group[:-1]} {name!r}"
+                raise custom_error(Problem(message, choices=names, remedy=did_you_mean(name, names)))
+        return name
+
+    return AfterValidator(check)
+
+
+DatasetName = Annotated[
+    Name,
+    _known("datasets"),
+    Field(description="Name of a dataset in `datasets:`.", json_schema_extra={"x-names": "datasets"}),
+]
+ModelName = Annotated[
+    Name,
+    _known("models"),
+    Field(description="Name of a model in `models:`.", json_schema_extra={"x-names": "models"}),
+]
+Sentence = Annotated[Requirement, WithJsonSchema({"type": "string"})]
+"""A requirement, written as a sentence such as ``accuracy >= 95 %``."""
+
+
+def check_where(text: str) -> str:
+    """The text itself, if it is a ``where``; for validators."""
+    try:
+        parse_where(text)
+    except SpecError as error:
+        raise custom_error(error.problems[0]) from error
+    return text
+
+
+class Part(BaseModel):
+    """Base of every part of a spec: frozen, and nothing unknown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where a part may look and what it may run.
+
+    Args:
+        folder: The spec's folder; relative paths start here.
+        trust: Code that the spec names may run, and pickles may be read.
+        allow_outside: Paths may leave the folder.
+        hub: Names on a model or data-set hub may be looked up.
+    """
+
+    folder: Path
+    trust: bool = False
+    allow_outside: bool = False
+    hub: bool = False
+
+    def path(self, relative: str) -> Path:
+        """The absolute path of a path in the spec.
+
+        Raises:
+            InputError: It leaves the spec's folder and may not, or there is no such file.
+        """
+        from evalspec.errors import InputError
+
+        path = (self.folder / relative).resolve()
+        if not self.allow_outside and not path.is_relative_to(self.folder.resolve()):
+            raise InputError(
+                f"{relative!r} lies outside the spec's folder", remedy="pass --allow-outside if it is meant"
+            )
+        if not path.exists():
+            raise InputError(f"there is no file or folder {relative!r} in {self.folder}")
+        return path
+
+
+class LoadedModel(Protocol):
+    """A model in memory. Arrays in, arrays out, under the names that the model itself uses."""
+
+    @property
+    def observed(self) -> Mapping[str, Cell]:
+        """What was got: ``precision``, ``device``, ``provider``, ``threads``, ``framework``."""
+        ...
+
+    @property
+    def input_names(self) -> tuple[str, ...]: ...
+    @property
+    def output_names(self) -> tuple[str, ...]: ...
+    @property
+    def fixed_batch(self) -> int | None:
+        """The only batch size the file takes, or None."""
+        ...
+
+    def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """One batch."""
+        ...
+
+    def close(self) -> None: ...
+
+
+OutputName = Literal["logits", "probabilities", "label", "value", "lower", "upper", "text", "embedding"]
+
+
+class Model(Part):
+    """A model under test. Its kind is served by a runtime: one file of ``evalspec/runtimes``."""
+
+    extra_name: ClassVar[str] = ""
+    """The extra of the distribution that this kind needs; empty: none."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Import names that must be there."""
+    timed: ClassVar[bool] = True
+    """It can be run, so it can be timed."""
+    needs_trust: ClassVar[bool] = False
+    """It always runs code that the spec names."""
+
+    kind: str
+    precision: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "mixed"] | None = Field(
+        None, description="What the maker says it computes in; compared with what is observed."
+    )
+    quantization: dict[str, str] = Field(
+        default_factory=dict, description="How it was quantized: method, calibration (a dataset's name)."
+    )
+    device: Annotated[str, StringConstraints(pattern=r"^(cpu|cuda(:\d+)?)$")] = Field(
+        "cpu", description="cpu or cuda:0."
+    )
+    batch: int = Field(32, ge=1, description="What quality is computed at.")
+    preprocess: tuple[Any, ...] = Field(
+        (), description="Stages between dataset columns and the model's inputs, in order."
+    )
+    inputs: dict[str, str | tuple[str, ...]] = Field(
+        default_factory=dict, description="The model's tensor: a column, or columns stacked in this order."
+    )
+    outputs: dict[OutputName, str | int] = Field(
+        default_factory=dict, description="What it is: what the model calls it."
+    )
+    classes: str | tuple[str | int | bool | float, ...] | None = Field(
+        None, description="Label of each output index: a list, or a text file with one a line."
+    )
+    multilabel: bool = Field(
+        False, description="Each output column is a yes or no of its own: sigmoid instead of softmax."
+    )
+    artifact: str | None = Field(
+        None,
+        description="What stands for the subject where the model itself is no file: a path, or sha256:... as stated.",
+    )
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """Every file that makes up the artifact, weights beside it included; their bytes are its digest."""
+        raise NotImplementedError
+
+    def load(self, access: Access, *, threads: int | None = None) -> LoadedModel:
+        """The model in memory; heavy libraries are imported here.
+
+        Raises:
+            InputError: The file can't be loaded, or asks for something that isn't here.
+        """
+        raise NotImplementedError
+
+
+class Dataset(Part):
+    """A named table or collection. Its kind is read by a source: one file of ``evalspec/sources``."""
+
+    extra_name: ClassVar[str] = ""
+    packages: ClassVar[tuple[str, ...]] = ()
+
+    kind: str
+    label: str | None = Field(None, description="Column with the truth.")
+    label_unit: str | None = Field(None, description="Unit of a regression label: `min` makes `mae <= 3 min`.")
+    key: str | None = Field(None, description="Column that names a row; joins predictions made elsewhere.")
+    cluster: str | None = Field(
+        None, description="Column of what rows share (patient, session): rows of one cluster are not independent."
+    )
+    where: str | None = Field(None, description="Only rows for which this holds: `lux < 100 and site == 'lab'`.")
+    origin: dict[str, str] = Field(
+        default_factory=dict, description="Where and when it was collected: site, collected, device."
+    )
+
+    @field_validator("where")
+    @classmethod
+    def _readable(cls, value: str | None) -> str | None:
+        return check_where(value) if value is not None else None
+
+    def header(self, access: Access) -> Header:
+        """Rows and columns, without reading rows where the format allows (before ``where``).
+
+        Raises:
+            InputError: Missing, empty, truncated or of another format.
+        """
+        raise NotImplementedError
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """The files it is read from; empty where it comes with a package."""
+        raise NotImplementedError
+
+    def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows (before ``where``), these columns.
+
+        Raises:
+            InputError: As `header`, or a column isn't there.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class NeedRows:
+    """The check reads rows of this dataset."""
+
+    dataset: str
+    columns: tuple[str, ...] = ()
+    """Columns that must be there (beside the label, where ``label`` is set)."""
+    label: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NeedPredictions:
+    """The check reads predictions of a model on this dataset."""
+
+    dataset: str
+    model: str
+    label: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NeedTiming:
+    """The check times a model, fed from this dataset. ``queries`` is what the plan counts with (all processes)."""
+
+    dataset: str
+    model: str
+    queries: int
+    seconds: float
+    """A guess at how long it takes, for the plan; measured ones replace it."""
+
+
+Need = NeedRows | NeedPredictions | NeedTiming
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found. It does not decide.
+
+    Args:
+        estimates: Metric: estimate, fact or parts. Every metric that a requirement names must be there, or in
+            ``missing`` with the reason.
+        comparisons: (metric, model): the comparison, for requirements that name a model.
+        missing: Metric, or ``metric(part)``: why there is no value.
+        blocks: What to show.
+        counts: What became of the rows or queries.
+        conditions: Batch, precision, device, boundary, threads: what the numbers hold for.
+        notes: Sentences for the reader.
+        evidence: (file in ``inputs.evidence``, what it holds).
+    """
+
+    estimates: Mapping[str, Estimate | Fact | Parts | Measured]
+    comparisons: Mapping[tuple[str, str], Comparison | ComparisonParts] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    blocks: Sequence[AnyBlock] = ()
+    counts: Counts = field(default_factory=Counts)
+    conditions: Mapping[str, Cell] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    evidence: Sequence[tuple[str, str]] = ()
+    invalid: str | None = None
+    """Voids every measurement of the check."""
+
+
+class Check(Part):
+    """One entry under a dimension. One file of ``evalspec/checks/<dimension>``, named as its kind.
+
+    The docstring has the sections What it measures, Why it matters, Method, What it cannot show, Example.
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]]
+    metrics: ClassVar[tuple[Metric, ...]] = ()
+    uses_model: ClassVar[bool] = True
+    """False for checks that look at data only: the ``model`` field then means nothing and is refused."""
+
+    check: str
+    id: Name | None = Field(None, description="Names the check where two of a kind stand in a spec; default: its kind.")
+    model: ModelName = Field("candidate", description="The model it is about.")
+    require: tuple[Sentence, ...] = Field((), description="What must hold; blocks.")
+    warn: tuple[Sentence, ...] = Field((), description="What should hold; never blocks.")
+    slo: Sentence | None = Field(
+        None, description="A service level objective: a blocking requirement at a tail percentile."
+    )
+    sla: Sentence | None = Field(
+        None, description="What was promised to others: looser than the SLO, reported as headroom."
+    )
+    report_only: bool = Field(False, description="Measure and show; decide nothing.")
+    why: str | None = Field(None, description="Printed with a failure.")
+    owner: str | None = Field(None, description="Printed with a failure.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_model(cls, values: Any) -> Any:
+        if not cls.uses_model and isinstance(values, Mapping) and "model" in values:
+            message = f"{values.get('check')} looks at data only, so `model` means nothing here"
+            raise custom_error(Problem(message, remedy="take it out"))
+        return values
+
+    @field_validator("require", "warn", mode="before")
+    @classmethod
+    def _read_list(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, str):
+            raise custom_error(Problem(f"{value!r} stands alone", remedy=f"write a list: [{value}]"))
+        if not isinstance(value, list | tuple):
+            return value
+        return tuple(cls.read_sentence(one, blocking=info.field_name == "require") for one in value)
+
+    @field_validator("slo", "sla", mode="before")
+    @classmethod
+    def _read_one(cls, value: Any, info: ValidationInfo) -> Any:
+        return cls.read_sentence(value, blocking=info.field_name == "slo")
+
+    @classmethod
+    def read_sentence(cls, value: Any, *, blocking: bool) -> Any:
+        """A sentence as a requirement on this check's metrics; everything else as it is."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return parse_requirement(value, cls.metrics, blocking=blocking)
+        except SpecError as error:
+            raise custom_error(error.problems[0]) from error
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The schema that an editor completes from: beginnings of sentences for the check's own metrics."""
+        shown = handler.resolve_ref_schema(handler(schema))
+        properties = shown.get("properties", {})
+        sentence = sentence_schema(cls.metrics)
+        for key in ("require", "warn"):
+            properties.get(key, {})["items"] = sentence
+        for key in ("slo", "sla"):
+            properties[key] = {"description": properties.get(key, {}).get("description", "")} | sentence
+        if not cls.uses_model:
+            properties.pop("model", None)
+        return shown
+
+    @property
+    def name(self) -> str:
+        """Its id, or its kind."""
+        return self.id or self.check
+
+    @property
+    def blocking(self) -> tuple[Requirement, ...]:
+        """Requirements that block: ``require`` and the SLO."""
+        return self.require + ((self.slo,) if self.slo else ())
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """All of them, blocking first."""
+        return self.blocking + self.warn
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Models named on the right of its requirements."""
+        return tuple(dict.fromkeys(r.model for r in self.requirements if r.model is not None))
+
+    def metric(self, name: str) -> Metric | None:
+        """The declared metric of this name."""
+        return next((metric for metric in self.metrics if metric.name == name), None)
+
+    def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
+        """Parts that ``metric`` will have, as far as the spec tells; None: known only when it runs."""
+        return None
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """What is wrong with it, given the spec's names, in one sentence with the remedy; None: nothing."""
+        return None
+
+    def columns(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
+        """Columns that its datasets must have beside those in `needs`, where that depends on the spec's names."""
+        return {}
+
+    def needs(self) -> tuple[Need, ...]:
+        """What must be made before it runs."""
+        raise NotImplementedError
+
+    def check_requirement(self, requirement: Requirement, rows: Mapping[str, int | None]) -> str | None:
+        """Why this requirement can never pass at the known n (dataset: rows), with the n needed; None: it can."""
+        return None
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Measure."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class SpecNames:
+    """The names a spec defines, for checks that validate against them."""
+
+    models: tuple[str, ...]
+    datasets: tuple[str, ...]
+    slices: tuple[str, ...]

@@ -1,0 +1,200 @@
+"""Finds checks, runtimes and sources by file name, and those of other distributions by entry point.
+
+Nothing is imported until its kind is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import pkgutil
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Literal, TypeVar
+
+from evalspec.errors import Problem, SpecError, did_you_mean
+from evalspec.language.parts import Check, Dataset, Model, Part
+
+P = TypeVar("P", bound=Part)
+Group = Literal["checks", "runtimes", "sources"]
+DIMENSIONS: tuple[Literal["system", "model", "data"], ...] = ("system", "model", "data")
+OWN_DISTRIBUTION = "evalspec-gate"
+
+_PACKAGES: dict[Group, tuple[str, ...]] = {
+    "checks": tuple(f"evalspec.checks.{dimension}" for dimension in DIMENSIONS),
+    "runtimes": ("evalspec.runtimes",),
+    "sources": ("evalspec.sources",),
+}
+_WORDS: dict[Group, str] = {"checks": "check", "runtimes": "kind of model", "sources": "kind of dataset"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A kind and where it comes from.
+
+    Args:
+        kind: Its name in a spec.
+        module: The module that holds its class.
+        attribute: The class in it; None: its only public class.
+        distribution: The distribution that brings it.
+        dimension: Of a check of our own: its folder.
+    """
+
+    kind: str
+    module: str
+    attribute: str | None
+    distribution: str
+    dimension: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Every kind there is."""
+
+    checks: Mapping[str, Found]
+    runtimes: Mapping[str, Found]
+    sources: Mapping[str, Found]
+
+    def kinds(self, group: Group) -> tuple[str, ...]:
+        """Names of all kinds of a group, sorted."""
+        return tuple(sorted(self._group(group)))
+
+    def check(self, kind: str) -> type[Check]:
+        """The class of a check.
+
+        Raises:
+            SpecError: There is none of this kind, or its file does not hold what it should.
+        """
+        found = self._find("checks", kind)
+        part = _load(found, Check, "check")
+        dimension = getattr(part, "dimension", None)
+        if dimension not in DIMENSIONS or (found.dimension is not None and dimension != found.dimension):
+            raise _broken(found, f"its dimension is {dimension!r}, not {found.dimension or ' or '.join(DIMENSIONS)}")
+        return part
+
+    def runtime(self, kind: str) -> type[Model]:
+        """The class of a kind of model.
+
+        Raises:
+            SpecError: As `check`.
+        """
+        return _load(self._find("runtimes", kind), Model, "kind")
+
+    def source(self, kind: str) -> type[Dataset]:
+        """The class of a kind of dataset.
+
+        Raises:
+            SpecError: As `check`.
+        """
+        return _load(self._find("sources", kind), Dataset, "kind")
+
+    def _group(self, group: Group) -> Mapping[str, Found]:
+        return {"checks": self.checks, "runtimes": self.runtimes, "sources": self.sources}[group]
+
+    def _find(self, group: Group, kind: str) -> Found:
+        found = self._group(group).get(kind)
+        if found is None:
+            kinds = self.kinds(group)
+            raise SpecError(
+                Problem(f"unknown {_WORDS[group]} {kind!r}", choices=kinds, remedy=did_you_mean(kind, kinds))
+            )
+        return found
+
+
+def discover(*, plugins: bool = True) -> Registry:
+    """All kinds on this machine.
+
+    Args:
+        plugins: Also those of other distributions.
+
+    Raises:
+        SpecError: Two distributions bring the same kind.
+    """
+    groups = {group: _own(group) for group in _PACKAGES}
+    if plugins:
+        for group in groups:
+            _add_plugins(group, groups[group], importlib.metadata.entry_points(group=f"evalspec.{group}"))
+    return Registry(checks=groups["checks"], runtimes=groups["runtimes"], sources=groups["sources"])
+
+
+def missing_packages(part: type[Model] | type[Dataset]) -> tuple[str, ...]:
+    """Import names that a kind needs and that are not installed; nothing is imported for it."""
+    return tuple(name for name in part.packages if importlib.util.find_spec(name) is None)
+
+
+def install_line(part: type[Model] | type[Dataset]) -> str:
+    """The command that installs what a kind needs."""
+    if part.extra_name:
+        return f"pip install '{OWN_DISTRIBUTION}[{part.extra_name}]'"
+    return f"pip install {' '.join(missing_packages(part))}"
+
+
+def _own(group: Group) -> dict[str, Found]:
+    found = {}
+    for package in _PACKAGES[group]:
+        dimension = package.rpartition(".")[2] if group == "checks" else None
+        for kind in _modules(package):
+            found[kind] = Found(kind, f"{package}.{kind}", None, OWN_DISTRIBUTION, dimension)
+    return found
+
+
+def _modules(package: str) -> Iterator[str]:
+    root = Path(__file__).parent.parent.joinpath(*package.split(".")[1:])
+    for module in pkgutil.iter_modules([str(root)]):
+        if not module.ispkg and not module.name.startswith("_"):
+            yield module.name
+
+
+def _add_plugins(group: Group, kinds: dict[str, Found], entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
+    for entry in entry_points:
+        distribution = entry.dist.name if entry.dist is not None else entry.module
+        taken = kinds.get(entry.name)
+        new = Found(entry.name, entry.module, entry.attr or None, distribution)
+        if taken is not None and (taken.module, taken.distribution) != (new.module, new.distribution):
+            raise SpecError(
+                Problem(
+                    f"the {_WORDS[group]} {entry.name!r} of {distribution} is already taken by {taken.distribution}",
+                    remedy="uninstall one of the two",
+                )
+            )
+        kinds[entry.name] = new
+
+
+def _broken(found: Found, why: str) -> SpecError:
+    return SpecError(Problem(f"{found.kind!r} of {found.distribution} ({found.module}) can't be used: {why}"))
+
+
+def _load(found: Found, base: type[P], tag: str) -> type[P]:
+    try:
+        module = importlib.import_module(found.module)
+    except ImportError as error:
+        raise _broken(found, str(error)) from error
+    part = _only_class(found, module, base)
+    field = part.model_fields.get(tag)
+    names = typing.get_args(field.annotation) if field is not None else ()
+    if names != (found.kind,):
+        raise _broken(found, f"its field {tag!r} must be Literal[{found.kind!r}]")
+    return part
+
+
+def _only_class(found: Found, module: ModuleType, base: type[P]) -> type[P]:
+    if found.attribute is not None:
+        named = getattr(module, found.attribute, None)
+        if not (isinstance(named, type) and issubclass(named, base)):
+            raise _broken(found, f"{found.attribute} is no {base.__name__}")
+        return named
+    classes = [
+        value
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, base)
+        and value.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+    if len(classes) != 1:
+        raise _broken(found, f"it must hold one public {base.__name__}, and holds {len(classes)}")
+    return classes[0]

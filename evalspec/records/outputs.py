@@ -1,0 +1,90 @@
+"""The files beside a record, and the lines that a terminal shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from evalspec.errors import RecordError
+from evalspec.evidence.record import Record
+from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.run.files import write_atomically
+
+ORDER = (130, 2, 1, 4, 3, 0)
+"""Of several exit codes the first in this order holds."""
+SHOWN = 40
+"""Requirements that a terminal shows; the report has all."""
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code of several runs."""
+    return min(codes, key=ORDER.index, default=0)
+
+
+def verdict_of(record: Record) -> Verdict:
+    """The verdict that a record ends with.
+
+    Raises:
+        RecordError: It has none.
+    """
+    if record.verdict is None:
+        raise RecordError("the record has no verdict: its run did not end")
+    return record.verdict
+
+
+def write_reports(record: Record, folder: Path) -> None:
+    """``report.html``, ``junit.xml`` and ``summary.md`` beside the record."""
+    from evalspec.report import junit, markdown, render
+
+    write_atomically(folder / "report.html", render(record, verdict_of(record)))
+    write_atomically(folder / "junit.xml", junit(record))
+    write_atomically(folder / "summary.md", markdown(record))
+
+
+def say(record: Record, folder: Path) -> list[str]:
+    """What a terminal shows after a run."""
+    verdict = verdict_of(record)
+    lines = [f"{record.spec}: {verdict.headline}", f"  {verdict.reason}"]
+    lines += [f"  ! {line}" for line in verdict.weakened]
+    lines += [f"  {_line(one)}" for one in verdict.decisions[:SHOWN]]
+    if len(verdict.decisions) > SHOWN:
+        lines.append(f"  ... and {len(verdict.decisions) - SHOWN} more in the report")
+    lines.append(f"report: {_short(folder / 'report.html')}")
+    return lines
+
+
+def _line(decision: Decision) -> str:
+    mark = "waived" if decision.waived else "" if decision.blocking else "warn"
+    return f"{decision.status:<12} {mark:<6} {decision.sentence}"
+
+
+def _short(path: Path) -> Path:
+    try:
+        return path.relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
+def render_one(record: Record, form: str) -> str:
+    """One form of the report: ``html``, ``markdown`` or ``junit``."""
+    from evalspec.report import junit, markdown, render
+
+    if form == "html":
+        return render(record, verdict_of(record))
+    return markdown(record) if form == "markdown" else junit(record)
+
+
+def newest_record(named: Path | None, root: Path, spec: str) -> Record | None:
+    """The record that was named, or the newest of a spec, or None.
+
+    Raises:
+        RecordError: The named one can't be read.
+    """
+    from evalspec.run.folders import LATEST, read_record
+
+    if named is not None:
+        return read_record(named)
+    try:
+        return read_record(root / "reports" / spec / LATEST)
+    except RecordError:
+        return None

@@ -1,0 +1,219 @@
+"""Recompute a run from its raw evidence, and say what differs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalspec.errors import EvalspecError, InvalidError, NotRunError, SpecError
+from evalspec.evidence.record import CheckRecord, Record
+from evalspec.language.parts import Access
+from evalspec.plan import Plan, plan
+from evalspec.run.checking import check_record, run_check
+from evalspec.run.files import sha256_of
+from evalspec.run.folders import read_record
+from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
+from evalspec.run.process import Limits
+from evalspec.run.reader import dataset_record
+from evalspec.run.replay import Replay
+from evalspec.run.runner import seed_of
+from evalspec.spec import Options, load
+from evalspec.verdict import decide
+
+TOLERANCE = 1e-9
+"""Relative: what another machine's rounding may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of recomputing a run.
+
+    Args:
+        same: What came out as the record has it.
+        differs: What did not, each with both values.
+        skipped: What can't be recomputed here, with the reason.
+    """
+
+    same: tuple[str, ...]
+    differs: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+class _Findings:
+    """Collects findings."""
+
+    def __init__(self) -> None:
+        self.same: list[str] = []
+        self.differs: list[str] = []
+        self.skipped: list[str] = []
+
+    def compare(self, what: str, before: object, now: object) -> None:
+        if _equal(before, now):
+            self.same.append(what)
+        else:
+            self.differs.append(f"{what}: the record says {_short(before)}, recomputed {_short(now)}")
+
+
+def verify(folder: Path, *, allow_outside: bool = False) -> Verification:
+    """Recompute digests of the evidence, every estimate and test, and the verdict.
+
+    Args:
+        folder: Folder of a run. Datasets are read again from where the spec was, if they are still there unchanged.
+        allow_outside: As for the run.
+
+    Raises:
+        RecordError: There is no record, or it can't be read.
+    """
+    record = read_record(folder)
+    findings = _Findings()
+    damaged = _evidence(record, folder, findings)
+    findings.compare("verdict", _plain(record.verdict), _plain(decide(record)))
+    _recompute(record, folder, findings, damaged, allow_outside=allow_outside)
+    return Verification(tuple(findings.same), tuple(findings.differs), tuple(findings.skipped))
+
+
+def _plain(model: Any) -> Any:
+    return None if model is None else model.model_dump(mode="json")
+
+
+def _evidence(record: Record, folder: Path, findings: _Findings) -> set[str]:
+    """Checks whose evidence is missing or changed."""
+    damaged = set()
+    for check in record.checks:
+        for file in check.evidence:
+            path = folder / file.path
+            if not path.exists():
+                findings.differs.append(f"{file.path}: the record names it and it is not there")
+            elif sha256_of(path) != file.digest:
+                findings.differs.append(f"{file.path}: its bytes are not those that were written")
+            else:
+                findings.same.append(f"digest of {file.path}")
+                continue
+            damaged.add(check.id)
+    return damaged
+
+
+def _recompute(record: Record, folder: Path, findings: _Findings, damaged: set[str], *, allow_outside: bool) -> None:
+    try:
+        spec_folder = (folder / record.spec_file).resolve().parent
+        access = Access(spec_folder if spec_folder.is_dir() else folder, allow_outside=allow_outside)
+        planned = plan(load(folder / "spec.yaml", options=Options(files=False)))
+    except SpecError as error:
+        findings.skipped.append(f"estimates: the spec beside the record can't be read here: {error.problems[0]}")
+        return
+    findings.compare("digest of spec.yaml", record.spec_digest, planned.spec.digest)
+    findings.compare("family", list(record.family), list(planned.family))
+    findings.compare("policy", _plain(record.policy), _plain(planned.spec.policy))
+    changed = _datasets(record, planned, access, findings)
+    for check in record.checks:
+        if check.status != "measured":
+            continue
+        gone = sorted(changed.keys() & set(check.datasets))
+        if gone:
+            findings.skipped.append(f"{check.id}: dataset {gone[0]} {changed[gone[0]]}")
+        elif check.id not in damaged:
+            _check(record, check, planned, folder, access, findings)
+
+
+def _datasets(record: Record, planned: Plan, access: Access, findings: _Findings) -> dict[str, str]:
+    """Datasets that can't be read again as they were, with the reason."""
+    parts = _parts(record, planned, access)
+    changed = {}
+    for one in record.datasets:
+        if one.name not in parts.datasets:
+            changed[one.name] = "is not in the spec beside the record"
+            continue
+        try:
+            now = dataset_record(one.name, parts)
+        except EvalspecError as error:
+            changed[one.name] = f"can't be read here: {error}"
+            continue
+        if now.digest == one.digest:
+            findings.same.append(f"digest of dataset {one.name}")
+        else:
+            changed[one.name] = "has changed since"
+            findings.differs.append(f"dataset {one.name}: its rows are not those that were measured")
+    return changed
+
+
+def _parts(record: Record, planned: Plan, access: Access) -> Parts:
+    return Parts(
+        models=dict(planned.spec.models),
+        datasets=dict(planned.spec.datasets),
+        slices={one.name: one.where for one in planned.spec.slices},
+        access=access,
+        rows=DRAFT_ROWS if record.draft else None,
+    )
+
+
+def _check(
+    record: Record, check: CheckRecord, planned: Plan, folder: Path, access: Access, findings: _Findings
+) -> None:
+    one = next((one for one in planned.checks if one.check.name == check.id), None)
+    if one is None:
+        findings.differs.append(f"{check.id}: the record has this check, the spec beside it does not")
+        return
+    evidence = folder / "evidence"
+    job = CheckJob(
+        parts=_parts(record, planned, access),
+        check=one.check,
+        predictions={
+            predictions_key(dataset, model): str(evidence / f"predictions-{model}-{dataset}.parquet")
+            for dataset, model in one.predictions
+        },
+        model_facts={model.name: _facts(model) for model in record.models},
+        confidence=record.policy.confidence,
+        alpha_fail=planned.alpha_fail,
+        seed=seed_of(record.seed, check.id),
+        draft=record.draft,
+        evidence=evidence,
+        limits=Limits(),
+        threads=1,
+        environment={},
+    )
+    try:
+        result = run_check(job, lambda *_: None, Replay(evidence / f"samples-{check.id}.parquet"))
+    except (NotRunError, InvalidError) as error:
+        findings.skipped.append(f"{check.id}: {error}")
+        return
+    except EvalspecError as error:
+        findings.skipped.append(f"{check.id}: {error}")
+        return
+    again = check_record(job, result, [])
+    for before, now in zip(check.tests, again.tests, strict=True):
+        findings.compare(before.name, _plain(before), _plain(now))
+    findings.compare(f"values of {check.id}", check.measured, again.measured)
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    return {
+        "digest": model.digest,
+        "size_bytes": model.size_bytes,
+        "precision": model.precision,
+        "precision_observed": model.precision_observed,
+        "device": model.device,
+        "batch": model.batch,
+        "preprocess_digest": model.preprocess_digest,
+        **model.details,
+    }
+
+
+def _equal(before: Any, now: Any) -> bool:
+    if isinstance(before, bool) or isinstance(now, bool):
+        return before is now
+    if isinstance(before, int | float) and isinstance(now, int | float):
+        return math.isclose(before, now, rel_tol=TOLERANCE, abs_tol=1e-12)
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        return before.keys() == now.keys() and all(_equal(before[key], now[key]) for key in before)
+    if isinstance(before, list | tuple) and isinstance(now, list | tuple):
+        return len(before) == len(now) and all(map(_equal, before, now))
+    return bool(before == now)
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= 160 else f"{text[:157]}..."

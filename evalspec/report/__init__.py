@@ -1,0 +1,9 @@
+"""A record and its verdict, for people and for machines: an HTML page, a Markdown summary, JUnit."""
+
+from __future__ import annotations
+
+from evalspec.report.junit import junit
+from evalspec.report.markdown import markdown
+from evalspec.report.page import render
+
+__all__ = ["junit", "markdown", "render"]

@@ -1,0 +1,297 @@
+"""Curves, points and histograms, drawn by altair and vl-convert into plain SVG. No data text goes into a chart but axis names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalspec.evidence.blocks import Axes, Curve, Histogram, Points, Reference, Series
+from evalspec.evidence.units import format_quantity
+from evalspec.report._names import shorten, visible
+from evalspec.report._svg import clean_svg
+
+if TYPE_CHECKING:
+    import altair as alt
+
+MAX_SERIES = 6
+MAX_LINE = 400
+MAX_POINTS = 240
+MARKED = 30
+WIDTH, HEIGHT = 400, 210
+DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (4, 4), (1, 3))
+
+Row = dict[str, float | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One entry of the legend: its number from 1, its name."""
+
+    series: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChartView:
+    """A drawn chart with its legend. ``svg`` holds only what `clean_svg` lets through."""
+
+    title: str
+    caption: str
+    svg: str
+    keys: tuple[Key, ...]
+    references: tuple[str, ...]
+    thinned: str
+    kind: str = "chart"
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Both axes and their scales, shared by all layers."""
+
+    x_scale: alt.Scale
+    x_axis: alt.Axis
+    y_scale: alt.Scale
+    y_axis: alt.Axis
+
+    def x(self, field: str = "x") -> alt.X:
+        """The horizontal encoding of a field."""
+        import altair as alt
+
+        return alt.X(f"{field}:Q", scale=self.x_scale, axis=self.x_axis)
+
+    def y(self, field: str = "y") -> alt.Y:
+        """The vertical encoding of a field."""
+        import altair as alt
+
+        return alt.Y(f"{field}:Q", scale=self.y_scale, axis=self.y_axis)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A reference line inside a chart."""
+
+    axis: str
+    value: float
+    label: str
+
+
+def chart_view(block: Curve | Points | Histogram) -> ChartView:
+    """Draw a block with two axes. Series past the sixth and points past a cap are left out, and it says so."""
+    if isinstance(block, Histogram):
+        series = _histogram_series(block)
+        thinned = _thinned(len(block.counts), 0, 0)
+    else:
+        cap = MAX_LINE if isinstance(block, Curve) else max(20, MAX_POINTS // max(1, min(MAX_SERIES, len(block.series))))
+        every = [_drawable(one, block) for one in block.series[:MAX_SERIES]]
+        series = [_thin(one, cap) for one in every]
+        thinned = _thinned(len(block.series), sum(len(one.x) for one in series), sum(len(one.x) for one in every))
+    title = _words(block, series)
+    keys = tuple(Key(index + 1, one.name) for index, one in enumerate(series))
+    references = tuple(reference.label for reference in block.references)
+    svg = _draw(block, series, title) if any(one.x for one in series) else ""
+    return ChartView(block.title, block.caption, svg, keys if len(keys) > 1 or references else (), references, thinned)
+
+
+def _thinned(series: int, shown: int, points: int) -> str:
+    parts = []
+    if series > MAX_SERIES:
+        parts.append(f"{MAX_SERIES} of {series} series are drawn")
+    if shown < points:
+        parts.append(f"{shown:,} of {points:,} points are drawn")
+    return "; ".join(parts)
+
+
+def _drawable(series: Series, block: Axes) -> Series:
+    """Without what a logarithmic axis can't show."""
+    size = min(len(series.x), len(series.y))
+    kept = [i for i in range(size) if (series.x[i] > 0 or not block.log_x) and (series.y[i] > 0 or not block.log_y)]
+    return _pick(series, kept)
+
+
+def _thin(series: Series, cap: int) -> Series:
+    """At most ``cap`` points, evenly spread, the first and the last among them."""
+    size = len(series.x)
+    if size <= cap:
+        return series
+    return _pick(series, [round(index * (size - 1) / (cap - 1)) for index in range(cap)])
+
+
+def _pick(series: Series, kept: Sequence[int]) -> Series:
+    def chosen(values: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        return None if values is None or len(values) < len(series.x) else tuple(values[i] for i in kept)
+
+    return Series(
+        name=series.name,
+        x=tuple(series.x[i] for i in kept),
+        y=tuple(series.y[i] for i in kept),
+        lower=chosen(series.lower),
+        upper=chosen(series.upper),
+        size=chosen(series.size),
+    )
+
+
+def _histogram_series(block: Histogram) -> list[Series]:
+    """Each histogram as the corners of its steps, which a line can draw."""
+    found = []
+    for name, counts in list(block.counts.items())[:MAX_SERIES]:
+        bins = min(len(counts), len(block.edges) - 1)
+        x = tuple(block.edges[: bins + 1])
+        y = tuple(float(count) for count in counts[:bins])
+        found.append(Series(name=name, x=x, y=(*y, y[-1] if y else 0.0)[: len(x)]))
+    return found
+
+
+def _words(block: Axes, series: Sequence[Series]) -> str:
+    """What a chart shows, for those who don't see it."""
+    kind = {"curve": "line chart", "points": "scatter plot", "histogram": "histogram"}[getattr(block, "block", "curve")]
+    parts = [f"{block.title}: {kind} of {_axis(block.y_label, block.y_unit)} against {_axis(block.x_label, block.x_unit)}"]
+    for one in series:
+        if one.x:
+            x = f"{format_quantity(min(one.x), block.x_unit)} to {format_quantity(max(one.x), block.x_unit)}"
+            y = f"{format_quantity(min(one.y), block.y_unit)} to {format_quantity(max(one.y), block.y_unit)}"
+            parts.append(f"{one.name}: {len(one.x)} points, {block.x_label} {x}, {block.y_label} {y}")
+    for reference in block.references:
+        at = "" if reference.value is None else f" at {reference.value:g}"
+        parts.append(f"reference line {reference.label}{at}")
+    return ". ".join(parts)
+
+
+def _axis(label: str, unit: str) -> str:
+    return visible(f"{label} ({unit})" if unit and unit not in ("fraction", "count", "score") else label)
+
+
+def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: str) -> str:
+    import altair as alt
+    import vl_convert
+
+    lines = _reference_lines(block, series)
+    frame = _frame(block, series, lines)
+    layers: list[alt.Chart] = []
+    tips: dict[str, tuple[str, ...]] = {}
+    for index, one in enumerate(series):
+        colour = f"var(--series-{index + 1})"
+        for layer in _marks(block, one, colour, index):
+            layers.append(layer.encode(x=frame.x(), y=frame.y()))
+        if isinstance(layers[-1].mark, alt.MarkDef) and layers[-1].mark.type == "point" and len(one.x) <= MARKED:
+            tips[f"layer_{len(layers) - 1}_marks"] = _tips(block, one)
+    layers.extend(_rules(lines, frame, series))
+    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, background="transparent")
+    chart = chart.properties(padding={"left": 12, "right": 20, "top": 6, "bottom": 8})
+    chart = chart.configure(aria=False).configure_view(stroke=None).configure_axis(
+        gridColor="var(--hair)", domainColor="var(--rule)", tickColor="var(--rule)", labelColor="var(--muted)",
+        titleColor="var(--muted)", labelFontSize=11, titleFontSize=11, titleFontWeight="normal", labelLimit=0, titleLimit=0,
+        tickSize=4, labelPadding=4,
+    )  # fmt: skip
+    return clean_svg(vl_convert.vegalite_to_svg(chart.to_dict()), title=title, tips=tips)
+
+
+def _tips(block: Axes, series: Series) -> tuple[str, ...]:
+    return tuple(
+        f"{series.name}: {block.x_label} {format_quantity(x, block.x_unit)}, {block.y_label} {format_quantity(y, block.y_unit)}"
+        for x, y in zip(series.x, series.y, strict=True)
+    )
+
+
+def _marks(block: Curve | Points | Histogram, series: Series, colour: str, index: int) -> list[alt.Chart]:
+    """The layers of one series, the one to hover over last."""
+    import altair as alt
+
+    rows: list[Row] = [{"x": x, "y": y} for x, y in zip(series.x, series.y, strict=True)]
+    dash = list(DASHES[index % len(DASHES)])
+    chart = alt.Chart(alt.InlineData(values=rows))
+    if isinstance(block, Points):
+        shape = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")[index % 6]
+        return [chart.mark_point(filled=True, shape=shape, size=22, opacity=0.6, fill=colour)]
+    if isinstance(block, Histogram):
+        line = chart.mark_line(interpolate="step-after", stroke=colour, strokeWidth=1.5, strokeDash=dash)
+        area = chart.mark_area(interpolate="step-after", fill=colour, fillOpacity=0.16)
+        return [line] if block.log_y else [area, line]
+    layers = []
+    if series.lower is not None and series.upper is not None:
+        band: list[Row] = [{"x": x, "y": low, "y2": high} for x, low, high in zip(series.x, series.lower, series.upper, strict=True)]
+        layers.append(alt.Chart(alt.InlineData(values=band)).mark_area(fill=colour, fillOpacity=0.14).encode(y2="y2:Q"))
+    layers.append(chart.mark_line(stroke=colour, strokeWidth=2, strokeDash=dash))
+    if len(rows) <= MARKED:
+        layers.append(chart.mark_point(filled=True, size=26, opacity=1, fill=colour))
+    return layers
+
+
+def _reference_lines(block: Axes, series: Sequence[Series]) -> list[_Line | tuple[float, float]]:
+    """Lines at a value, and for a diagonal the values that both axes share."""
+    found: list[_Line | tuple[float, float]] = []
+    for reference in block.references:
+        if reference.axis == "diagonal":
+            values = [value for one in series for value in (*one.x, *one.y)]
+            if values:
+                found.append((min(values), max(values)))
+        elif reference.value is not None and _fits(reference, block):
+            found.append(_Line(reference.axis, reference.value, shorten(visible(reference.label), 40)))
+    return found
+
+
+def _fits(reference: Reference, block: Axes) -> bool:
+    log = block.log_x if reference.axis == "x" else block.log_y
+    return reference.value is not None and (reference.value > 0 or not log)
+
+
+def _rules(lines: Sequence[_Line | tuple[float, float]], frame: _Frame, series: Sequence[Series]) -> list[alt.Chart]:
+    import altair as alt
+
+    layers = []
+    right = max((value for one in series for value in one.x), default=0.0)
+    left = min((value for one in series for value in one.x), default=0.0)
+    for index, line in enumerate(lines):
+        style = {"stroke": "var(--ink)", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.75}
+        if isinstance(line, tuple):
+            data = alt.InlineData(values=[{"x": end, "y": end} for end in line])
+            layers.append(alt.Chart(data).mark_line(**style).encode(x=frame.x(), y=frame.y()))
+            continue
+        data = alt.InlineData(values=[{"v": line.value}])
+        words = {"text": line.label, "fontSize": 11, "fill": "var(--ink)"}
+        if line.axis == "x":
+            late = line.value > (left + right) / 2
+            place = {"align": "right" if late else "left", "dx": -4 if late else 4, "y": 8 + 14 * index, "baseline": "middle"}
+            layers.append(alt.Chart(data).mark_rule(**style).encode(x=frame.x("v")))
+            layers.append(alt.Chart(data).mark_text(**words, **place).encode(x=frame.x("v")))
+        else:
+            place = {"align": "right", "dy": -5, "x": WIDTH, "baseline": "bottom"}
+            layers.append(alt.Chart(data).mark_rule(**style).encode(y=frame.y("v")))
+            layers.append(alt.Chart(data).mark_text(**words, **place).encode(y=frame.y("v")))
+    return layers
+
+
+def _frame(block: Axes, series: Sequence[Series], lines: Sequence[_Line | tuple[float, float]]) -> _Frame:
+    """Both axes, over everything that is drawn."""
+    import altair as alt
+
+    marks = {axis: [line.value for line in lines if isinstance(line, _Line) and line.axis == axis] for axis in "xy"}
+    xs = [value for one in series for value in one.x] + marks["x"]
+    ys = [value for one in series for value in (*one.y, *(one.lower or ()), *(one.upper or ()))] + marks["y"]
+    if any(isinstance(line, tuple) for line in lines):
+        xs, ys = xs + ys, ys + xs
+    x_axis = alt.Axis(title=shorten(_axis(block.x_label, block.x_unit), 60), grid=False, format=",~g", titlePadding=8, tickCount=6)
+    y_axis = alt.Axis(
+        title=shorten(_axis(block.y_label, block.y_unit), 60), domain=False, ticks=False, format=",~g", tickCount=5,
+        titleAngle=0, titleAlign="left", titleAnchor="end", titleX=0, titleY=-12, titleBaseline="bottom",
+    )  # fmt: skip
+    zero = isinstance(block, Histogram)
+    y_scale = _scale(ys, block.log_y, nice=True, zero=zero)
+    return _Frame(_scale(xs, block.log_x, nice=False), x_axis, y_scale, y_axis)
+
+
+def _scale(values: Sequence[float], log: bool, *, nice: bool, zero: bool = False) -> alt.Scale:
+    import altair as alt
+
+    if log:
+        positive = [value for value in values if value > 0] or [1.0]
+        base = 2 if all(math.log2(value).is_integer() for value in positive) else 10
+        low, high = min(positive), max(positive)
+        return alt.Scale(type="log", base=base, domain=[low, high if high > low else low * base], nice=nice, clamp=True)
+    low, high = min(values), max(values)
+    if zero or 0 <= low < high / 2:
+        low = min(0.0, low)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return alt.Scale(domain=[low, high], nice=nice, zero=False, clamp=True)

@@ -1,0 +1,144 @@
+"""The checks of a record as the sections System, Model and Data show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evalspec.evidence.blocks import Interval, Intervals, Reference
+from evalspec.evidence.record import CheckRecord, Dimension, Record
+from evalspec.evidence.test import Test
+from evalspec.evidence.units import format_number, format_quantity
+from evalspec.report._blocks import BlockView, block_view, cell, forest
+from evalspec.report._names import anchors
+from evalspec.report._requirements import SIGNS, Row, by_check
+from evalspec.report._words import Badge, badge, check_badge, duration, plural, worst
+
+TITLES: dict[Dimension, str] = {"system": "System", "model": "Model", "data": "Data"}
+LEADS: dict[Dimension, str] = {
+    "system": "What serves it: speed, load, memory, energy.",
+    "model": "The model itself: how right it is, how sure, and for whom.",
+    "data": "What it was judged on: clean, covering, and like the traffic.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """One check as it is read."""
+
+    anchor: str
+    id: str
+    kind: str
+    badge: Badge
+    summary: str
+    reason: str
+    rows: tuple[Row, ...]
+    about: tuple[tuple[str, str], ...]
+    measured: tuple[tuple[str, str], ...]
+    blocks: tuple[BlockView, ...]
+    notes: tuple[str, ...]
+    cannot_show: str
+    evidence: tuple[tuple[str, str], ...]
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One dimension with its checks. ``badge`` is the worst of its blocking requirements; None: it has none."""
+
+    anchor: str
+    title: str
+    lead: str
+    badge: Badge | None
+    count: str
+    checks: tuple[CheckView, ...]
+
+
+def sections(record: Record, rows: Sequence[Row]) -> tuple[Section, ...]:
+    """System, Model and Data, in this order; one without a check says so."""
+    grouped = by_check(rows)
+    ids = dict(zip((id(check) for check in record.checks), anchors("check", (check.id for check in record.checks)), strict=True))
+    return tuple(_section(dimension, record, grouped, ids) for dimension in TITLES)
+
+
+def _section(dimension: Dimension, record: Record, grouped: Mapping[str, tuple[Row, ...]], ids: Mapping[int, str]) -> Section:
+    checks = [check for check in record.checks if check.dimension == dimension]
+    views = tuple(_check(check, grouped.get(check.id, ()), ids[id(check)]) for check in checks)
+    blocking = [row for check in checks for row in grouped.get(check.id, ()) if row.blocking]
+    status = worst(row.decision.status for row in blocking)
+    held = sum(row.holds for row in blocking)
+    if blocking:
+        count = f"{held} of {plural(len(blocking), 'blocking requirement')} PASS"
+    else:
+        count = "Nothing here can block." if checks else "No check in this spec."
+    return Section(dimension, TITLES[dimension], LEADS[dimension], badge(status) if status else None, count, views)
+
+
+def _check(check: CheckRecord, rows: tuple[Row, ...], anchor: str) -> CheckView:
+    drawn = tuple(block_view(block) for block in check.blocks)
+    labels = [{row.label for row in block.rows} for block in check.blocks if isinstance(block, Intervals)]
+    parts = tuple(forest(_parts(test)) for test in check.tests if _worth_drawing(test, labels))
+    return CheckView(
+        anchor=anchor,
+        id=check.id,
+        kind=check.check if check.check != check.id else "",
+        badge=check_badge(check, (row.decision.status for row in rows)),
+        summary=check.summary,
+        reason=check.reason or "",
+        rows=rows,
+        about=_about(check),
+        measured=_measured(check),
+        blocks=(*drawn, *parts),
+        notes=check.notes,
+        cannot_show=check.cannot_show,
+        evidence=tuple((file.path, f"{plural(file.rows, 'row')}: {file.what}") for file in check.evidence),
+        owner=check.owner or "",
+    )
+
+
+def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
+    """What the numbers hold for: models, datasets, conditions, what became of the rows."""
+    models = [*check.models, *(f"{name} (compared with)" for name in check.baseline_models)]
+    counts = check.counts
+    lost = [f"{count:,} {word}" for count, word in ((counts.dropped, "dropped"), (counts.errored, "errored")) if count]
+    used = f"{counts.used:,} of {counts.attempted:,}" + (f" ({', '.join(lost)})" if lost else "") if counts.attempted else ""
+    found = [
+        ("model", ", ".join(models)),
+        ("dataset", ", ".join(check.datasets)),
+        *((name.replace("_", " "), cell(value).text) for name, value in check.conditions.items()),
+        ("used", used),
+        ("took", duration(check.duration_s) if check.duration_s else ""),
+    ]
+    return tuple((name, value) for name, value in found if value)
+
+
+def _measured(check: CheckRecord) -> tuple[tuple[str, str], ...]:
+    found = []
+    for name, value in check.measured.items():
+        unit = check.units.get(name, "")
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        found.append((name, format_quantity(float(value), unit) if number and value is not None else cell(value).text))
+    return tuple(found)
+
+
+def _worth_drawing(test: Test, labels: Sequence[set[str]]) -> bool:
+    """Parts that no block of the check shows already."""
+    parts = {part.part for part in test.parts}
+    return len(parts) > 1 and not any(parts <= shown for shown in labels)
+
+
+def _parts(test: Test) -> Intervals:
+    rows = tuple(Interval(label=part.part, value=part.value, lower=part.lower, upper=part.upper, n=part.n or None) for part in test.parts)
+    needed = "" if test.must_hold is None else f"At least {test.must_hold} of {len(test.parts)} must hold."
+    limit = Reference(label=f"needs {SIGNS[test.op]}", value=test.threshold, axis="x")
+    return Intervals(title=f"{test.sentence}, by part", caption=needed, unit=test.unit, rows=rows, references=(limit,))
+
+
+def size_words(size: int | None) -> str:
+    """Bytes for people: ``145 KiB``."""
+    if size is None:
+        return ""
+    for unit, scale in (("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0)):
+        if size >= scale:
+            return f"{format_number(round(size / scale, 1))} {unit}"
+    return f"{size} B"

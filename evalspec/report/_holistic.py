@@ -1,0 +1,244 @@
+"""What the dimensions say together: one subject, one cell, claims and baselines beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evalspec.evidence.record import CheckRecord, Claim, Dimension, ModelRecord, Record
+from evalspec.evidence.units import format_quantity
+from evalspec.report._blocks import cell
+from evalspec.report._checks import TITLES, Section
+from evalspec.report._names import short_digest
+from evalspec.report._requirements import SIGNS, Row
+from evalspec.report._words import Badge
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """One thing that must be the same everywhere, by dimension; ``state`` is ``same``, ``differs`` or ``not shown``."""
+
+    what: str
+    by_dimension: tuple[str, ...]
+    state: str
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetUse:
+    """Which checks used a dataset, by dimension, and what that leaves open."""
+
+    name: str
+    by_dimension: tuple[str, ...]
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """What somebody says, beside what was measured."""
+
+    metric: str
+    claimed: str
+    by: str
+    conditions: str
+    measured: str
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Candidate and baseline on one metric."""
+
+    row: Row
+    metric: str
+    baseline_name: str
+    candidate: str
+    baseline: str
+    difference: str
+    interval: str
+    needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """All that the page *Together* shows."""
+
+    cells: tuple[tuple[str, Badge | None, str], ...]
+    meanings: tuple[str, ...]
+    agreements: tuple[Agreement, ...]
+    datasets: tuple[DatasetUse, ...]
+    beside: tuple[Beside, ...]
+    claims: tuple[ClaimRow, ...]
+
+
+def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> Together:
+    """What the record says across dimensions; everything is derived from it."""
+    agreements = _agreements(record)
+    return Together(
+        cells=tuple((part.title, part.badge, part.count) for part in parts),
+        meanings=_meanings({part.anchor: part.badge.status if part.badge else "" for part in parts}, agreements),
+        agreements=agreements,
+        datasets=_datasets(record),
+        beside=tuple(_beside(row) for row in rows if row.test is not None and row.test.against and row.test.candidate is not None),
+        claims=tuple(_claim(claim, record) for claim in record.claims),
+    )
+
+
+def _meanings(status: Mapping[str, str], agreements: Sequence[Agreement]) -> tuple[str, ...]:
+    """Which cell the run is in, and what that means for release."""
+    system, model, data = (status.get(name, "") for name in TITLES)
+    found = []
+    if model == "FAIL" and system == "PASS":
+        found.append("The system holds and the model fails: fast answers that are too often wrong are worth nothing.")
+    if system == "FAIL" and model == "PASS":
+        found.append("The model holds and the system fails: its answers are good, and here they come too late or cost too much.")
+    if data == "FAIL":
+        found.append("The data fail: what was measured of the model on them does not show how it will do in production.")
+    if system == "FAIL" and model == "FAIL":
+        found.append("System and model both fail: mending one of them will not make it ready.")
+    undecided = [TITLES[name] for name in TITLES if status.get(name) not in ("PASS", "FAIL", "", None)]
+    if undecided:
+        found.append(f"{_and(undecided)}: not every blocking requirement is decided, so nothing may be concluded from what holds elsewhere.")
+    silent = [TITLES[name] for name in TITLES if not status.get(name)]
+    if silent:
+        found.append(f"{_and(silent)}: nothing was required, so what the other dimensions assume of it is unchecked.")
+    if system == model == data == "PASS":
+        found.append("System, model and data hold together: what each assumes of the others was checked on the same subject.")
+    differing = [agreement.what for agreement in agreements if agreement.state != "same"]
+    if differing:
+        found.append(f"Not the same everywhere: {_and(differing)} (table below).")
+    return tuple(found)
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _agreements(record: Record) -> tuple[Agreement, ...]:
+    """Artifact, precision, device, batch and preprocessing over all checks of models."""
+    models = {model.name: model for model in record.models}
+    used = [(check, models[name]) for check in record.checks for name in check.models if name in models]
+    used = [(check, model) for check, model in used if check.status != "not_run"]
+    if not used:
+        return ()
+    return (
+        _agreement("artifact", used, lambda check, model: short_digest(model.digest), "One verdict would be about several artifacts."),
+        _asked("precision", used, lambda model: (model.precision, model.precision_observed)),
+        _asked("device", used, lambda model: (model.device, model.device_observed)),
+        _agreement(
+            "batch",
+            used,
+            lambda check, model: cell(check.conditions.get("batch", model.batch)).text,
+            "Speed and quality were measured at different batches: the answers may differ too.",
+        ),
+        _agreement(
+            "preprocessing",
+            used,
+            lambda check, model: short_digest(model.preprocess_digest) if model.preprocess_digest else "none",
+            "Quality was computed on other inputs than those that were timed.",
+        ),
+    )
+
+
+Use = tuple[CheckRecord, ModelRecord]
+
+
+def _agreement(what: str, used: Sequence[Use], value: Callable[[CheckRecord, ModelRecord], str], breaks: str) -> Agreement:
+    seen = _by_dimension(used, value)
+    values = {text for texts in seen.values() for text in texts}
+    state = "not shown" if "not shown" in values else "same" if len(values) == 1 else "differs"
+    return Agreement(what, _columns(seen), state, "" if state == "same" else breaks)
+
+
+def _asked(what: str, used: Sequence[Use], value: Callable[[ModelRecord], tuple[str | None, str | None]]) -> Agreement:
+    """What was asked of a model beside what was observed."""
+
+    def text(check: CheckRecord, model: ModelRecord) -> str:
+        asked, observed = value(model)
+        observed = observed or str(check.conditions.get(what) or "") or None
+        if asked and observed and asked != observed:
+            return f"{observed} (asked: {asked})"
+        return observed or asked or "not shown"
+
+    found = _agreement(what, used, text, f"Not every check saw the same {what}.")
+    if any("(asked:" in column for column in found.by_dimension):
+        return Agreement(what, found.by_dimension, "differs", f"Another {what} was observed than was asked for: claims about the one asked for are void.")
+    return found
+
+
+def _by_dimension(used: Sequence[Use], value: Callable[[CheckRecord, ModelRecord], str]) -> dict[Dimension, dict[str, list[str]]]:
+    seen: dict[Dimension, dict[str, list[str]]] = {dimension: {} for dimension in TITLES}
+    for check, model in used:
+        seen[check.dimension].setdefault(value(check, model), []).append(check.id)
+    return seen
+
+
+def _columns(seen: Mapping[Dimension, Mapping[str, Sequence[str]]]) -> tuple[str, ...]:
+    columns = []
+    for dimension in TITLES:
+        texts = seen[dimension]
+        if len(texts) > 1:
+            columns.append("; ".join(f"{text} ({', '.join(dict.fromkeys(checks))})" for text, checks in texts.items()))
+        else:
+            columns.append(next(iter(texts), "–"))
+    return tuple(columns)
+
+
+def _datasets(record: Record) -> tuple[DatasetUse, ...]:
+    found = []
+    for dataset in record.datasets:
+        users = {dimension: [check.id for check in record.checks if check.dimension == dimension and dataset.name in check.datasets] for dimension in TITLES}
+        means = ""
+        if users["model"] and not users["data"]:
+            means = "The model is judged on it, and no data check looks at it."
+        elif not any(users.values()):
+            means = "No check uses it."
+        found.append(DatasetUse(dataset.name, tuple(", ".join(users[dimension]) or "–" for dimension in TITLES), means))
+    return tuple(found)
+
+
+def _beside(row: Row) -> Beside:
+    test = row.test
+    if test is None or test.candidate is None:
+        raise ValueError(f"{row.name} compares nothing")
+    unit = test.metric_unit or ("" if test.unit in ("pp", "x") else test.unit)
+    return Beside(
+        row=row,
+        metric=row.name.partition("/")[2].partition(" vs ")[0] or test.metric,
+        baseline_name=test.against or "",
+        candidate=format_quantity(test.candidate, unit),
+        baseline="" if test.baseline is None else format_quantity(test.baseline, unit),
+        difference=row.value,
+        interval=row.interval,
+        needs=f"{SIGNS[test.op]} {format_quantity(test.threshold, test.unit)}",
+    )
+
+
+def _claim(claim: Claim, record: Record) -> ClaimRow:
+    for check in record.checks:
+        if claim.metric in check.measured:
+            break
+    else:
+        return ClaimRow(claim.metric, claim.value, _source(claim), _pairs(claim.conditions), "not measured", "This run says nothing about it.")
+    model = next((model for model in record.models if model.name in check.models), None)
+    known = {"precision": model.precision_observed or model.precision, "device": model.device_observed or model.device} if model else {}
+    here = {**known, **check.conditions}
+    other = [f"{name} {cell(here[name]).text}, not {cell(value).text}" for name, value in claim.conditions.items() if name in here and here[name] != value]
+    unsaid = [name for name in ("batch", "precision", "device") if name not in claim.conditions]
+    words = []
+    if other:
+        words.append(f"Measured here at {'; '.join(other)}.")
+    if unsaid:
+        words.append(f"The claim leaves out {_and(unsaid)}.")
+    value = check.measured[claim.metric]
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    measured = format_quantity(float(value), check.units.get(claim.metric, "")) if number and value is not None else cell(value).text
+    return ClaimRow(claim.metric, claim.value, _source(claim), _pairs(claim.conditions), f"{measured} ({check.id})", " ".join(words))
+
+
+def _source(claim: Claim) -> str:
+    return f"{claim.by}, {claim.source}" if claim.source else claim.by
+
+
+def _pairs(conditions: Mapping[str, str | int | float | bool | None]) -> str:
+    return ", ".join(f"{name} {cell(value).text}" for name, value in conditions.items())

@@ -1,0 +1,41 @@
+"""Anchors and short forms of names and digests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+
+def anchors(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
+    """One id per name, in order, safe in HTML and in a link, and different from each other.
+
+    It is made from the name, so that a link to a requirement stays when the spec's order changes.
+    """
+    taken: dict[str, int] = {}
+    made = []
+    for name in names:
+        plain = f"{prefix}-{re.sub(r'[^A-Za-z0-9_.]+', '-', name).strip('-') or 'unnamed'}"[:120]
+        count = taken.get(plain, 0) + 1
+        taken[plain] = count
+        made.append(plain if count == 1 else f"{plain}--{count}")
+    return tuple(made)
+
+
+def short_digest(digest: str | None) -> str:
+    """The first twelve digits of a digest, without its algorithm."""
+    if not digest:
+        return "not shown"
+    return digest.rpartition(":")[2][:12]
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text, cut with an ellipsis where it is longer than ``limit`` characters."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
+
+
+def visible(text: str) -> str:
+    """The text with its control and direction characters written out, so that what is read is what is there."""
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)

@@ -1,0 +1,106 @@
+"""Geometry of intervals and bars, in percent of the width: the templates draw it, fluid and crisp at any size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evalspec.evidence.test import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis: where it is in percent, and its text."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A linear scale from values to percent of the width."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def over(cls, values: Iterable[float | None], *, pad: float = 0.06, zero: bool = False) -> Scale | None:
+        """The scale that shows all these values with some room on both sides; None where there are none."""
+        found = [value for value in values if value is not None and math.isfinite(value)]
+        if zero and found:
+            found.append(0.0)
+        if not found:
+            return None
+        low, high = min(found), max(found)
+        span = high - low
+        if not math.isfinite(span):
+            return None
+        room = span * pad if span else (abs(low) * 0.1 or 1.0)
+        return cls(low if zero and low == 0 else low - room, high if zero and high == 0 else high + room)
+
+    def at(self, value: float) -> float:
+        """Where a value lies, in percent, kept within the width."""
+        share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+        return round(100 * min(1.0, max(0.0, share)), 2)
+
+    def ticks(self, count: int = 4) -> tuple[float, ...]:
+        """Round values inside the scale, about ``count`` of them."""
+        raw = (self.high - self.low) / max(1, count)
+        if raw <= 0 or not math.isfinite(raw):
+            return ()
+        power = 10.0 ** math.floor(math.log10(raw))
+        step = next((power * factor for factor in (1, 2, 5) if power * factor >= raw), power * 10)
+        first = math.ceil(self.low / step)
+        values = (round(index * step, 12) for index in range(first, first + 2 * count + 2))
+        return tuple(value for value in values if self.low <= value <= self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """An interval against a threshold, in percent of the width.
+
+    Args:
+        dot: The value; None where there is none.
+        start: Where the interval begins.
+        end: Where it ends.
+        limits: Threshold or reference lines.
+        zone: Where the requirement holds: (start, width).
+        open_start: There is no lower bound: the interval is drawn without its end.
+        open_end: There is no upper bound.
+        title: All of it in words.
+    """
+
+    dot: float | None
+    start: float | None = None
+    end: float | None = None
+    limits: tuple[float, ...] = ()
+    zone: tuple[float, float] | None = None
+    open_start: bool = False
+    open_end: bool = False
+    title: str = ""
+
+
+def strip(
+    scale: Scale, value: float | None, lower: float | None, upper: float | None, *, limits: Iterable[float] = (), title: str = ""
+) -> Strip:
+    """An interval on a scale that is shared with others."""
+    ends = [end for end in (lower, value, upper) if end is not None]
+    has_interval = lower is not None or upper is not None
+    return Strip(
+        dot=None if value is None else scale.at(value),
+        start=scale.at(min(ends)) if has_interval else None,
+        end=scale.at(max(ends)) if has_interval else None,
+        limits=tuple(scale.at(limit) for limit in limits),
+        open_start=lower is None,
+        open_end=upper is None,
+        title=title,
+    )
+
+
+def hold_zone(scale: Scale, threshold: float, op: Op) -> tuple[float, float] | None:
+    """The part of the width in which a requirement holds: (start, width) in percent; None for ``==``."""
+    edge = scale.at(threshold)
+    if op in ("<=", "<"):
+        return 0.0, edge
+    return (edge, round(100 - edge, 2)) if op in (">=", ">") else None

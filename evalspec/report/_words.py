@@ -1,0 +1,74 @@
+"""How statuses are shown: their order, their shape, the words beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evalspec.evidence.record import CheckRecord
+from evalspec.evidence.verdict import Status
+
+WORST_FIRST: tuple[Status, ...] = ("FAIL", "ERROR", "INVALID", "NOT_RUN", "INCONCLUSIVE", "PASS")
+
+WORD_TONES = {"READY": "pass", "NOT READY": "fail", "UNDECIDED": "inconclusive", "ERROR": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A status for people: never a colour alone, always a shape and a word.
+
+    Args:
+        status: The status, or ``REPORT`` for what only reports.
+        word: What is written.
+        tone: Class of the colour and id of the shape.
+        extra: A qualification, such as ``waived``.
+    """
+
+    status: str
+    word: str
+    tone: str
+    extra: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.word}, {self.extra}" if self.extra else self.word
+
+
+def badge(status: Status, extra: str = "") -> Badge:
+    """The badge of a status."""
+    return Badge(status, status.replace("_", " "), status.lower().replace("_", "-"), extra)
+
+
+def worst(statuses: Iterable[Status]) -> Status | None:
+    """The worst of these, or None of none."""
+    found = set(statuses)
+    return next((status for status in WORST_FIRST if status in found), None)
+
+
+def check_badge(check: CheckRecord, statuses: Iterable[Status]) -> Badge:
+    """How a check ended: its own status where it has no measurement, else its worst requirement."""
+    if check.status == "not_run":
+        return badge("NOT_RUN")
+    if check.status == "invalid":
+        return badge("INVALID")
+    if check.status == "error":
+        return badge("ERROR")
+    status = worst(statuses)
+    if status is not None:
+        return badge(status)
+    return Badge("REPORT", "report only", "report")
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 check``, ``2 checks``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """A duration for people: ``0.4 s``, ``1 min 38 s``, ``2 h 5 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"

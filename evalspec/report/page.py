@@ -1,0 +1,174 @@
+"""The readiness report: one HTML page that needs nothing beside itself."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from evalspec.evidence.record import Record, Waiver
+from evalspec.evidence.verdict import Verdict
+from evalspec.report._checks import sections
+from evalspec.report._holistic import together
+from evalspec.report._names import short_digest, visible
+from evalspec.report._reproduce import reproduction, took, when
+from evalspec.report._requirements import Row, requirement_rows
+from evalspec.report._words import WORD_TONES, WORST_FIRST, Badge, badge, plural
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of the requirements table under one heading."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the bar of counts: how many requirements ended so, and where the bar shows it."""
+
+    badge: Badge
+    count: int
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """The top of the page."""
+
+    word: str
+    rest: str
+    tone: str
+    reason: str
+    facts: tuple[tuple[str, str], ...]
+    shares: tuple[Share, ...]
+
+
+def render(record: Record, verdict: Verdict) -> str:
+    """The report of a run as one HTML document.
+
+    It loads nothing, needs no script to be read, and its Content-Security-Policy lets nothing run but its own
+    script, known by its hash. Everything that came from data is escaped.
+
+    Args:
+        record: The run.
+        verdict: What was decided of it; the page shows this one, whatever ``record.verdict`` says.
+
+    Returns:
+        The document, to be written as UTF-8.
+    """
+    rows = requirement_rows(record, verdict)
+    parts = sections(record, rows)
+    style, script = _file("style.css"), _file("script.js")
+    return _environment().get_template("page.html").render(
+        record=record,
+        verdict=verdict,
+        top=_top(record, verdict, rows),
+        groups=_groups(rows),
+        row_count=len(rows),
+        statuses=[badge(status) for status in WORST_FIRST if any(row.decision.status == status for row in rows)],
+        waivers=_waivers(record.waivers, rows),
+        cautions=cautions(record, verdict),
+        sections=parts,
+        together=together(record, rows, parts),
+        repeat=reproduction(record),
+        style=style,
+        script=script,
+        policy=_policy(style, script),
+        confidence=f"{100 * record.policy.confidence:g} %",
+    )
+
+
+def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
+    """Everything that makes the verdict weaker than it reads, each once."""
+    found = list(verdict.weakened)
+    if record.draft:
+        found.append("A draft: a few rows and queries of everything, to see that it runs. A draft is never READY.")
+    if record.only:
+        found.append(f"Only a part was run: {', '.join(record.only)}. A part is never READY.")
+    if record.interrupted:
+        found.append("The run was interrupted; what was measured until then is shown.")
+    if record.subject is None:
+        found.append("The subject is not shown: no digest says which artifact this is about.")
+    return tuple(dict.fromkeys(found))
+
+
+def _top(record: Record, verdict: Verdict, rows: tuple[Row, ...]) -> Top:
+    rest = verdict.headline.removeprefix(verdict.word).strip()
+    facts = (
+        ("spec", record.spec),
+        ("subject", short_digest(record.subject)),
+        ("run", when(record.started)),
+        ("took", took(record)),
+        ("exit code", str(verdict.exit_code)),
+    )
+    shares, start = [], 0.0
+    for status in WORST_FIRST:
+        count = sum(row.decision.status == status for row in rows)
+        if count:
+            width = 100 * count / len(rows)
+            shares.append(Share(badge(status), count, round(start, 2), round(width, 2)))
+            start += width
+    tone = WORD_TONES[verdict.word]
+    shown = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
+    return Top(verdict.word, shown, tone, verdict.reason, tuple(fact for fact in facts if fact[1]), tuple(shares))
+
+
+def _groups(rows: tuple[Row, ...]) -> tuple[Group, ...]:
+    """The table's groups, in the order of the rows."""
+    named = (
+        ("Keeps it from READY", [row for row in rows if row.blocking and not row.holds]),
+        ("Waived", [row for row in rows if row.decision.waived and not row.holds]),
+        ("Warns, blocks nothing", [row for row in rows if not row.blocking and not row.decision.waived and not row.holds]),
+        ("Holds", [row for row in rows if row.holds]),
+    )
+    return tuple(Group(title, tuple(found)) for title, found in named if found)
+
+
+def _waivers(waivers: tuple[Waiver, ...], rows: tuple[Row, ...]) -> tuple[tuple[Waiver, Row | None], ...]:
+    return tuple((waiver, next((row for row in rows if row.name == waiver.of), None)) for waiver in waivers)
+
+
+def _policy(style: str, script: str) -> str:
+    """The Content-Security-Policy: this style, this script, pictures from the page itself, and nothing else."""
+    hashes = {}
+    for name, text in (("style", style), ("script", script)):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        hashes[name] = f"'sha256-{digest}'"
+    return (
+        f"default-src 'none'; script-src {hashes['script']}; style-src {hashes['style']}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def finalize(value: object) -> object:
+        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    environment = Environment(
+        loader=PackageLoader("evalspec.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=finalize,
+    )
+    environment.filters["plural"] = plural
+    environment.filters["trusted"] = Markup
+    return environment
+
+
+def _file(name: str) -> str:
+    return resources.files("evalspec.report").joinpath("templates", name).read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Plan -> Record: processes, limits, journal, environment."""

@@ -1,0 +1,91 @@
+"""A child that runs one check and writes down what it says about each requirement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from evalspec.errors import InputError
+from evalspec.evidence.blocks import Cell
+from evalspec.evidence.record import CheckRecord, EvidenceFile
+from evalspec.language.parts import CheckResult
+from evalspec.run.child import Handler
+from evalspec.run.describe import words
+from evalspec.run.files import sha256_of
+from evalspec.run.inputs import RunInputs
+from evalspec.run.jobs import CheckJob
+from evalspec.run.messages import Message, Progress
+from evalspec.run.requirements import Levels, measured_values, write_tests
+from evalspec.run.samples import write_samples
+from evalspec.run.timing import Timing, Workers
+
+
+def start(job: CheckJob) -> Handler:
+    """The handler of this child."""
+
+    def handle(question: Message, progress: Progress) -> Message:
+        workers = Workers(job)
+        result = run_check(job, progress, workers)
+        files = [(name, what) for name, what in result.evidence]
+        if workers.samples:
+            name = f"samples-{job.check.name}.parquet"
+            write_samples(workers.samples, job.evidence / name)
+            files.append((name, "every query: intended, sent and end time"))
+        record = check_record(job, result, files)
+        return {"record": record.model_dump(mode="json"), "observed": workers.observed}
+
+    return handle
+
+
+def run_check(job: CheckJob, progress: Progress, timing: Timing) -> CheckResult:
+    """The check's own result.
+
+    Raises:
+        InputError: It found a value that is not a number where it said that it has one.
+    """
+    return job.check.run(RunInputs(job, progress, timing))
+
+
+def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]]) -> CheckRecord:
+    """What a check found, as it stands in the record."""
+    check = job.check
+    values, units = measured_values(check, result)
+    summary, cannot_show = words(check)
+    return CheckRecord(
+        id=check.name,
+        check=check.check,
+        dimension=check.dimension,
+        status="measured",
+        tests=write_tests(check, result, Levels(job.confidence, job.alpha_fail)),
+        blocks=tuple(result.blocks),
+        measured=dict(values),
+        units=units,
+        conditions=_cells(result.conditions),
+        counts=result.counts,
+        notes=tuple(result.notes),
+        evidence=tuple(_file(job.evidence, name, what) for name, what in files),
+        baseline_models=check.baselines,
+        seed=job.seed,
+        why=check.why,
+        owner=check.owner,
+        report_only=check.report_only,
+        summary=summary,
+        cannot_show=cannot_show,
+    )
+
+
+def _cells(values: Mapping[str, Cell]) -> dict[str, Cell]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
+    }
+
+
+def _file(folder: Path, name: str, what: str) -> EvidenceFile:
+    import pyarrow.parquet as pq
+
+    path = folder / name
+    if not path.exists():
+        raise InputError(f"the check named evidence {name!r} and did not write it")
+    rows = pq.read_metadata(path).num_rows if path.suffix == ".parquet" else 0
+    return EvidenceFile(path=f"{folder.name}/{name}", digest=sha256_of(path), rows=rows, what=what)

@@ -1,0 +1,70 @@
+"""Entry point of every child process: ``python -m evalspec.run.child FD PARENT``."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from evalspec.errors import EvalspecError
+from evalspec.run.messages import Message, Progress, receive, receive_bytes, send
+
+PR_SET_PDEATHSIG = 1
+
+Handler = Callable[[Message, Progress], Message]
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask Linux to kill this process when its parent ends; elsewhere the closed socket ends it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def main() -> None:
+    """Read the job, then answer questions until the other side goes."""
+    descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
+    die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = socket.socket(fileno=descriptor)
+    body = receive_bytes(channel)
+    if body is None:
+        return
+    role, job = pickle.loads(body)
+
+    def progress(done: float, total: float, what: str) -> None:
+        send(channel, {"progress": [float(done), float(total), what]})
+
+    handle: Handler | None = None
+    while (question := receive(channel)) is not None:
+        try:
+            if handle is None:
+                handle = importlib.import_module(role).start(job)
+            answer = handle(question, progress)
+        except EvalspecError as error:
+            answer = {"error": {"kind": type(error).__name__, "message": str(error)}}
+        except Exception as error:  # noqa: BLE001  # the process is the boundary: whatever its code raises is the answer
+            traceback.print_exc()
+            answer = {"error": {"kind": "crash", "message": _sentence(error)}}
+        send(channel, answer)
+
+
+def _sentence(error: Exception) -> str:
+    """The error in one line, with the last place of it in code that is not ours."""
+    frames: list[Any] = traceback.extract_tb(error.__traceback__)
+    where = f" (in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    text = str(error).strip().splitlines()
+    first = text[0][:300] if text else "no message"
+    return f"{type(error).__name__}: {first}{where}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Words about checks and about what a run leaves open."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from evalspec.evidence.record import Record
+from evalspec.language.parts import Check
+from evalspec.spec import Spec
+
+SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+
+
+def sections(check: type[Check]) -> dict[str, str]:
+    """The sections of a check's docstring: title: text."""
+    text = inspect.cleandoc(check.__doc__ or "")
+    pieces = SECTION.split(text)
+    return {"": pieces[0].strip()} | {
+        title.strip(): body.strip() for title, body in zip(pieces[1::2], pieces[2::2], strict=True)
+    }
+
+
+def words(check: Check) -> tuple[str, str]:
+    """A check's first line, and what it can't show."""
+    parts = sections(type(check))
+    return parts[""].splitlines()[0] if parts[""] else check.check, " ".join(
+        parts.get("What it cannot show", "").split()
+    )
+
+
+def not_tested(record: Record, spec: Spec) -> tuple[str, ...]:
+    """What this run says nothing about."""
+    lines = []
+    for dimension, checks in (("system", spec.system), ("model", spec.model), ("data", spec.data)):
+        if not checks:
+            lines.append(f"{dimension}: the spec asks nothing of this dimension")
+        elif not any(check.blocking for check in checks):
+            lines.append(f"{dimension}: nothing of this dimension can block the release")
+    for check in record.checks:
+        if check.status == "not_run":
+            lines.append(f"{check.id}: {check.reason}")
+        elif check.report_only:
+            lines.append(f"{check.id}: measured and shown, but nothing is asked of it")
+    used = {name for check in record.checks for name in check.datasets}
+    lines += [f"dataset {name}: no check reads it" for name in spec.datasets if name not in used]
+    lines += [f"{check.id} cannot show: {check.cannot_show}" for check in record.checks if check.cannot_show]
+    return tuple(lines)

@@ -1,0 +1,142 @@
+"""What this machine can measure, found out by trying."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib import metadata, util
+from pathlib import Path
+from typing import Literal
+
+from evalspec.language.parts import Dataset, Model
+from evalspec.language.registry import discover
+from evalspec.run.environment import gpus
+
+State = Literal["ok", "absent", "broken", "note"]
+
+PROVIDERS = """
+import onnxruntime, onnx
+from onnx import TensorProto, helper
+value = helper.make_tensor_value_info
+graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g",
+    [value("x", TensorProto.FLOAT, [1])], [value("y", TensorProto.FLOAT, [1])])
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+options = onnxruntime.SessionOptions()
+options.log_severity_level = 4
+got = []
+for name in onnxruntime.get_available_providers():
+    try:
+        session = onnxruntime.InferenceSession(model, options, providers=[name])
+    except Exception:
+        continue
+    if name in session.get_providers():
+        got.append(name)
+print(",".join(got), "|", ",".join(onnxruntime.get_available_providers()))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing about this machine."""
+
+    what: str
+    state: State
+    detail: str
+
+
+def examine() -> list[Finding]:
+    """Everything that this machine can or can't measure."""
+    return [
+        Finding("python", "ok", sys.version.split()[0]),
+        *_kinds(),
+        *_onnxruntime(),
+        *_gpu(),
+        _clock(),
+        *_counters(),
+        _chromium(),
+    ]
+
+
+def _kinds() -> list[Finding]:
+    registry = discover()
+    parts: list[tuple[str, type[Model] | type[Dataset]]] = []
+    parts += [(f"model kind {kind}", registry.runtime(kind)) for kind in registry.kinds("runtimes")]
+    parts += [(f"dataset kind {kind}", registry.source(kind)) for kind in registry.kinds("sources")]
+    findings = []
+    for what, part in parts:
+        missing = [name for name in part.packages if util.find_spec(name) is None]
+        if missing:
+            line = f"needs {', '.join(missing)}: pip install 'evalspec-gate[{part.extra_name}]'"
+            findings.append(Finding(what, "absent", line))
+        else:
+            findings.append(Finding(what, "ok", "its packages are here"))
+    return findings
+
+
+def _onnxruntime() -> list[Finding]:
+    both = [name for name in ("onnxruntime", "onnxruntime-gpu") if _installed(name)]
+    if len(both) == 2:
+        line = "both are installed and overwrite each other; uninstall both, then install one"
+        return [Finding("onnxruntime and onnxruntime-gpu", "broken", line)]
+    if not both or util.find_spec("onnx") is None:
+        return []
+    done = subprocess.run([sys.executable, "-c", PROVIDERS], capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return [Finding(f"{both[0]} providers", "broken", last)]
+    got, _, listed = done.stdout.strip().partition(" | ")
+    absent = sorted(set(listed.split(",")) - set(got.split(",")))
+    note = f"; compiled in, but not usable here: {', '.join(absent)}" if absent else ""
+    return [Finding(f"{both[0]} providers", "ok", f"{got}{note}")]
+
+
+def _installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _gpu() -> list[Finding]:
+    found = gpus()
+    if not found:
+        return [Finding("NVIDIA GPU", "absent", "NVML shows none")]
+    return [
+        Finding(f"NVIDIA GPU {index}", "ok", ", ".join(f"{name} {value}" for name, value in gpu.items()))
+        for index, gpu in enumerate(found)
+    ]
+
+
+def _clock() -> Finding:
+    begun = time.perf_counter_ns()
+    ticks = [time.perf_counter_ns() for _ in range(10_000)]
+    overhead_ns = (ticks[-1] - begun) / len(ticks)
+    return Finding("clock", "ok", f"perf_counter_ns, {overhead_ns:.0f} ns a reading")
+
+
+def _counters() -> list[Finding]:
+    rapl = Path("/sys/class/powercap/intel-rapl:0/energy_uj")
+    governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    findings = [
+        Finding("energy counter (RAPL)", "ok" if os.access(rapl, os.R_OK) else "absent", str(rapl)),
+        Finding(
+            "cpu governor",
+            "ok" if governor.exists() else "absent",
+            governor.read_text(encoding="utf-8").strip() if governor.exists() else "this system shows none",
+        ),
+    ]
+    if sys.platform != "linux":
+        findings.append(Finding("process limits", "absent", "children do not die with their parent on this system"))
+    return findings
+
+
+def _chromium() -> Finding:
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        return Finding("browser", "absent", "none; only the tests of the report need one")
+    return Finding("browser", "ok", path)

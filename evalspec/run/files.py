@@ -1,0 +1,81 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evalspec.errors import RecordError
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file beside its place, then rename it.
+
+    Raises:
+        RecordError: The disk is full or the folder can't be written to.
+    """
+    temporary: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+        raise RecordError(
+            f"{path} can't be written: {error.strerror or error}; free some space or pass --output"
+        ) from error
+
+
+def sha256_of(path: Path) -> str:
+    """Digest of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Journal:
+    """Append-only lines of what was done; what a resume and a crash leave behind."""
+
+    def __init__(self, path: Path) -> None:
+        """The journal at ``path``; it need not be there yet."""
+        self.path = path
+
+    def write(self, event: str, **details: Any) -> None:
+        """Append one line and make sure that it is on disk.
+
+        Raises:
+            RecordError: It can't be written.
+        """
+        line = json.dumps({"event": event, **details}, allow_nan=False)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise RecordError(f"{self.path} can't be written: {error.strerror or error}") from error
+
+    def read(self) -> list[Mapping[str, Any]]:
+        """All whole lines; a torn last line is left out."""
+        if not self.path.exists():
+            return []
+        events: list[Mapping[str, Any]] = []
+        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict):
+                events.append(event)
+        return events

@@ -1,0 +1,98 @@
+"""Where runs land: ``reports/<spec name>/<time>-<short digest>/``, ``latest`` pointing to the newest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from evalspec.errors import RecordError
+from evalspec.evidence.record import Record
+from evalspec.run.files import Journal
+
+LATEST = "latest"
+
+
+def new_folder(root: Path, spec: str, digest: str, started: datetime) -> Path:
+    """A folder for a new run; numbered where two start in one second."""
+    base = root / "reports" / spec / f"{started.strftime('%Y%m%dT%H%M%SZ')}-{digest[:8]}"
+    folder, number = base, 1
+    while folder.exists():
+        number += 1
+        folder = base.with_name(f"{base.name}-{number}")
+    return folder
+
+
+def point_latest(folder: Path) -> None:
+    """Let ``latest`` beside a run point to it."""
+    link = folder.parent / LATEST
+    temporary = folder.parent / f".{LATEST}-{os.getpid()}"
+    try:
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(folder.name, target_is_directory=True)
+        temporary.replace(link)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+
+
+def find_unfinished(output: Path | None, root: Path, spec: str, digest: str) -> Path | None:
+    """The newest run of this spec, word for word the same, that has no end in its journal.
+
+    Raises:
+        RecordError: There is none.
+    """
+    folders = [output] if output is not None else sorted((root / "reports" / spec).glob("2*"), reverse=True)
+    for folder in folders:
+        events = Journal(folder / "journal.jsonl").read()
+        begun = next((event for event in events if event["event"] == "start"), None)
+        if begun is not None and begun.get("spec") == digest and not any(e["event"] == "end" for e in events):
+            return folder
+    where = output if output is not None else root / "reports" / spec
+    raise RecordError(
+        f"there is no unfinished run of this spec, as it reads now, in {where}; leave out --resume to start a new one"
+    )
+
+
+def read_record(folder: Path) -> Record:
+    """The record of a run.
+
+    Raises:
+        RecordError: There is none, or it can't be read.
+    """
+    path = folder / "record.json" if folder.is_dir() else folder
+    try:
+        return Record.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"{folder} holds no record.json ({error.strerror}); name the folder of a run") from error
+    except (ValidationError, UnicodeDecodeError) as error:
+        first = str(error).splitlines()[0]
+        raise RecordError(f"{path} is no record that this version reads: {first}") from error
+
+
+def siblings(folder: Path) -> Iterator[Record]:
+    """Readable records of other runs beside this one."""
+    for path in sorted(folder.parent.glob("2*/record.json")):
+        if path.parent == folder:
+            continue
+        try:
+            yield read_record(path.parent)
+        except RecordError:
+            continue
+
+
+def earlier_runs(folder: Path, record: Record) -> int:
+    """Decided runs before this one, of this subject on any of these datasets (run-until-green is visible)."""
+    datasets = {one.digest for one in record.datasets}
+    return sum(
+        1
+        for other in siblings(folder)
+        if other.subject == record.subject
+        and other.started <= record.started
+        and not (other.draft or other.only or other.interrupted)
+        and other.verdict is not None
+        and other.verdict.word != "ERROR"
+        and datasets & {one.digest for one in other.datasets}
+    )

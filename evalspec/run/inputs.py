@@ -1,0 +1,148 @@
+"""What a check is handed while it runs: rows, predictions made before, timings made now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.errors import InputError
+from evalspec.language.inputs import Predictions, Samples, Schedule, SliceMask
+from evalspec.language.parts import Model
+from evalspec.run.jobs import CheckJob, predictions_key
+from evalspec.run.messages import Progress
+from evalspec.run.tables import Tables
+from evalspec.run.timing import Timing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+Facts = Mapping[str, str | int | float | bool | None]
+
+
+class RunInputs:
+    """`evalspec.language.inputs.Inputs` over the files of a run."""
+
+    def __init__(self, job: CheckJob, progress: Progress, timing: Timing) -> None:
+        """``timing`` measures, or gives back what was measured before."""
+        self._job = job
+        self._tables = Tables(job.parts)
+        self._progress = progress
+        self.timing = timing
+        self.rng = np.random.default_rng(job.seed)
+
+    @property
+    def confidence(self) -> float:
+        """Of the policy."""
+        return self._job.confidence
+
+    @property
+    def alpha_fail(self) -> float:
+        """The strictest level that Holm asks for."""
+        return self._job.alpha_fail
+
+    @property
+    def draft(self) -> bool:
+        """Few queries."""
+        return self._job.draft
+
+    @property
+    def evidence(self) -> Path:
+        """Folder for raw samples."""
+        return self._job.evidence
+
+    def table(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows of a dataset."""
+        return self._tables.get(dataset, columns)
+
+    def label(self, dataset: str) -> str | None:
+        """Name of the label column."""
+        return self._job.parts.datasets[dataset].label
+
+    def label_unit(self, dataset: str) -> str | None:
+        """Unit of a regression label."""
+        return self._job.parts.datasets[dataset].label_unit
+
+    def feature_columns(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the candidate reads, or all that are neither label, key, cluster nor looked at by slices."""
+        names = self._tables.get(dataset).column_names
+        candidate = self._job.parts.models.get("candidate")
+        read = _columns_read(candidate) if candidate is not None else ()
+        if read and all(name in names for name in read):
+            return read
+        return self._tables.facts(dataset).free(names)
+
+    def clusters(self, dataset: str) -> NDArray[np.int64] | None:
+        """Index of each row's cluster."""
+        from evalspec.sources._open import clusters
+
+        column = self._job.parts.datasets[dataset].cluster
+        return None if column is None else clusters(self._tables.get(dataset), column)
+
+    def predictions(self, dataset: str, model: str | None = None) -> Predictions:
+        """Predictions made before, with the truth of each row.
+
+        Raises:
+            InputError: Labels don't fit the model's classes.
+        """
+        from evalspec.runtimes._answers import read_answers
+        from evalspec.runtimes._labels import truth
+
+        model = model or self._job.check.model
+        answers = read_answers(Path(self._job.predictions[predictions_key(dataset, model)]))
+        table = self._tables.get(dataset)
+        if answers.n != table.num_rows:
+            raise InputError(f"{model} answered {answers.n:,} rows of {dataset}, which has {table.num_rows:,} now")
+        label = self.label(dataset)
+        return Predictions(
+            model=model,
+            dataset=dataset,
+            n=answers.n,
+            classes=answers.classes,
+            probabilities=answers.probabilities,
+            predicted=answers.predicted,
+            values=answers.values,
+            lower=answers.lower,
+            upper=answers.upper,
+            truth=None if label is None else truth(table, label, answers.classes),
+            clusters=self.clusters(dataset),
+            digest=str(self.model_facts(model).get("digest") or ""),
+            label_unit=self.label_unit(dataset),
+            details=answers.details,
+        )
+
+    def slice_names(self) -> tuple[str, ...]:
+        """Names in the spec's ``slices:``."""
+        return tuple(self._job.parts.slices)
+
+    def slice_mask(self, name: str, dataset: str) -> SliceMask:
+        """Rows of a named slice."""
+        from evalspec.language.where import mask, parse_where
+
+        return mask(self._tables.get(dataset), parse_where(self._job.parts.slices[name]))
+
+    def measure(self, schedule: Schedule, dataset: str, model: str | None = None) -> list[Samples]:
+        """Fresh processes, one after the other."""
+        return self.timing.measure(schedule, dataset, model or self._job.check.model, self._progress)
+
+    def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
+        """A B B A blocks in pairs of fresh processes."""
+        return self.timing.measure_paired(schedule, dataset, self._job.check.model, baseline, self._progress)
+
+    def model_facts(self, model: str | None = None) -> Facts:
+        """What is known of a model."""
+        return self._job.model_facts.get(model or self._job.check.model, {})
+
+    def progress(self, done: float, total: float, what: str) -> None:
+        """Tell how far the check has come."""
+        self._progress(done, total, what)
+
+
+def _columns_read(model: Model) -> tuple[str, ...]:
+    names: list[str] = []
+    for columns in model.inputs.values():
+        names += [columns] if isinstance(columns, str) else list(columns)
+    return tuple(dict.fromkeys(names))

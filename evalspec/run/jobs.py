@@ -1,0 +1,71 @@
+"""What the children are handed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalspec.language.parts import Access, Check, Dataset, Model
+from evalspec.run.process import Limits
+
+DRAFT_ROWS = 64
+"""Rows of each dataset that a draft looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of the spec that a child may need."""
+
+    models: Mapping[str, Model]
+    datasets: Mapping[str, Dataset]
+    slices: Mapping[str, str]
+    access: Access
+    rows: int | None = None
+    """Only so many rows of each dataset (a draft); None: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerJob:
+    """A worker holds one model."""
+
+    parts: Parts
+    model: str
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJob:
+    """A check process runs one check.
+
+    Args:
+        parts: As in `Parts`.
+        check: The check.
+        predictions: ``dataset/model``: file of predictions.
+        model_facts: Model: what is known of it.
+        confidence: Of the policy.
+        alpha_fail: The strictest level that Holm asks for.
+        seed: The check's own, from the spec's seed and its id.
+        draft: Few queries.
+        evidence: Folder for raw samples.
+        limits: For the workers that it starts.
+        threads: Of each worker.
+    """
+
+    parts: Parts
+    check: Check
+    predictions: Mapping[str, str]
+    model_facts: Mapping[str, Mapping[str, str | int | float | bool | None]]
+    confidence: float
+    alpha_fail: float
+    seed: int
+    draft: bool
+    evidence: Path
+    limits: Limits
+    threads: int
+    environment: Mapping[str, str]
+
+
+def predictions_key(dataset: str, model: str) -> str:
+    """How a file of predictions is named in a job."""
+    return f"{dataset}/{model}"

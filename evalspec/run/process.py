@@ -1,0 +1,209 @@
+"""A process of its own for everything that may crash, hang or eat all memory.
+
+The child gets a session of its own, so that the whole group can be killed, and dies with its parent. Any end without
+an answer is an error, exit code 0 too. Memory is watched as resident size of the whole group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from evalspec.errors import InputError, InvalidError, NotRunError, WorkerError
+from evalspec.run.messages import Message, Progress, receive, send, send_bytes
+
+WATCH_EVERY_S = 0.2
+TAIL_BYTES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a child may use.
+
+    Args:
+        time_s: Longest time for one answer.
+        memory_bytes: Largest resident size of the child and all that it starts.
+    """
+
+    time_s: float = 1800.0
+    memory_bytes: int | None = None
+
+
+class Child:
+    """One child process, started with a job, asked questions over a socket pair."""
+
+    def __init__(
+        self, role: str, job: Any, *, limits: Limits, log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Starts the child.
+
+        Args:
+            role: The module that serves it: its ``start(job)`` gives the handler of questions.
+            job: Handed over pickled; it comes from this process, never from outside.
+            limits: Time for each answer and memory.
+            log: File for what it writes to its standard streams.
+            environment: Added to this process's environment before anything is imported.
+        """
+        self.role = role.rpartition(".")[2]
+        self.limits = limits
+        self.log = log
+        ours, theirs = socket.socketpair()
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                # -P: nothing is imported from the folder that the user happens to stand in.
+                [sys.executable, "-P", "-m", "evalspec.run.child", str(theirs.fileno()), str(os.getpid())],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env=os.environ | {"PYTHONPATH": _import_path()} | dict(environment or {}),
+            )
+        theirs.close()
+        self._channel = ours
+        self.peak_bytes = 0
+        try:
+            send_bytes(ours, pickle.dumps((role, job)))
+        except ConnectionError:
+            self._gone()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def ask(self, question: Message, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
+        """One question, one answer.
+
+        Raises:
+            WorkerError: It ended without an answer, or went past a limit; it has then been killed.
+            InputError, NotRunError, InvalidError: As the child raised it.
+        """
+        try:
+            send(self._channel, question)
+        except ConnectionError:
+            self._gone()
+        return self.answer(progress=progress, time_s=time_s)
+
+    def answer(self, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
+        """Wait for the answer; as `ask`."""
+        allowed_s = self.limits.time_s if time_s is None else time_s
+        deadline = time.monotonic() + allowed_s
+        while True:
+            ready, _, _ = select.select([self._channel], [], [], WATCH_EVERY_S)
+            if ready:
+                message = receive(self._channel)
+                if message is None:
+                    self._gone()
+                if "progress" not in message:
+                    return _opened(message)
+                if progress is not None:
+                    progress(*message["progress"])
+            self._watch_memory()
+            if time.monotonic() > deadline:
+                self.kill()
+                raise WorkerError(f"{self.role} gave no answer within {allowed_s:g} s and was killed")
+
+    def _watch_memory(self) -> None:
+        used = resident_bytes(self._process.pid)
+        self.peak_bytes = max(self.peak_bytes, used)
+        limit = self.limits.memory_bytes
+        if limit is not None and used > limit:
+            self.kill()
+            raise WorkerError(
+                f"{self.role} used {used / 2**20:,.0f} MiB of resident memory, over the limit of "
+                f"{limit / 2**20:,.0f} MiB, and was killed; raise --memory-limit if it needs more"
+            )
+
+    def _gone(self) -> NoReturn:
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            code = None
+        self.kill()
+        raise WorkerError(f"{self.role} {_ending(code)} without an answer{self._last_words()}")
+
+    def _last_words(self) -> str:
+        try:
+            tail = self.log.read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip().splitlines()
+        except OSError:
+            return ""
+        return f"; its last line: {tail[-1].strip()[:300]}" if tail else ""
+
+    def kill(self) -> None:
+        """Kill the whole group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._channel.close()
+
+    def close(self) -> None:
+        """Let it go, and make sure that nothing of it stays."""
+        self.kill()
+
+
+def _opened(message: Message) -> Message:
+    """The answer, or the error that it carries."""
+    error = message.get("error")
+    if error is None:
+        return message
+    kinds = {"InputError": InputError, "NotRunError": NotRunError, "InvalidError": InvalidError}
+    raise kinds.get(error["kind"], WorkerError)(error["message"])
+
+
+def _import_path() -> str:
+    """Where the child finds this very package, also when it is not installed."""
+    here = str(Path(__file__).resolve().parents[2])
+    return os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return "closed its channel"
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = str(-code)
+        hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+        return f"was killed by {name}{hint}"
+    return f"exited with code {code}"
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident size of a process and its descendants; 0 where it is gone."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return 0
+    total = 0
+    for one in family:
+        try:
+            total += one.memory_info().rss
+        except psutil.Error:
+            continue
+    return total

@@ -1,0 +1,288 @@
+"""What an estimate says about a requirement, written down as a test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evalspec.evidence.estimate import (
+    Comparison,
+    ComparisonParts,
+    Estimate,
+    Fact,
+    HasParts,
+    Measured,
+    Parts,
+    Side,
+)
+from evalspec.evidence.metric import Metric
+from evalspec.evidence.test import PartTest, Severity, Test
+from evalspec.evidence.units import from_unit, to_unit
+from evalspec.language.parts import Check, CheckResult
+from evalspec.language.requirement import Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The levels at which a requirement is held.
+
+    Args:
+        confidence: Of the bounds in print and of PASS.
+        alpha_fail: The strictest level Holm asks of a FAIL.
+    """
+
+    confidence: float
+    alpha_fail: float
+
+
+def write_tests(check: Check, result: CheckResult, levels: Levels) -> tuple[Test, ...]:
+    """One test for each requirement of a check, in the order of the spec."""
+    severities: list[tuple[Requirement, Severity]] = [(one, "require") for one in check.blocking]
+    severities += [(one, "warn") for one in check.warn]
+    return tuple(_write(check, one, severity, result, levels) for one, severity in severities)
+
+
+def empty_tests(check: Check) -> tuple[Test, ...]:
+    """The tests of a check that brought nothing: its status and reason stand in its record."""
+    severities: list[tuple[Requirement, Severity]] = [(one, "require") for one in check.blocking]
+    severities += [(one, "warn") for one in check.warn]
+    return tuple(_start(check, one, severity) for one, severity in severities)
+
+
+def _start(check: Check, requirement: Requirement, severity: Severity) -> Test:
+    metric = check.metric(requirement.metric)
+    slo = requirement == check.slo
+    return Test(
+        name=requirement.name(check.name),
+        check=check.name,
+        sentence=requirement.sentence,
+        metric=requirement.metric,
+        severity=severity,
+        slo=slo,
+        op=requirement.op,
+        threshold=requirement.factor if requirement.is_ratio else requirement.threshold,
+        unit=requirement.unit,
+        metric_unit=_metric_unit(metric, requirement),
+        against=requirement.model,
+        exact=bool(metric and metric.exact and requirement.model is None),
+        why=check.why,
+        owner=check.owner,
+        sla=check.sla.sentence if slo and check.sla else None,
+        headroom=abs(check.sla.threshold - requirement.threshold) if slo and check.sla else None,
+    )
+
+
+def _metric_unit(metric: Metric | None, requirement: Requirement) -> str:
+    if metric is None or requirement.model is None:
+        return requirement.unit
+    if metric.unit == "label" and not requirement.is_ratio:
+        return requirement.unit
+    return metric.unit
+
+
+def _write(check: Check, requirement: Requirement, severity: Severity, result: CheckResult, levels: Levels) -> Test:
+    test = _start(check, requirement, severity)
+    found, test = _find(requirement, result, test)
+    if found is None:
+        part = f"({requirement.part})" if requirement.part is not None else ""
+        reason = result.missing.get(f"{requirement.metric}{part}") or result.missing.get(requirement.metric)
+        return _with(test, missing=test.missing or reason or f"the check gave no value for {requirement.metric}{part}")
+    if isinstance(found, Fact):
+        return _fact(test, found)
+    if isinstance(found, Parts):
+        return _facts(test, found)
+    return _estimate(test, found, levels)
+
+
+def _find(requirement: Requirement, result: CheckResult, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
+    """The estimate that a requirement is about, and the test with what its measurement says of itself."""
+    measured = result.estimates.get(requirement.metric)
+    if isinstance(measured, Measured):
+        test = _with(test, invalid=measured.invalid, withhold=measured.withhold, notes=measured.notes)
+        measured = measured.estimate
+    if result.invalid is not None:
+        test = _with(test, invalid=result.invalid)
+    if requirement.model is not None:
+        return _compared(requirement, measured, result, test)
+    if isinstance(measured, Parts):
+        return _of_parts(measured, requirement), test
+    if requirement.part is not None:
+        parts: Mapping[str, Estimate] = getattr(measured, "parts", {})
+        return parts.get(requirement.part), test
+    return measured, test
+
+
+def _of_parts(parts: Parts, requirement: Requirement) -> Estimate | Fact | Parts | None:
+    from evalspec.stats.conjunction import AllParts
+
+    if requirement.part is not None:
+        return parts.parts.get(requirement.part)
+    if parts.whole is not None:
+        return parts.whole
+    estimates = {name: part for name, part in parts.parts.items() if not isinstance(part, Fact)}
+    if len(estimates) < len(parts.parts):
+        return parts
+    return AllParts(estimates, "lower" if requirement.upper else "higher") if estimates else None
+
+
+def _compared(
+    requirement: Requirement, measured: Estimate | Fact | Parts | None, result: CheckResult, test: Test
+) -> tuple[Estimate | None, Test]:
+    from evalspec.stats.conjunction import AllParts
+
+    comparison = result.comparisons.get((requirement.metric, requirement.model or ""))
+    if isinstance(comparison, ComparisonParts):
+        if requirement.part is None and comparison.whole is None:
+            estimates = {name: _against(part, requirement) for name, part in comparison.parts.items()}
+            whole = {name: one for name, one in estimates.items() if one is not None}
+            return (AllParts(whole, "lower" if requirement.upper else "higher") if whole else None), test
+        comparison = comparison.whole if requirement.part is None else comparison.parts.get(requirement.part)
+    if comparison is None:
+        return None, test
+    own = measured
+    if isinstance(own, Parts):
+        own = own.whole if requirement.part is None else own.parts.get(requirement.part)
+    test = _with(
+        test,
+        candidate=None if own is None else _finite(own.value, test.metric_unit),
+        baseline=_finite(comparison.baseline_value, test.metric_unit),
+    )
+    return _against(comparison, requirement), test
+
+
+def _against(comparison: Comparison, requirement: Requirement) -> Estimate | None:
+    if requirement.is_ratio:
+        ratio = comparison.ratio()
+        return (
+            ratio
+            if ratio is not None
+            else _ShiftedToRatio(comparison.difference(requirement.factor, 0.0), requirement.factor)
+        )
+    return comparison.difference(requirement.factor, from_unit(requirement.threshold, requirement.unit))
+
+
+@dataclass(frozen=True, slots=True)
+class _ShiftedToRatio:
+    """A difference ``candidate - K x baseline`` held at 0, where no ratio is defined, asked for at K."""
+
+    difference: Estimate
+    factor: float
+
+    @property
+    def value(self) -> float | None:
+        return None if self.difference.value is None else self.factor + self.difference.value
+
+    @property
+    def n(self) -> int:
+        return self.difference.n
+
+    @property
+    def method(self) -> str:
+        return self.difference.method
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        bound = self.difference.bound(confidence, side)
+        return None if bound is None else self.factor + bound
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        return self.difference.p_value(threshold - self.factor, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        return self.difference.n_to_decide(threshold - self.factor, alpha)
+
+
+def _fact(test: Test, fact: Fact) -> Test:
+    return _with(
+        test,
+        value=_finite(fact.value, test.unit),
+        n=fact.n,
+        method=fact.method,
+        exact=True,
+        in_this_run=fact.in_this_run,
+        missing=None if math.isfinite(fact.value) else "the value is not a number",
+    )
+
+
+def _facts(test: Test, parts: Parts) -> Test:
+    facts = {name: part for name, part in parts.parts.items() if isinstance(part, Fact)}
+    if not facts:
+        return _with(test, missing="there are no parts")
+    upper = test.op in ("<=", "<")
+    worst = (max if upper else min)(facts.values(), key=lambda one: one.value)
+    rows = tuple(PartTest(part=name, value=_finite(one.value, test.unit), n=one.n) for name, one in facts.items())
+    return _with(_fact(test, worst), parts=rows, must_hold=len(rows))
+
+
+def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
+    threshold = from_unit(test.threshold, test.unit)
+    passing: Side = "upper" if test.op in ("<=", "<") else "lower"
+    failing: Side = "lower" if passing == "upper" else "upper"
+    value = estimate.value
+    holds = value is not None and (value <= threshold if passing == "upper" else value >= threshold)
+    alpha = 1.0 - levels.confidence if holds else levels.alpha_fail
+    parts: tuple[PartTest, ...] = ()
+    if isinstance(estimate, HasParts):
+        held = threshold if estimate.part_threshold is None else estimate.part_threshold
+        parts = tuple(_part(name, part, held, test.unit, levels, passing) for name, part in estimate.parts.items())
+    must_hold = getattr(estimate, "must_hold", None)
+    return _with(
+        test,
+        value=_finite(value, test.unit),
+        lower=_finite(estimate.bound(levels.confidence, "lower"), test.unit),
+        upper=_finite(estimate.bound(levels.confidence, "upper"), test.unit),
+        p_pass=_finite(estimate.p_value(threshold, passing)),
+        p_fail=_finite(estimate.p_value(threshold, failing)),
+        n=estimate.n,
+        n_to_decide=estimate.n_to_decide(threshold, alpha) if value is not None else None,
+        method=estimate.method,
+        parts=parts,
+        must_hold=(must_hold(threshold) if callable(must_hold) else len(parts)) if parts else None,
+        notes=(*test.notes, *getattr(estimate, "notes", ())),
+    )
+
+
+def _part(name: str, part: Estimate, threshold: float, unit: str, levels: Levels, passing: Side) -> PartTest:
+    failing: Side = "lower" if passing == "upper" else "upper"
+    return PartTest(
+        part=name,
+        value=_finite(part.value, unit),
+        n=part.n,
+        lower=_finite(part.bound(levels.confidence, "lower"), unit),
+        upper=_finite(part.bound(levels.confidence, "upper"), unit),
+        p_pass=_finite(part.p_value(threshold, passing)),
+        p_fail=_finite(part.p_value(threshold, failing)),
+    )
+
+
+def _finite(value: float | None, unit: str | None = None) -> float | None:
+    if value is None or not math.isfinite(value):
+        return None
+    return float(to_unit(value, unit) if unit is not None else value)
+
+
+def _with(test: Test, **changes: object) -> Test:
+    return test.model_copy(update=changes)
+
+
+def measured_values(check: Check, result: CheckResult) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Every value of a check, by metric or ``metric(part)``, in the metric's unit; and the units."""
+    values: dict[str, float | None] = {}
+    units: dict[str, str] = {}
+    for metric in check.metrics:
+        found = result.estimates.get(metric.name)
+        if isinstance(found, Measured):
+            found = found.estimate
+        for name, one in _named(metric, found):
+            values[name] = _finite(one.value, metric.unit)
+            units[name] = metric.unit
+    return values, units
+
+
+def _named(metric: Metric, found: Estimate | Fact | Parts | None) -> list[tuple[str, Estimate | Fact]]:
+    if found is None:
+        return []
+    if isinstance(found, Parts):
+        named: list[tuple[str, Estimate | Fact]] = [(metric.name, found.whole)] if found.whole is not None else []
+        return named + [(f"{metric.name}({part})", one) for part, one in found.parts.items()]
+    return [(metric.name, found)]

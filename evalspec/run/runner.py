@@ -1,0 +1,439 @@
+"""Plan -> Record. The parent of all children: it measures nothing and imports nothing heavy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from evalspec import __version__
+from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, RecordError
+from evalspec.evidence.record import CheckRecord, CheckStatus, DatasetRecord, ModelRecord, Record
+from evalspec.language.parts import Access
+from evalspec.plan import Plan, PlannedCheck
+from evalspec.run import environment
+from evalspec.run.describe import not_tested
+from evalspec.run.files import Journal, write_atomically
+from evalspec.run.folders import earlier_runs, find_unfinished, new_folder, point_latest
+from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, WorkerJob, predictions_key
+from evalspec.run.process import Child, Limits
+from evalspec.run.requirements import empty_tests
+from evalspec.verdict import decide
+
+DEFAULT_TIME_S = 1800.0
+MEMORY_SHARE = 0.9
+"""Of the memory that is free at the start: what a child may grow to where nothing else is said."""
+
+
+class Observer(Protocol):
+    """Whoever watches a run."""
+
+    def step(self, text: str) -> None:
+        """A new step begins."""
+
+    def progress(self, done: float, total: float, what: str) -> None:
+        """Progress within the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run.
+
+    Args:
+        access: Where the spec may look and what it may run.
+        output: Folder of the run; None: ``reports/<spec>/<time>-<digest>`` under ``root``.
+        root: Folder that holds ``reports``.
+        resume: Go on with the newest unfinished run of this spec.
+        draft: A few rows and queries of everything.
+        fail_fast: Stop at the first requirement that is violated.
+        limits: Of each child.
+        threads: Of each worker.
+        command: The command line, for the record.
+    """
+
+    access: Access
+    output: Path | None = None
+    root: Path = field(default_factory=Path.cwd)
+    resume: bool = False
+    draft: bool = False
+    fail_fast: bool = False
+    limits: Limits = field(default_factory=Limits)
+    threads: int = 1
+    command: tuple[str, ...] = ()
+
+
+def default_limits(time_s: float | None = None, memory_bytes: int | None = None) -> Limits:
+    """Limits of each child; memory as a share of what is free now."""
+    import psutil
+
+    if memory_bytes is None:
+        memory_bytes = int(psutil.virtual_memory().available * MEMORY_SHARE)
+    return Limits(time_s=time_s or DEFAULT_TIME_S, memory_bytes=memory_bytes)
+
+
+def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]:
+    """Run a plan and write its record.
+
+    Returns:
+        The record with its verdict, and its folder.
+
+    Raises:
+        RecordError: The record can't be written.
+    """
+    return _Run(plan, options, observer).go()
+
+
+class _Run:
+    """The state of one run; everything that it learns ends in the record."""
+
+    def __init__(self, plan: Plan, options: Options, observer: Observer) -> None:
+        self.plan = plan
+        self.spec = plan.spec
+        self.options = options
+        self.observer = observer
+        self.parts = Parts(
+            models=dict(self.spec.models),
+            datasets=dict(self.spec.datasets),
+            slices={one.name: one.where for one in self.spec.slices},
+            access=options.access,
+            rows=DRAFT_ROWS if options.draft else None,
+        )
+        self.started = datetime.now(UTC)
+        self.folder = self._folder()
+        self.journal = Journal(self.folder / "journal.jsonl")
+        self.done = {event["key"]: event for event in self.journal.read() if event["event"] in ("check", "predictions")}
+        self.models: dict[str, ModelRecord] = {}
+        self.datasets: dict[str, DatasetRecord] = {}
+        self.broken: dict[str, str] = {}
+        self.predictions: dict[str, str] = {}
+        self.checks: list[CheckRecord] = []
+        self.interrupted = False
+
+    def _folder(self) -> Path:
+        if self.options.resume:
+            folder = find_unfinished(self.options.output, self.options.root, self.spec.name, self.spec.digest)
+            if folder is not None:
+                return folder
+        return self.options.output or new_folder(self.options.root, self.spec.name, self.spec.digest, self.started)
+
+    def go(self) -> tuple[Record, Path]:
+        write_atomically(self.folder / "spec.yaml", self.spec.text)
+        self.journal.write("start", spec=self.spec.digest, time=_stamp(self.started), draft=self.options.draft)
+        where = environment.capture(self.options.access.folder)
+        try:
+            self._describe()
+            for planned in self.plan.checks:
+                self._check(planned)
+                if self.options.fail_fast and self._violated():
+                    break
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.observer.step("interrupted: what was measured is kept")
+        self._fill_up()
+        record = self._record(where.model_copy(update={"load_at_end": environment.load()}))
+        write_atomically(self.folder / "record.json", record.model_dump_json(indent=1) + "\n")
+        if not self.interrupted:
+            self.journal.write("end", verdict=record.verdict.word if record.verdict else None)
+        if self.options.output is None:
+            point_latest(self.folder)
+        return record, self.folder
+
+    # -- describing ---------------------------------------------------------------------------------------------
+
+    def _describe(self) -> None:
+        """Digest every dataset and model that the plan uses, in a child, each on its own."""
+        self.observer.step("reading datasets and models")
+        datasets = dict.fromkeys(name for one in self.plan.checks for name in one.datasets)
+        models = dict.fromkeys(name for one in self.plan.checks for name in one.models)
+        if "candidate" in self.spec.models:
+            models["candidate"] = None
+        for name in datasets:
+            answer = self._read("dataset", name)
+            if answer is not None:
+                self.datasets[name] = DatasetRecord.model_validate(answer)
+        for name in models:
+            answer = self._read("model", name)
+            if answer is not None:
+                self.models[name] = ModelRecord.model_validate(answer)
+
+    def _read(self, what: str, name: str) -> Mapping[str, Any] | None:
+        with self._child("evalspec.run.reader", self.parts, f"reader-{what}-{name}") as child:
+            try:
+                return dict(child.ask({"do": what, "name": name}, progress=self.observer.progress)["record"])
+            except EvalspecError as error:
+                self.broken[f"{what} {name}"] = str(error)
+                self.journal.write("broken", what=what, name=name, reason=str(error))
+                return None
+
+    # -- predictions --------------------------------------------------------------------------------------------
+
+    def _predict(self, dataset: str, model: str) -> None:
+        """Predictions of a model on a dataset, made once.
+
+        Raises:
+            EvalspecError: Why there are none.
+        """
+        key = predictions_key(dataset, model)
+        if key in self.predictions:
+            return
+        digest = _digest("predictions", self._datasets_key([dataset]), self._models_key([model]), self.options.draft)
+        file = self.folder / "evidence" / f"predictions-{model}-{dataset}.parquet"
+        before = self.done.get(digest)
+        if before is None or not file.exists():
+            self.observer.step(f"{model} on {dataset}")
+            job = WorkerJob(self.parts, model, self.options.threads)
+            with self._child("evalspec.run.worker", job, f"worker-{model}-{dataset}") as child:
+                child.ask({"do": "load"}, progress=self.observer.progress)
+                answer = child.ask(
+                    {"do": "predict", "dataset": dataset, "out": str(file), "digest": digest},
+                    progress=self.observer.progress,
+                )
+            before = {"observed": answer["observed"]}
+            self.journal.write("predictions", key=digest, dataset=dataset, model=model, **before)
+        self.predictions[key] = str(file)
+        self._observed(model, before["observed"])
+
+    def _observed(self, model: str, observed: Mapping[str, Any]) -> None:
+        record = self.models.get(model)
+        if record is None:
+            return
+        details = record.details | {
+            name: value for name, value in observed.items() if name not in ("precision", "device")
+        }
+        self.models[model] = record.model_copy(
+            update={
+                "details": details,
+                "precision_observed": observed.get("precision", record.precision_observed),
+                "device_observed": observed.get("device", record.device_observed),
+            }
+        )
+
+    # -- checks -------------------------------------------------------------------------------------------------
+
+    def _check(self, planned: PlannedCheck) -> None:
+        check = planned.check
+        key = _digest(
+            "check",
+            check.model_dump_json(),
+            self._datasets_key(planned.datasets),
+            self._models_key(planned.models),
+            self.plan.alpha,
+            self.plan.alpha_fail,
+            self.options.draft,
+        )
+        before = self.done.get(key)
+        if before is not None and before["event"] == "check" and before["record"]["status"] == "measured":
+            for dataset, model in planned.predictions:
+                self._predict(dataset, model)
+            self.checks.append(CheckRecord.model_validate(before["record"]))
+            return
+        begun = time.monotonic()
+        try:
+            record = self._measure(planned)
+        except NotRunError as error:
+            record = self._without(planned, "not_run", str(error))
+        except InvalidError as error:
+            record = self._without(planned, "invalid", str(error))
+        except RecordError:
+            raise
+        except EvalspecError as error:
+            record = self._without(planned, "error", str(error))
+        record = record.model_copy(update={"duration_s": round(time.monotonic() - begun, 3)})
+        self.checks.append(record)
+        self.journal.write("check", key=key, id=check.name, record=json.loads(record.model_dump_json()))
+
+    def _measure(self, planned: PlannedCheck) -> CheckRecord:
+        for kind, names in (("dataset", planned.datasets), ("model", planned.models)):
+            for name in names:
+                if f"{kind} {name}" in self.broken:
+                    raise InputError(f"{kind} {name}: {self.broken[f'{kind} {name}']}")
+        for name in planned.timed:
+            if not self.spec.models[name].timed:
+                raise NotRunError(f"model {name} is a file of predictions: nothing can be timed")
+        for dataset, model in planned.predictions:
+            self._predict(dataset, model)
+        check = planned.check
+        self.observer.step(f"{check.dimension}: {check.name}")
+        job = CheckJob(
+            parts=self.parts,
+            check=check,
+            predictions={
+                predictions_key(d, m): self.predictions[predictions_key(d, m)] for d, m in planned.predictions
+            },
+            model_facts={name: self._facts(name) for name in self.models},
+            confidence=self.spec.policy.confidence,
+            alpha_fail=self.plan.alpha_fail,
+            seed=seed_of(self.spec.seed, check.name),
+            draft=self.options.draft,
+            evidence=self.folder / "evidence",
+            limits=self.options.limits,
+            threads=self.options.threads,
+            environment=self._environment(),
+        )
+        limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
+        with self._child("evalspec.run.checking", job, f"check-{check.name}") as child:
+            answer = child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
+        for model, observed in answer.get("observed", {}).items():
+            self._observed(model, observed)
+        return CheckRecord.model_validate(answer["record"]).model_copy(
+            update={"models": planned.models, "datasets": planned.datasets}
+        )
+
+    def _facts(self, name: str) -> dict[str, str | int | float | bool | None]:
+        record = self.models[name]
+        return {
+            "digest": record.digest,
+            "size_bytes": record.size_bytes,
+            "precision": record.precision,
+            "precision_observed": record.precision_observed,
+            "device": record.device,
+            "batch": record.batch,
+            "preprocess_digest": record.preprocess_digest,
+            **record.details,
+        }
+
+    def _without(self, planned: PlannedCheck, status: CheckStatus, reason: str) -> CheckRecord:
+        check = planned.check
+        from evalspec.run.describe import words
+
+        summary, cannot_show = words(check)
+        return CheckRecord(
+            id=check.name,
+            check=check.check,
+            dimension=check.dimension,
+            status=status,
+            reason=reason,
+            models=planned.models,
+            datasets=planned.datasets,
+            tests=empty_tests(check),
+            seed=seed_of(self.spec.seed, check.name),
+            why=check.why,
+            owner=check.owner,
+            report_only=check.report_only,
+            summary=summary,
+            cannot_show=cannot_show,
+        )
+
+    def _violated(self) -> bool:
+        """The last check already shows a violation, whatever the rest of the family says."""
+        return any(
+            (test.exact and test.value is not None and decide_alone(test.op, test.value, test.threshold) is False)
+            or (test.p_fail is not None and test.p_fail <= self.plan.alpha_fail)
+            for test in self.checks[-1].tests
+            if test.severity == "require"
+        )
+
+    def _fill_up(self) -> None:
+        """Checks that were not reached are NOT_RUN, with the reason."""
+        reached = {record.id for record in self.checks}
+        planned = {one.check.name: one for one in self.plan.checks}
+        reason = "the run was interrupted before" if self.interrupted else "--fail-fast stopped the run before"
+        self.checks += [self._without(one, "not_run", reason) for name, one in planned.items() if name not in reached]
+        if self.plan.only:
+            from evalspec.plan import plan as plan_all
+
+            for one in plan_all(self.spec).checks:
+                if one.check.name not in planned:
+                    self.checks.append(self._without(one, "not_run", f"left out by --only {' '.join(self.plan.only)}"))
+
+    # -- the record ---------------------------------------------------------------------------------------------
+
+    def _record(self, where: Any) -> Record:
+        order = {check.name: index for index, check in enumerate(self.spec.checks)}
+        candidate = self.models.get("candidate")
+        record = Record(
+            evalspec=__version__,
+            spec=self.spec.name,
+            spec_digest=self.spec.digest,
+            spec_file=os.path.relpath(self.spec.folder / Path(self.spec.file).name, self.folder),
+            started=_stamp(self.started),
+            finished=_stamp(datetime.now(UTC)),
+            command=self.options.command,
+            seed=self.spec.seed,
+            draft=self.options.draft,
+            only=self.plan.only,
+            interrupted=self.interrupted,
+            policy=self.spec.policy,
+            waivers=self.spec.waivers,
+            claims=self.spec.claims,
+            subject=candidate.digest if candidate else None,
+            models=tuple(self.models.values()),
+            datasets=tuple(self.datasets.values()),
+            family=self.plan.family,
+            family_warn=self.plan.family_warn,
+            environment=where,
+            checks=tuple(sorted(self.checks, key=lambda one: order.get(one.id, 0))),
+        )
+        record = record.model_copy(
+            update={
+                "earlier_runs": earlier_runs(self.folder, record),
+                "not_tested": not_tested(record, self.spec),
+            }
+        )
+        return record.model_copy(update={"verdict": decide(record)})
+
+    # -- helpers ------------------------------------------------------------------------------------------------
+
+    def _environment(self) -> dict[str, str]:
+        threads = str(self.options.threads)
+        safe = {} if self.options.access.trust else {"TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1"}
+        offline = {} if self.options.access.hub else {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+        return (
+            {
+                "OMP_NUM_THREADS": threads,
+                "MKL_NUM_THREADS": threads,
+                "OPENBLAS_NUM_THREADS": threads,
+                "TOKENIZERS_PARALLELISM": "false",
+                "HF_EVALUATE_OFFLINE": "1",
+                "HF_HUB_DISABLE_TELEMETRY": "1",
+                "PYTHONHASHSEED": "0",
+            }
+            | safe
+            | offline
+        )
+
+    @contextmanager
+    def _child(self, role: str, job: Any, name: str) -> Iterator[Child]:
+        log = self.folder / "logs" / f"{name}.log"
+        with Child(role, job, limits=self.options.limits, log=log, environment=self._environment()) as child:
+            yield child
+
+    def _datasets_key(self, names: Any) -> list[str]:
+        return [self.datasets[name].digest if name in self.datasets else "" for name in names]
+
+    def _models_key(self, names: Any) -> list[str]:
+        return [
+            f"{record.digest}{record.preprocess_digest}{record.batch}{record.device}" if record else ""
+            for record in (self.models.get(name) for name in names)
+        ]
+
+
+def decide_alone(op: str, value: float, threshold: float) -> bool:
+    """Whether a fact holds."""
+    return {
+        "<=": value <= threshold,
+        ">=": value >= threshold,
+        "<": value < threshold,
+        ">": value > threshold,
+        "==": value == threshold,
+    }[op]
+
+
+def seed_of(seed: int, name: str) -> int:
+    """A seed of a check's own: adding a check doesn't change what another one draws."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4], "big")
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

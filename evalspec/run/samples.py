@@ -1,0 +1,71 @@
+"""Raw timings as a parquet file: every query of every process, written once and read back by ``verify``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from evalspec.errors import RecordError
+from evalspec.language.inputs import Samples
+
+META_KEY = b"evalspec"
+ARRAYS = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok")
+
+
+def write_samples(samples: Sequence[Samples], path: Path) -> None:
+    """Write all queries, one row each; what holds for a process stands in the file's metadata.
+
+    Raises:
+        RecordError: It can't be written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: np.concatenate([getattr(one, name) for one in samples]) for name in ARRAYS}
+    columns["run"] = np.repeat(np.arange(len(samples)), [len(one.end_ns) for one in samples])
+    meta = [
+        {
+            "model": one.model,
+            "process": one.process,
+            "batch": one.batch,
+            "warmup": one.warmup,
+            "details": dict(one.details),
+        }
+        for one in samples
+    ]
+    table = pa.table(columns).replace_schema_metadata({META_KEY: json.dumps(meta).encode()})
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, partial, compression="zstd")
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise RecordError(f"{path} can't be written: {error.strerror or error}") from error
+
+
+def read_samples(path: Path) -> list[Samples]:
+    """What `write_samples` wrote, in its order.
+
+    Raises:
+        RecordError: Missing, truncated or something else.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        meta = json.loads(table.schema.metadata[META_KEY])
+        columns = {name: table.column(name).to_numpy() for name in (*ARRAYS, "run")}
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"the samples in {path} can't be read: {error}") from error
+    found = []
+    for index, one in enumerate(meta):
+        rows = columns["run"] == index
+        arrays = {name: columns[name][rows] for name in ARRAYS}
+        found.append(Samples(**one, **arrays))
+    return found

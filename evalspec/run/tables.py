@@ -1,0 +1,61 @@
+"""Datasets as the children read them, each once a process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evalspec.run.jobs import Parts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.runtimes._inputs import DatasetFacts
+
+
+class Tables:
+    """Rows of the spec's datasets; a draft sees only the first."""
+
+    def __init__(self, parts: Parts) -> None:
+        """``parts`` of the spec."""
+        self._parts = parts
+        self._read: dict[str, pa.Table] = {}
+
+    def get(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows after ``where``, in the dataset's order.
+
+        Raises:
+            InputError: It can't be read, or a column isn't there.
+        """
+        from evalspec.sources._open import open_dataset
+        from evalspec.sources._table import choose
+
+        if dataset not in self._read:
+            table = open_dataset(self._parts.datasets[dataset], self._parts.access)
+            self._read[dataset] = table if self._parts.rows is None else table.slice(0, self._parts.rows)
+        table = self._read[dataset]
+        return table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))
+
+    def reserved(self, dataset: str) -> tuple[str, ...]:
+        """Columns that mean something else than an input: cluster, and what slices and ``where`` look at."""
+        from evalspec.language.where import parse_where
+
+        part = self._parts.datasets[dataset]
+        named = [part.cluster] if part.cluster else []
+        for where in (part.where, *self._parts.slices.values()):
+            if where:
+                named += parse_where(where).columns
+        return tuple(dict.fromkeys(named))
+
+    def facts(self, dataset: str) -> DatasetFacts:
+        """What a model is told of a dataset."""
+        from evalspec.runtimes._inputs import DatasetFacts
+
+        part = self._parts.datasets[dataset]
+        return DatasetFacts(
+            name=dataset,
+            label=part.label,
+            key=part.key,
+            reserved=self.reserved(dataset),
+            subset=part.where is not None or self._parts.rows is not None,
+        )

@@ -1,0 +1,124 @@
+"""What a model said of every row, in memory and as a file that one process writes and another reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.errors import RecordError, WorkerError
+from evalspec.evidence.blocks import Cell
+from evalspec.runtimes._outputs import Mapped
+
+META_KEY = b"evalspec"
+COLUMNS = ("predicted", "value", "lower", "upper")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a model said of every row, in the dataset's row order.
+
+    Args:
+        n: Rows.
+        classes: Label of each class index; None where values are predicted.
+        probabilities: shape (n, C), rows sum to 1; or None.
+        predicted: shape (n,), class index; or None.
+        values, lower, upper: shape (n,); or None.
+        details: Batch, padded rows, seconds.
+    """
+
+    n: int
+    classes: tuple[str, ...] | None
+    probabilities: NDArray[np.float64] | None
+    predicted: NDArray[np.int64] | None
+    values: NDArray[np.float64] | None
+    lower: NDArray[np.float64] | None
+    upper: NDArray[np.float64] | None
+    details: Mapping[str, Cell] = field(default_factory=dict)
+
+
+def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, details: Mapping[str, Cell]) -> Answers:
+    """Answers of all batches, one after the other."""
+
+    def whole(name: str) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        return np.concatenate(arrays) if arrays and arrays[0] is not None else None
+
+    values = whole("values")
+    return Answers(
+        n=n,
+        classes=None if values is not None else classes,
+        probabilities=whole("probabilities"),
+        predicted=whole("predicted"),
+        values=values,
+        lower=whole("lower"),
+        upper=whole("upper"),
+        details=details,
+    )
+
+
+def write_answers(answers: Answers, path: Path) -> None:
+    """Write a parquet file; it appears whole or not at all.
+
+    Raises:
+        WorkerError: It can't be written (full disk, no permission).
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {}
+    if answers.probabilities is not None:
+        width = answers.probabilities.shape[1]
+        flat = pa.array(np.ascontiguousarray(answers.probabilities).reshape(-1))
+        columns["probabilities"] = pa.FixedSizeListArray.from_arrays(flat, width)
+    for name, array in zip(COLUMNS, (answers.predicted, answers.values, answers.lower, answers.upper), strict=True):
+        if array is not None:
+            columns[name] = pa.array(array)
+    meta = {"version": 1, "n": answers.n, "classes": answers.classes, "details": dict(answers.details)}
+    table = pa.table(columns).replace_schema_metadata({META_KEY: json.dumps(meta).encode()})
+    partial = path.with_name(path.name + ".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, partial)
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise WorkerError(f"predictions can't be written to {path}: {error.strerror or error}") from error
+
+
+def read_answers(path: Path) -> Answers:
+    """Read what `write_answers` wrote.
+
+    Raises:
+        RecordError: Missing, truncated or something else.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        meta = json.loads(table.schema.metadata[META_KEY])
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"the predictions in {path} can't be read: {error}") from error
+    found = {name: table.column(name).to_numpy() for name in COLUMNS if name in table.column_names}
+    probabilities = None
+    if "probabilities" in table.column_names:
+        listed = table.column("probabilities").combine_chunks()
+        probabilities = listed.flatten().to_numpy(zero_copy_only=False).reshape(len(table), listed.type.list_size)
+    classes = meta["classes"]
+    return Answers(
+        n=int(meta["n"]),
+        classes=None if classes is None else tuple(classes),
+        probabilities=probabilities,
+        predicted=found.get("predicted"),
+        values=found.get("value"),
+        lower=found.get("lower"),
+        upper=found.get("upper"),
+        details=meta["details"],
+    )

@@ -1,0 +1,52 @@
+"""Fields that several kinds of model share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from evalspec.errors import InputError
+from evalspec.language.parts import Access, Model
+from evalspec.runtimes._preprocess import AnyStage
+
+
+class RuntimeModel(Model):
+    """A model whose preprocessing stages are checked when the spec is read."""
+
+    preprocess: tuple[AnyStage, ...] = Field(
+        (), description="Stages between dataset columns and the model's inputs, in order."
+    )
+
+
+class FileModel(RuntimeModel):
+    """A model that is one file, or a file with others beside it."""
+
+    path: str = Field(min_length=1, description="The model file, from the spec's folder.")
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """As `Model.files`."""
+        return (self.model_file(access),)
+
+    def model_file(self, access: Access) -> Path:
+        """The model file, which holds something.
+
+        Raises:
+            InputError: It is missing, a folder, empty, or outside the spec's folder.
+        """
+        path = access.path(self.path)
+        if not path.is_file():
+            raise InputError(f"{self.path!r} is a folder, not a model file")
+        if path.stat().st_size == 0:
+            raise InputError(f"the model file {self.path!r} is empty")
+        return path
+
+
+def usable_cpus() -> int:
+    """CPUs that this process may run on."""
+    import os
+
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

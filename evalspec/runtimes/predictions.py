@@ -1,0 +1,289 @@
+"""Predictions made elsewhere: one file for each dataset, joined by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from evalspec.errors import InputError
+from evalspec.evidence.blocks import Cell
+from evalspec.language.parts import Access, DatasetName, LoadedModel, OutputName
+from evalspec.runtimes._code import first_line
+from evalspec.runtimes._inputs import DatasetFacts
+from evalspec.runtimes._labels import label_text
+from evalspec.runtimes._loaded import Loaded
+from evalspec.runtimes._model import RuntimeModel
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+FORMATS = (".parquet", ".csv", ".jsonl", ".ndjson", ".arrow", ".feather", ".npz")
+SHOWN = 3
+
+
+class Predictions(RuntimeModel):
+    """Answers in files. They can be judged, but there is nothing to run, so nothing to time.
+
+    ``outputs`` names columns: ``{probabilities: p}`` for a column of lists, ``{probabilities: "p_*"}`` for one column
+    a class (``p_cat``, ``p_dog``), ``{label: predicted}``, ``{value: minutes}``.
+    """
+
+    timed: ClassVar[bool] = False
+
+    # `files` is a method of every model, so the field has another name in Python only.
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    kind: Literal["predictions"] = "predictions"
+    files_: dict[DatasetName, str] = Field(
+        alias="files",
+        min_length=1,
+        description="Dataset: file with its predictions (parquet, csv, jsonl, arrow or npz), one row for each key.",
+    )
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """As `Model.files`."""
+        return tuple(access.path(path) for path in self.files_.values())
+
+    def load(self, access: Access, *, threads: int | None = None) -> LoadedFiles:
+        """As `Model.load`; files are read when their dataset is asked for."""
+        return LoadedFiles(
+            observed={"framework": "predictions read from files"},
+            input_names=(),
+            output_names=(),
+            spec=self,
+            access=access,
+        )
+
+
+@dataclass(kw_only=True)
+class LoadedFiles(Loaded):
+    """Files of predictions, not yet joined with a dataset."""
+
+    spec: Predictions
+    access: Access
+
+    def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """There is no model to run.
+
+        Raises:
+            InputError: Always; `for_dataset` joins the files with a dataset.
+        """
+        raise InputError("predictions read from files answer only for the dataset that they were made on")
+
+    def for_dataset(self, facts: DatasetFacts, keys: NDArray[Any]) -> LoadedModel:
+        """The answers for one dataset.
+
+        Args:
+            facts: The dataset; its key names the column in both.
+            keys: shape (n,), the dataset's keys.
+
+        Raises:
+            InputError: No file for it, or keys that are missing, duplicate or too many.
+        """
+        key = facts.key
+        if key is None or facts.name not in self.spec.files_:
+            raise InputError(f"there are no predictions for the dataset {facts.name!r}", choices=self.spec.files_)
+        shown = self.spec.files_[facts.name]
+        table = read_predictions(self.access.path(shown), shown)
+        if key not in table.column_names:
+            raise InputError(f"the predictions {shown!r} have no key column {key!r}", choices=table.column_names)
+        rows = join(keys, _keys(table, key), shown, facts)
+        return joined_table(table, rows, key, self.spec.outputs, self.observed)
+
+
+def read_predictions(path: Path, shown: str) -> pa.Table:
+    """A file of predictions as a table.
+
+    Raises:
+        InputError: Another format, empty, truncated or of another type than its name says.
+    """
+    import pyarrow as pa
+
+    if path.suffix not in FORMATS:
+        raise InputError(f"{shown!r} is no file of predictions", choices=FORMATS)
+    if path.stat().st_size == 0:
+        raise InputError(f"the file of predictions {shown!r} is empty")
+    try:
+        table = _read(path)
+    except (OSError, ValueError, EOFError, pa.ArrowException) as error:
+        raise InputError(f"{shown!r} can't be read as {path.suffix[1:]}: {first_line(error)}") from error
+    if len(table) == 0:
+        raise InputError(f"the file of predictions {shown!r} has no rows")
+    return table
+
+
+def _read(path: Path) -> pa.Table:
+    import zipfile
+
+    import numpy as np
+    import pyarrow as pa
+
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path)
+    if path.suffix == ".csv":
+        import pyarrow.csv
+
+        return pyarrow.csv.read_csv(path)
+    if path.suffix in (".jsonl", ".ndjson"):
+        import pyarrow.json
+
+        return pyarrow.json.read_json(path)
+    if path.suffix in (".arrow", ".feather"):
+        import pyarrow.feather
+
+        return pyarrow.feather.read_table(path)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return pa.table({name: _listed(arrays[name]) for name in arrays.files})
+    except zipfile.BadZipFile as error:
+        raise ValueError(str(error)) from error
+
+
+def _listed(array: NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(array) if array.ndim == 1 else pa.array(list(array.reshape(len(array), -1)))
+
+
+def _keys(table: pa.Table, key: str) -> NDArray[Any]:
+    from evalspec.runtimes._columns import column_array
+
+    return column_array(table, key)
+
+
+def join(wanted: NDArray[Any], have: NDArray[Any], shown: str, facts: DatasetFacts) -> NDArray[Any]:
+    """Row of the predictions for each row of the dataset.
+
+    Args:
+        wanted: shape (n,), keys of the dataset.
+        have: shape (m,), keys of the predictions.
+        shown: The file, for sentences.
+        facts: The dataset.
+
+    Returns:
+        shape (n,), rows of the predictions.
+
+    Raises:
+        InputError: A key twice, a row without prediction, or a prediction without row.
+    """
+    import numpy as np
+
+    wanted, have = _texts(wanted), _texts(have)
+    _unique(wanted, f"the dataset {facts.name!r}")
+    _unique(have, f"the predictions {shown!r}")
+    order = np.argsort(have, kind="stable")
+    place = np.minimum(np.searchsorted(have[order], wanted), len(have) - 1)
+    rows = order[place]
+    absent = have[rows] != wanted
+    if absent.any():
+        raise InputError(
+            f"the predictions {shown!r} lack {int(absent.sum())} of {len(wanted)} keys of the dataset {facts.name!r}: "
+            f"{_some(wanted[absent])}"
+        )
+    extra = ~np.isin(have, wanted)
+    if extra.any() and not facts.subset:
+        raise InputError(
+            f"the predictions {shown!r} have {int(extra.sum())} keys that the dataset {facts.name!r} has not: "
+            f"{_some(have[extra])}",
+            remedy="were they made on another version of the dataset?",
+        )
+    return rows
+
+
+def _texts(keys: NDArray[Any]) -> NDArray[Any]:
+    """Keys as text, so that 7 in a csv file and "7" in a parquet file are one key."""
+    import numpy as np
+
+    from evalspec.runtimes._labels import missing_mask
+
+    if keys.ndim != 1:
+        raise InputError(f"keys must be one value a row, and these are lists of {list(keys.shape[1:])}")
+    missing = int(missing_mask(keys).sum())
+    if missing:
+        raise InputError(f"{missing} of {len(keys)} keys are missing, so their rows can't be joined")
+    if keys.dtype.kind in "iu":
+        return keys.astype(np.str_)
+    return np.array([label_text(key) for key in keys.tolist()], dtype=np.str_)
+
+
+def _unique(keys: NDArray[Any], whose: str) -> None:
+    import numpy as np
+
+    distinct, counts = np.unique(keys, return_counts=True)
+    if len(distinct) != len(keys):
+        twice = distinct[counts > 1]
+        raise InputError(f"{len(twice)} keys stand more than once in {whose}: {_some(twice)}")
+
+
+def _some(keys: NDArray[Any]) -> str:
+    return ", ".join(str(key) for key in keys[:SHOWN]) + (", ..." if len(keys) > SHOWN else "")
+
+
+def joined_table(
+    table: pa.Table,
+    rows: NDArray[Any],
+    key: str,
+    outputs: Mapping[OutputName, str | int],
+    observed: Mapping[str, Cell],
+) -> Loaded:
+    """The predictions in the dataset's order, as a model that is asked by key."""
+    import numpy as np
+
+    from evalspec.runtimes._columns import column_array, stacked
+
+    pattern = outputs.get("probabilities")
+    table = table.take(rows)
+    columns: dict[str, NDArray[Any]] = {}
+    classes: tuple[str, ...] | None = None
+    if isinstance(pattern, str) and "*" in pattern:
+        before, _, after = pattern.partition("*")
+        names = [n for n in table.column_names if n.startswith(before) and n.endswith(after) and n != key]
+        if not names:
+            raise InputError(f"no column of the predictions is named like {pattern!r}", choices=table.column_names)
+        classes = tuple(name[len(before) : len(name) - len(after)] for name in names)
+        columns[pattern] = stacked(table, names)
+    wanted = [name for name in outputs.values() if isinstance(name, str)] or [n for n in table.column_names if n != key]
+    for name in wanted:
+        if name not in columns:
+            columns[name] = column_array(table, name)
+    keys = _texts(_keys(table, key))
+    order = np.argsort(keys, kind="stable")
+    return JoinedPredictions(
+        observed=observed,
+        input_names=(key,),
+        output_names=tuple(columns),
+        classes=classes,
+        columns=columns,
+        keys=keys[order],
+        order=order,
+    )
+
+
+@dataclass(kw_only=True)
+class JoinedPredictions(Loaded):
+    """Predictions for one dataset, looked up by key.
+
+    Args:
+        columns: Output: shape (n, ...).
+        keys: shape (n,), sorted.
+        order: shape (n,), row of each of ``keys`` in ``columns``.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    keys: NDArray[Any]
+    order: NDArray[Any]
+
+    def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The answers for these keys."""
+        import numpy as np
+
+        (asked,) = inputs.values()
+        rows = self.order[np.searchsorted(self.keys, _texts(asked))]
+        return {name: array[rows] for name, array in self.columns.items()}

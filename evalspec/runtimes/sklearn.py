@@ -1,0 +1,160 @@
+"""scikit-learn models: skops files without trust, joblib and pickle files with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from evalspec.errors import InputError
+from evalspec.language.parts import Access, OutputName
+from evalspec.runtimes._code import first_line, need_trust
+from evalspec.runtimes._loaded import Loaded, Tensor
+from evalspec.runtimes._model import FileModel, usable_cpus
+from evalspec.runtimes._observe import estimator_precision
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+PICKLES = (".joblib", ".pkl", ".pickle")
+METHODS = ("predict_proba", "decision_function", "predict")
+
+
+class Sklearn(FileModel):
+    """An estimator or pipeline of scikit-learn.
+
+    Its outputs are its methods: ``outputs: {probabilities: predict_proba}``, ``{logits: decision_function}``,
+    ``{label: predict}`` or ``{value: predict}``. Left out, a classifier gives predict_proba or else predict, and a
+    regressor predict. An estimator fitted on named columns is fed by those names.
+    """
+
+    extra_name: ClassVar[str] = "sklearn"
+    packages: ClassVar[tuple[str, ...]] = ("sklearn", "skops", "pandas")
+
+    kind: Literal["sklearn"] = "sklearn"
+
+    @model_validator(mode="after")
+    def _runs_on_the_cpu(self) -> Self:
+        if self.device != "cpu":
+            raise ValueError(f"device {self.device!r}: scikit-learn runs on the cpu")
+        return self
+
+    def load(self, access: Access, *, threads: int | None = None) -> Loaded:
+        """As `Model.load`."""
+        path = self.model_file(access)
+        estimator = _unpickled(path, self.path, access) if path.suffix in PICKLES else _skops(path, self.path, access)
+        if not hasattr(estimator, "predict"):
+            raise InputError(f"{self.path!r} holds a {type(estimator).__name__}, which has no predict")
+        return _loaded(estimator, self.outputs, threads or usable_cpus())
+
+
+def _skops(path: Path, shown: str, access: Access) -> Any:
+    """The estimator of a skops file, whose types are all known to be harmless.
+
+    Raises:
+        InputError: No skops file, or types that skops does not know.
+    """
+    import zipfile
+
+    import skops.io
+
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{shown!r} is no skops file, or a truncated one", remedy="save it with skops.io.dump")
+    try:
+        unknown = skops.io.get_untrusted_types(file=path)
+    except Exception as error:
+        raise InputError(f"{shown!r} can't be read as a skops file: {first_line(error)}") from error
+    if unknown:
+        listed = ", ".join(unknown[:8]) + (", ..." if len(unknown) > 8 else "")
+        need_trust(access, f"{shown!r} holds types that skops does not know to be harmless: {listed}")
+    try:
+        return skops.io.load(path, trusted=unknown)
+    except Exception as error:
+        raise InputError(f"{shown!r} can't be loaded: {type(error).__name__}: {first_line(error)}") from error
+
+
+def _unpickled(path: Path, shown: str, access: Access) -> Any:
+    """The estimator of a joblib or pickle file, under trust.
+
+    Raises:
+        InputError: Not trusted, or unreadable.
+    """
+    need_trust(access, f"{shown!r} is a pickle, which can run any code when it is read")
+    import joblib
+
+    try:
+        return joblib.load(path)
+    except Exception as error:
+        raise InputError(f"{shown!r} can't be unpickled: {type(error).__name__}: {first_line(error)}") from error
+
+
+def _loaded(estimator: Any, outputs: Mapping[OutputName, str | int], threads: int) -> LoadedSklearn:
+    import sklearn
+    from sklearn.base import is_classifier
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no stubs
+
+    names = getattr(estimator, "feature_names_in_", None)
+    classes = getattr(estimator, "classes_", None)
+    can = tuple(method for method in METHODS if hasattr(estimator, method))
+    default: dict[OutputName, str] = {"value": "predict"}
+    if is_classifier(estimator):
+        default = {"probabilities": "predict_proba"} if "predict_proba" in can else {"label": "predict"}
+    wanted = tuple(dict.fromkeys(can[name] if isinstance(name, int) and 0 <= name < len(can) else name
+                                 for name in (outputs or default).values()))  # fmt: skip
+    unknown = [name for name in wanted if name not in can]
+    if unknown:
+        raise InputError(f"a {type(estimator).__name__} has no method {unknown[0]!r}", choices=can)
+    columns = tuple(str(name) for name in names) if names is not None else ()
+    width = getattr(estimator, "n_features_in_", None)
+    return LoadedSklearn(
+        observed={
+            "precision": estimator_precision(estimator),
+            "device": "cpu",
+            "threads": threads,
+            "framework": f"scikit-learn {sklearn.__version__}",
+            "estimator": type(estimator).__name__,
+        },
+        input_names=columns or ("X",),
+        output_names=tuple(str(name) for name in wanted),
+        tensors={"X": Tensor(shape=(None, int(width)))} if width is not None and not columns else {},
+        classes=None if classes is None else tuple(getattr(classes, "tolist", lambda: classes)()),
+        by_column=bool(columns),
+        default_outputs=default,
+        estimator=estimator,
+        limit=threadpool_limits(limits=threads),
+    )
+
+
+@dataclass(kw_only=True)
+class LoadedSklearn(Loaded):
+    """An estimator in memory."""
+
+    estimator: Any
+    limit: Any
+
+    def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Each method that is asked for, on one batch."""
+        import numpy as np
+
+        rows = _frame(inputs, self.input_names) if self.by_column else inputs["X"]
+        found: dict[str, NDArray[Any]] = {}
+        for name in self.output_names:
+            value = getattr(self.estimator, name)(rows)
+            if isinstance(value, list):
+                raise InputError(f"{name} gives {len(value)} targets; evalspec judges one")
+            found[name] = np.asarray(value)
+        return found
+
+    def close(self) -> None:
+        """Let the thread pools be as they were."""
+        self.limit.restore_original_limits()
+
+
+def _frame(inputs: Mapping[str, NDArray[Any]], columns: Sequence[str]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({name: inputs[name] for name in columns}, copy=False)

@@ -1,0 +1,135 @@
+"""Finding a dataset's files, and saying in one sentence why one can't be read."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from evalspec.errors import InputError
+from evalspec.language.parts import Access
+
+GLOB = frozenset("*?[")
+MAGIC: tuple[tuple[bytes, str, str], ...] = (
+    (b"PAR1", "a parquet file", "parquet"),
+    (b"ARROW1", "an Arrow file", "arrow"),
+    (b"FEA1", "a feather file of version 1", ""),
+    (b"\x93NUMPY", "a single numpy array (.npy)", ""),
+    (b"PK\x03\x04", "a zip archive (npz files are)", "npz"),
+    (b"\x1f\x8b", "a gzip file", ""),
+    (b"\x89PNG", "a PNG image", "images"),
+    (b"\xff\xd8\xff", "a JPEG image", "images"),
+    (b"\x89HDF", "an HDF5 file", ""),
+    (b"%PDF", "a PDF", ""),
+    (b"SQLite format 3", "an SQLite database", ""),
+    (b"\x80\x04\x95", "a pickle", ""),
+    (b"\x80\x05\x95", "a pickle", ""),
+)
+COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".br"})
+# Errors in a file's content that the readers of pyarrow, numpy and zipfile raise.
+UNREADABLE = (pa.ArrowException, OSError, EOFError)
+
+
+def shown(access: Access, path: Path) -> str:
+    """The path as it is printed: relative to the spec's folder where it lies in it."""
+    folder = access.folder.resolve()
+    return repr(path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path))
+
+
+def one_file(access: Access, relative: str, kind: str) -> Path:
+    """The file behind a path, which must be there and not be empty.
+
+    Raises:
+        InputError: It isn't there, is a folder, or holds nothing.
+    """
+    path = access.path(relative)
+    if path.is_dir():
+        raise InputError(f"{relative!r} is a folder; kind {kind} reads one file")
+    return _not_empty(access, path)
+
+
+def many_files(access: Access, relative: str, kind: str, suffixes: tuple[str, ...]) -> tuple[Path, ...]:
+    """The files behind a path: itself, all in a folder that end in one of ``suffixes``, or what a glob matches.
+
+    Returns:
+        Paths in the order of their names, so that row order doesn't depend on the file system.
+
+    Raises:
+        InputError: There is none, or one of them is empty or lies outside the spec's folder.
+    """
+    if GLOB & set(relative) and not (access.folder / relative).exists():
+        found = _matches(access, relative)
+    else:
+        path = access.path(relative)
+        if not path.is_dir():
+            return (_not_empty(access, path),)
+        found = [file for file in path.rglob("*") if file.suffix.lower() in suffixes and not _hidden(file, path)]
+    files = sorted({file for file in found if file.is_file()}, key=lambda file: file.as_posix())
+    if not files:
+        raise InputError(f"there is no {kind} file in {relative!r}", remedy=f"name them {' or '.join(suffixes)}")
+    return tuple(_not_empty(access, access.path(str(file))) for file in files)
+
+
+def _matches(access: Access, relative: str) -> list[Path]:
+    parts = Path(relative).parts
+    first = next(index for index, part in enumerate(parts) if GLOB & set(part))
+    root = access.path(str(Path(*parts[:first])) if first else ".")
+    return list(root.glob(str(Path(*parts[first:]))))
+
+
+def _hidden(file: Path, root: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+
+
+def _not_empty(access: Access, path: Path) -> Path:
+    if path.stat().st_size == 0:
+        raise InputError(f"{shown(access, path)} is empty (0 bytes)")
+    return path
+
+
+def check_format(access: Access, path: Path, kind: str, *, text: bool = False) -> None:
+    """Refuse a file that begins as one of another format.
+
+    Args:
+        access: Where we may look.
+        path: The file.
+        kind: The kind it is meant to be.
+        text: It must be text, so it has no zero byte among its first 4,096.
+
+    Raises:
+        InputError: It is something else; names the kind that reads it.
+    """
+    with reading(access, path, kind), path.open("rb") as stream:
+        head = stream.read(4096)
+    if path.suffix.lower() in COMPRESSED:
+        return
+    for magic, what, other in MAGIC:
+        if head.startswith(magic) and other != kind:
+            remedy = f"write `kind: {other}`" if other else None
+            raise InputError(f"{shown(access, path)} is no {kind} file: it is {what}", remedy=remedy)
+    if text and b"\x00" in head:
+        raise InputError(f"{shown(access, path)} is no {kind} file: it is not text in UTF-8")
+
+
+@contextmanager
+def reading(access: Access, path: Path, kind: str) -> Iterator[None]:
+    """Turn what a reader raises over a file into one sentence.
+
+    Raises:
+        InputError: Anything was wrong with the file.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
+        raise InputError(f"{shown(access, path)} can't be read as {kind}: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
+        return "permission denied"
+    text = str(error).strip().splitlines()
+    first = text[0].rstrip(".") if text else type(error).__name__
+    return f"it is truncated, damaged or of another format ({first[:200]})"

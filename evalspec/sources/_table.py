@@ -1,0 +1,105 @@
+"""What all sources do to a table: choose columns, and bring columns to the few types that the rest knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evalspec.errors import InputError, did_you_mean
+
+
+def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> list[str]:
+    """The columns to read, in the order asked for, each once; None: all.
+
+    Raises:
+        InputError: One isn't there (with the choices), or a name stands twice in the file.
+    """
+    twice = [name for name, count in Counter(there).items() if count > 1]
+    if twice:
+        raise InputError(f"{what} has two columns called {twice[0]!r}", remedy="rename one of them")
+    if columns is None:
+        return list(there)
+    for name in columns:
+        if name not in there:
+            raise InputError(f"{what} has no column {name!r}", choices=there, remedy=did_you_mean(name, there))
+    return list(dict.fromkeys(columns))
+
+
+def tidy(table: pa.Table) -> pa.Table:
+    """Dictionaries decoded, views and large types made plain, lists of one length made fixed-size lists."""
+    for index, field in enumerate(table.schema):
+        column = _plain(table.column(index))
+        if not column.type.equals(field.type):
+            table = table.set_column(index, pa.field(field.name, column.type), column)
+    return table
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return column
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if pa.types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type))
+    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+        return column.cast(pa.string())
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _fixed(column)
+    return column
+
+
+def _fixed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A list column of numbers as a fixed-size list, where every row has the same length."""
+    value = column.type.value_type
+    if not (pa.types.is_integer(value) or pa.types.is_floating(value)) or column.null_count or not len(column):
+        return column
+    lengths = {int(n) for chunk in column.chunks for n in np.unique(np.diff(_offsets(chunk)))}
+    if len(lengths) != 1 or lengths == {0}:
+        return column
+    size = lengths.pop()
+    chunks = [pa.FixedSizeListArray.from_arrays(chunk.flatten(), size) for chunk in column.chunks]
+    return pa.chunked_array(chunks, pa.list_(value, size))
+
+
+def _offsets(chunk: pa.Array) -> NDArray[Any]:
+    return np.asarray(chunk.offsets.to_numpy(zero_copy_only=False))
+
+
+def type_text(kind: pa.DataType) -> str:
+    """A column's type as it stands in a header: as `tidy` will give it, as far as the type alone tells."""
+    if pa.types.is_dictionary(kind):
+        return type_text(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "string"
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return f"tensor<{kind.value_type}>{list(kind.shape)}"
+    return str(kind)
+
+
+def type_texts(schema: pa.Schema) -> Mapping[str, str]:
+    """Column: type as text, in the file's order."""
+    return {field.name: type_text(field.type) for field in schema}
+
+
+def merged(schemas: Iterable[pa.Schema], what: str) -> pa.Schema:
+    """One schema for several files of a dataset.
+
+    Raises:
+        InputError: Their columns differ, or a column's types don't go together.
+    """
+    schemas = [schema.remove_metadata() for schema in schemas]
+    first = schemas[0]
+    for other in schemas[1:]:
+        if set(other.names) != set(first.names):
+            odd = sorted(set(other.names) ^ set(first.names))
+            raise InputError(f"the files of {what} don't have the same columns: {odd[0]!r} is only in some of them")
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InputError(f"the files of {what} don't go together: {str(error).splitlines()[0]}") from error

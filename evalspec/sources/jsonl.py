@@ -1,0 +1,118 @@
+"""JSON lines: one object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import pyarrow as pa
+import pyarrow.json as pajson
+from pydantic import Field
+
+from evalspec.errors import InputError
+from evalspec.language.inputs import Header
+from evalspec.language.parts import Access, Dataset
+from evalspec.sources._files import check_format, one_file, reading, shown
+from evalspec.sources._table import choose, tidy, type_texts
+
+BLOCK_BYTES = 64 * 2**20
+SMALL_BYTES = 8 * 2**20
+
+
+class Jsonl(Dataset):
+    """Rows in one file with a JSON object a line. A key that a line lacks is missing in that row."""
+
+    kind: Literal["jsonl"] = "jsonl"
+    path: str = Field(description="The file.")
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """The file.
+
+        Raises:
+            InputError: It is missing or empty.
+        """
+        return (one_file(access, self.path, "jsonl"),)
+
+    def header(self, access: Access) -> Header:
+        """Columns; rows too where the file is under 8 MiB. Of a larger one columns are as its first 8 MiB show them.
+
+        Raises:
+            InputError: Missing, empty or of another format.
+        """
+        path = self._checked(access)
+        if path.stat().st_size <= SMALL_BYTES:
+            table = self.read(access)
+            return Header(rows=table.num_rows, columns=type_texts(table.schema))
+        with reading(access, path, "jsonl"), path.open("rb") as stream:
+            head = stream.read(SMALL_BYTES)
+        cut = head.rfind(b"\n")
+        if cut < 0:
+            raise InputError(f"{shown(access, path)} can't be read as jsonl: its first line is longer than 8 MiB")
+        with reading(access, path, "jsonl"):
+            schema = self._parsed(access, path, pa.BufferReader(head[:cut]), cut).schema
+        return Header(rows=None, columns=type_texts(schema))
+
+    def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, these columns.
+
+        Raises:
+            InputError: As `header`, a line is broken (with its number), or a column isn't there.
+        """
+        path = self._checked(access)
+        with reading(access, path, "jsonl"), pa.OSFile(str(path)) as stream:
+            table = self._parsed(access, path, stream, path.stat().st_size)
+        return tidy(table.select(choose(columns, table.column_names, repr(self.path))))
+
+    def _checked(self, access: Access) -> Path:
+        path = one_file(access, self.path, "jsonl")
+        check_format(access, path, "jsonl", text=True)
+        return path
+
+    def _parsed(self, access: Access, path: Path, stream: pa.NativeFile, size: int) -> pa.Table:
+        block = min(max(size, 1) + 1, BLOCK_BYTES)
+        try:
+            return pajson.read_json(stream, read_options=pajson.ReadOptions(block_size=block))
+        except pa.ArrowInvalid as error:
+            with path.open("rb") as lines:
+                reason = _first_broken(lines) or str(error).splitlines()[0].removeprefix("JSON parse error: ")
+            raise InputError(f"{shown(access, path)} can't be read as jsonl: {reason}") from error
+
+
+def _first_broken(lines: IO[bytes]) -> str | None:
+    """The first line that can't be read, and why; None where each is fine by itself."""
+    kinds: dict[str, tuple[str, int]] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line, object_pairs_hook=_unique)
+        except (ValueError, RecursionError) as error:
+            text = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            return f"line {number:,} is broken ({text})"
+        if not isinstance(row, dict):
+            return f"line {number:,} is {_kind(row)}, not an object: write one object a line"
+        for name, kind in _kinds(row):
+            before, at = kinds.setdefault(name, (kind, number))
+            if before != kind:
+                return f"line {number:,} has {kind} in {name!r} where line {at:,} has {before}"
+    return None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands twice")
+    return row
+
+
+def _kinds(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((name, _kind(value)) for name, value in row.items() if value is not None)
+
+
+def _kind(value: object) -> str:
+    names = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return names.get(type(value), "null")

@@ -1,0 +1,119 @@
+"""Numpy archives, without Python objects."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from evalspec.errors import InputError
+from evalspec.language.inputs import Header
+from evalspec.language.parts import Access, Dataset
+from evalspec.sources._arrays import array_column, array_type
+from evalspec.sources._files import check_format, one_file, reading, shown
+from evalspec.sources._table import choose, type_text
+
+
+class Npz(Dataset):
+    """Rows in one .npz file: each array is a column, its first axis the rows."""
+
+    kind: Literal["npz"] = "npz"
+    path: str = Field(description="The file.")
+    arrays: tuple[str, ...] = Field((), description="Arrays that are columns; default: all in the file.")
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """The file.
+
+        Raises:
+            InputError: It is missing or empty.
+        """
+        return (one_file(access, self.path, "npz"),)
+
+    def header(self, access: Access) -> Header:
+        """Rows and columns from the heads of the arrays; no row is read.
+
+        Raises:
+            InputError: Missing, empty, truncated, of another format, with Python objects, or arrays of several lengths.
+        """
+        path, heads = self._heads(access)
+        rows = self._rows(access, path, heads)
+        return Header(rows=rows, columns={name: type_text(kind) for name, (kind, _) in heads.items()})
+
+    def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, these columns.
+
+        Raises:
+            InputError: As `header`, or a column isn't there.
+        """
+        path, heads = self._heads(access)
+        rows = self._rows(access, path, heads)
+        names = choose(columns, list(heads), repr(self.path))
+        read: dict[str, pa.Array] = {}
+        with _reading(access, path), np.load(path, allow_pickle=False) as archive:
+            for name in names:
+                values: NDArray[Any] = archive[name]
+                read[name] = array_column(values, f"array {name!r} of {shown(access, path)}")
+        return pa.table(read) if read else pa.table({"": pa.nulls(rows)}).select([])
+
+    def _heads(self, access: Access) -> tuple[Path, Mapping[str, tuple[pa.DataType, int]]]:
+        """Each array's column type and its length, in the file's order."""
+        path = one_file(access, self.path, "npz")
+        check_format(access, path, "npz")
+        heads: dict[str, tuple[pa.DataType, int]] = {}
+        with _reading(access, path), zipfile.ZipFile(path) as archive:
+            members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+            for name in self.arrays:
+                choose([name], list(members), repr(self.path))
+            for name in self.arrays or members:
+                with archive.open(members[name]) as stream:
+                    heads[name] = _head(stream, f"array {name!r} of {shown(access, path)}")
+        if not heads:
+            raise InputError(f"{shown(access, path)} holds no array")
+        return path, heads
+
+    def _rows(self, access: Access, path: Path, heads: Mapping[str, tuple[pa.DataType, int]]) -> int:
+        lengths = {length for _, length in heads.values()}
+        if len(lengths) > 1:
+            each = ", ".join(f"{name} {length:,}" for name, (_, length) in heads.items())
+            raise InputError(
+                f"the arrays of {shown(access, path)} have different numbers of rows: {each}",
+                remedy="name those that belong together in `arrays:`",
+            )
+        return lengths.pop()
+
+
+def _head(stream: Any, what: str) -> tuple[pa.DataType, int]:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if dtype.hasobject:
+        raise InputError(
+            f"{what} holds Python objects, which only a pickle can read",
+            remedy="save it with a plain dtype (numbers, or text as `<U`)",
+        )
+    if not shape:
+        raise InputError(f"{what} is a single value and has no rows", remedy="name the others in `arrays:`")
+    return array_type(dtype, shape[1:], what), int(shape[0])
+
+
+class _reading:
+    """As `reading`, for what numpy and zipfile raise over damaged files as well."""
+
+    def __init__(self, access: Access, path: Path) -> None:
+        self.inner = reading(access, path, "npz")
+
+    def __enter__(self) -> None:
+        self.inner.__enter__()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
+        if isinstance(error, zipfile.BadZipFile | zlib.error | ValueError | NotImplementedError):
+            error = OSError(str(error))
+            kind = OSError
+        return self.inner.__exit__(kind, error, trace)

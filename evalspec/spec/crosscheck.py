@@ -1,0 +1,143 @@
+"""What must hold between the parts of a spec, known without opening any file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evalspec.errors import Problem, did_you_mean
+from evalspec.evidence.record import Waiver
+from evalspec.language.parts import Model, SpecNames
+from evalspec.language.requirement import Requirement
+from evalspec.language.yaml import Steps
+from evalspec.spec.entries import Entry
+from evalspec.spec.model import Slice
+from evalspec.spec.problems import Problems
+
+
+def check_ids(problems: Problems, entries: Sequence[Entry]) -> None:
+    """Names of checks are unique over the whole spec."""
+    seen: dict[str, Steps] = {}
+    for entry in entries:
+        name = entry.check.name
+        if name in seen:
+            key = "id" if entry.check.id else "check"
+            where = "`id:` of their own" if key == "check" else "another id"
+            problem = Problem(
+                f"two checks are called {name!r}", remedy=f"give {'each an' if key == 'check' else 'one'} {where}"
+            )
+            problems.add((*entry.path, key), problem)
+        seen.setdefault(name, entry.path)
+
+
+def check_entry(problems: Problems, entry: Entry, names: SpecNames) -> None:
+    """One check: its model, its parts, that it decides something, and its own word on the spec's names."""
+    check = entry.check
+    if check.uses_model and check.model not in names.models and "model" not in check.model_fields_set:
+        message = f"{check.name} is about the model {check.model!r}, and there is none"
+        problems.add(entry.path, Problem(message, choices=names.models, remedy="name one with `model:`"))
+    decides = bool(check.requirements)
+    if not decides and not check.report_only and not _sentences_failed(problems, entry):
+        message = f"{check.name} requires nothing, so it decides nothing"
+        problems.add(entry.path, Problem(message, remedy="add `require:`, or say `report_only: true`"))
+    if decides and check.report_only:
+        problems.add(
+            (*entry.path, "report_only"),
+            Problem(f"{check.name} is report_only and has requirements", remedy="take one out"),
+        )
+    own = check.check_names(names)
+    if own is not None:
+        problems.add(entry.path, own)
+    _check_sla(problems, entry)
+    for requirement in check.requirements:
+        _check_part(problems, entry, requirement, names)
+        if requirement.model == check.model and check.uses_model:
+            message = f"{check.name} would compare {check.model} with itself"
+            problems.add(entry.place(requirement), Problem(message, choices=names.models, remedy="name another model"))
+
+
+def _sentences_failed(problems: Problems, entry: Entry) -> bool:
+    """Something stands there, but none of it was understood."""
+    node = problems.root.find(entry.path)
+    return node is not None and any(_filled(node.child(key)) for key in ("require", "warn", "slo"))
+
+
+def _filled(node: object) -> bool:
+    return node is not None and getattr(node, "content", None) not in (None, [], {})
+
+
+def _check_part(problems: Problems, entry: Entry, requirement: Requirement, names: SpecNames) -> None:
+    metric = entry.check.metric(requirement.metric)
+    if requirement.part is None or metric is None:
+        return
+    parts = entry.check.part_names(metric, names)
+    if parts is not None and requirement.part not in parts:
+        message = f"unknown {metric.parts} {requirement.part!r} of {metric.name}"
+        remedy = did_you_mean(requirement.part, parts)
+        problems.add(entry.place(requirement), Problem(message, choices=parts, remedy=remedy))
+
+
+def _check_sla(problems: Problems, entry: Entry) -> None:
+    slo, sla = entry.check.slo, entry.check.sla
+    if sla is None:
+        return
+    path = (*entry.path, "sla")
+    if slo is None:
+        if problems.root.find((*entry.path, "slo")) is None:
+            problems.add(path, Problem("an SLA without an SLO decides nothing", remedy="add `slo:`, tighter than it"))
+        return
+    if (slo.metric, slo.part, slo.upper, slo.model) != (sla.metric, sla.part, sla.upper, sla.model):
+        problems.add(path, Problem(f"SLO and SLA are about different things: {slo.sentence!r} and {sla.sentence!r}"))
+    elif not (slo.threshold < sla.threshold if slo.upper else slo.threshold > sla.threshold):
+        message = f"the SLA {sla.sentence!r} is not looser than the SLO {slo.sentence!r}"
+        problems.add(path, Problem(message, remedy="tighten the SLO, so that there is headroom"))
+
+
+def check_requirement_names(problems: Problems, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Names of all requirements; each names one sentence only."""
+    seen: dict[str, str] = {}
+    for entry in entries:
+        for requirement in entry.check.requirements:
+            name = requirement.name(entry.check.name)
+            if name in seen:
+                message = f"two requirements are called {name!r}: {seen[name]!r} and {requirement.sentence!r}"
+                remedy = "keep one, or put the other into a check of the same kind with an `id:` of its own"
+                problems.add(entry.place(requirement), Problem(message, remedy=remedy))
+            seen.setdefault(name, requirement.sentence)
+    return tuple(seen)
+
+
+def check_waivers(problems: Problems, waivers: Sequence[Waiver], requirements: Sequence[str]) -> None:
+    """A waiver is of a requirement that is there, and each has one waiver at most."""
+    choices = (*requirements, "subject")
+    for index, waiver in enumerate(waivers):
+        path = ("waivers", index, "of")
+        if waiver.of not in choices:
+            message = f"unknown requirement {waiver.of!r}"
+            problems.add(path, Problem(message, choices=choices, remedy=did_you_mean(waiver.of, choices)))
+        if waiver.of in [other.of for other in waivers[:index]]:
+            problems.add(path, Problem(f"{waiver.of!r} is waived twice", remedy="keep one of the two"))
+
+
+def check_slices(problems: Problems, slices: Sequence[Slice]) -> None:
+    """Names of slices are unique."""
+    for index, one in enumerate(slices):
+        if one.name in [other.name for other in slices[:index]]:
+            problems.add(("slices", index, "name"), Problem(f"two slices are called {one.name!r}", remedy="rename one"))
+
+
+def check_models(problems: Problems, models: Mapping[str, Model], names: SpecNames) -> None:
+    """The dataset that a model was quantized with is one of the spec's."""
+    for name, model in models.items():
+        used = model.quantization.get("calibration")
+        if used is not None and used not in names.datasets:
+            message = f"unknown dataset {used!r}"
+            remedy = did_you_mean(used, names.datasets)
+            path = ("models", name, "quantization", "calibration")
+            problems.add(path, Problem(message, choices=names.datasets, remedy=remedy))
+
+
+def check_decides(problems: Problems, entries: Sequence[Entry]) -> None:
+    """Something can fail."""
+    if not any(entry.check.blocking for entry in entries):
+        message = "nothing in this spec can fail" if entries else "there is no check in this spec"
+        problems.add((), Problem(message, remedy="add a check with `require:` under `system`, `model` or `data`"))

@@ -1,0 +1,181 @@
+"""What the files say without being measured: that they are there, their columns, their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from evalspec.errors import InputError, Problem, SpecError, did_you_mean
+from evalspec.language.inputs import Header
+from evalspec.language.parts import Access, Dataset, Model, NeedPredictions, NeedRows, NeedTiming, SpecNames
+from evalspec.language.registry import install_line, missing_packages
+from evalspec.language.where import check_columns, parse_where
+from evalspec.language.yaml import Steps
+from evalspec.spec.entries import Entry
+from evalspec.spec.model import Slice
+from evalspec.spec.problems import Problems
+
+
+def check_packages(problems: Problems, section: str, parts: Mapping[str, Model] | Mapping[str, Dataset]) -> set[str]:
+    """Note kinds whose packages are not installed; returns the names of the parts that have theirs."""
+    ready = set()
+    for name, part in parts.items():
+        missing = missing_packages(type(part))
+        if missing:
+            message = f"kind {part.kind!r} needs {', '.join(missing)}, which is not installed"
+            problems.add((section, name, "kind"), Problem(message, remedy=install_line(type(part))))
+        else:
+            ready.add(name)
+    return ready
+
+
+def check_model_files(problems: Problems, models: Mapping[str, Model], access: Access) -> None:
+    """Note models whose files are missing."""
+    for name, model in models.items():
+        path = ("models", name, "path")
+        try:
+            model.files(access)
+        except InputError as error:
+            problems.add(path if problems.root.find(path) else path[:2], error.problem)
+        if isinstance(model.classes, str):
+            try:
+                _not_empty(access.path(model.classes), model.classes)
+            except InputError as error:
+                problems.add(("models", name, "classes"), error.problem)
+
+
+def _not_empty(path: Path, shown: str) -> None:
+    if path.is_dir() or path.stat().st_size == 0:
+        raise InputError(f"{shown!r} is {'a folder' if path.is_dir() else 'empty'}")
+
+
+def read_headers(
+    problems: Problems, datasets: Mapping[str, Dataset], access: Access, unverified: list[str]
+) -> dict[str, Header]:
+    """Rows and columns of every dataset whose header can be read without a heavy package."""
+    headers = {}
+    for name, dataset in datasets.items():
+        if dataset.packages:
+            unverified.append(f"columns and rows of {name}: kind {dataset.kind} is read when the run starts")
+            continue
+        try:
+            headers[name] = dataset.header(access)
+        except InputError as error:
+            path = ("datasets", name, "path")
+            problems.add(path if problems.root.find(path) else path[:2], error.problem)
+    return headers
+
+
+def check_dataset_columns(problems: Problems, datasets: Mapping[str, Dataset], headers: Mapping[str, Header]) -> None:
+    """Label, key, cluster and where of each dataset are among its columns."""
+    for name, header in headers.items():
+        dataset = datasets[name]
+        for key in ("label", "key", "cluster"):
+            column = getattr(dataset, key)
+            if column is not None and column not in header.columns:
+                problems.add(("datasets", name, key), unknown_column(column, name, header))
+        if dataset.where is not None:
+            for problem in check_columns(parse_where(dataset.where), header.columns):
+                problems.add(("datasets", name, "where"), problem)
+
+
+def check_slice_columns(
+    problems: Problems, slices: Sequence[Slice], headers: Mapping[str, Header], whole: bool
+) -> None:
+    """Each slice can be cut from one of the datasets at least; ``whole``: all headers are known."""
+    for index, one in enumerate(slices):
+        found = [check_columns(parse_where(one.where), header.columns) for header in headers.values()]
+        if found and whole and all(found):
+            closest = min(found, key=len)
+            for problem in closest:
+                problems.add(("slices", index, "where"), problem)
+
+
+def unknown_column(column: str, dataset: str, header: Header) -> Problem:
+    """A column that a dataset does not have."""
+    choices = tuple(header.columns)
+    return Problem(f"{dataset} has no column {column!r}", choices=choices, remedy=did_you_mean(column, choices))
+
+
+class NeedsCheck:
+    """Holds what the checks need against models, datasets and their headers."""
+
+    def __init__(
+        self,
+        problems: Problems,
+        models: Mapping[str, Model],
+        datasets: Mapping[str, Dataset],
+        headers: Mapping[str, Header],
+    ) -> None:
+        """Notes what is wrong in ``problems``."""
+        self.problems = problems
+        self.models = models
+        self.datasets = datasets
+        self.headers = headers
+        self._inputs_seen: set[tuple[str, str]] = set()
+
+    def check(self, entry: Entry, names: SpecNames) -> None:
+        """One check: its columns, its labels, its models' inputs."""
+        wanted: list[tuple[str, str]] = []
+        for need in entry.check.needs():
+            if isinstance(need, NeedRows):
+                wanted += [(need.dataset, column) for column in need.columns]
+            if isinstance(need, NeedPredictions | NeedTiming):
+                self._inputs(need.model, need.dataset)
+            if not isinstance(need, NeedTiming) and need.label:
+                self._label(entry, need.dataset)
+        for dataset, columns in entry.check.columns(names).items():
+            wanted += [(dataset, column) for column in columns]
+        for dataset, column in dict.fromkeys(wanted):
+            header = self.headers.get(dataset)
+            if header is not None and column not in header.columns:
+                path = find_text(self.problems, entry.path, column)
+                self.problems.add(path, unknown_column(column, dataset, header))
+
+    def _label(self, entry: Entry, dataset: str) -> None:
+        found = self.datasets.get(dataset)
+        if found is not None and found.label is None:
+            message = f"{entry.check.name} needs the truth, and {dataset} names no label"
+            path = find_text(self.problems, entry.path, dataset)
+            self.problems.add(path, Problem(message, remedy=f"add `label:` to datasets.{dataset}"))
+
+    def _inputs(self, model_name: str, dataset: str) -> None:
+        model, header = self.models.get(model_name), self.headers.get(dataset)
+        if model is None or header is None or (model_name, dataset) in self._inputs_seen:
+            return
+        self._inputs_seen.add((model_name, dataset))
+        for tensor, columns in model.inputs.items():
+            for column in (columns,) if isinstance(columns, str) else columns:
+                if column not in header.columns:
+                    path = ("models", model_name, "inputs", tensor)
+                    self.problems.add(path, unknown_column(column, dataset, header))
+
+    def can_pass(self, entry: Entry) -> None:
+        """Each requirement can pass at the known number of rows."""
+        rows = {name: self.headers[name].rows if name in self.headers else None for name in self.datasets}
+        for requirement in entry.check.requirements:
+            try:
+                why = entry.check.check_requirement(requirement, rows)
+            except SpecError as error:
+                self.problems.add_all(entry.place(requirement), error)
+                continue
+            if why is not None:
+                self.problems.add(entry.place(requirement), f"{requirement.sentence!r} can never pass: {why}")
+
+
+def find_text(problems: Problems, path: Steps, text: str) -> Steps:
+    """Where inside an entry a text stands, or the entry."""
+    node = problems.root.find(path)
+    if node is None:
+        return path
+    children: Iterable[tuple[str | int, object]] = ()
+    if isinstance(node.content, dict):
+        children = [(key, child) for key, child in node.content.items() if key not in ("require", "warn", "slo", "sla")]
+    elif isinstance(node.content, list):
+        children = enumerate(node.content)
+    for step, _ in children:
+        found = find_text(problems, (*path, step), text)
+        leaf = problems.root.find(found)
+        if leaf is not None and leaf.content == text:
+            return found
+    return path

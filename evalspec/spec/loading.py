@@ -1,0 +1,215 @@
+"""Spec file -> Spec: read, override, validate each part, hold the parts against each other and against the files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from evalspec.errors import Problem, SpecError
+from evalspec.language.inputs import Header
+from evalspec.language.parts import Access, Dataset, Model, SpecNames
+from evalspec.language.registry import DIMENSIONS, Registry, discover
+from evalspec.language.yaml import Node, read_file
+from evalspec.language.yaml_text import write
+from evalspec.spec import crosscheck, files
+from evalspec.spec.entries import Entry, Reader, check_keys
+from evalspec.spec.model import Spec, SpecFields
+from evalspec.spec.overrides import apply
+from evalspec.spec.problems import Problems, keys_of
+
+TOP_KEYS = ("evalspec", "name", "seed", "models", "datasets", "slices", *DIMENSIONS, "policy", "waivers", "claims")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a spec is loaded.
+
+    Args:
+        trust: Code that the spec names may run.
+        allow_outside: Paths may leave the spec's folder.
+        hub: Names on a hub may be looked up.
+        files: Files are looked at: that they are there, and their columns and rows.
+    """
+
+    trust: bool = False
+    allow_outside: bool = False
+    hub: bool = False
+    files: bool = True
+
+
+def load(
+    path: str | Path, overrides: Sequence[str] = (), options: Options | None = None, *, registry: Registry | None = None
+) -> Spec:
+    """The validated spec of a file.
+
+    Args:
+        path: The file.
+        overrides: ``TARGET=VALUE`` each, as ``--set`` takes them.
+        options: What may be looked at.
+        registry: The kinds there are; None: all that are installed.
+
+    Raises:
+        SpecError: With everything that is wrong, each with its place, in the order of the file.
+    """
+    shown = str(path)
+    path = Path(path)
+    text, root = read_file(path, shown)
+    if not isinstance(root.content, dict):
+        raise SpecError(
+            Problem(
+                "a spec is a mapping of keys",
+                file=shown,
+                line=root.place.line,
+                column=root.place.column,
+                remedy="start one with `evalspec init`",
+            )
+        )
+    root = apply(root, overrides)
+    loader = _Loader(root, registry or discover(), options or Options(), path.resolve().parent)
+    content = json.dumps(root.value, sort_keys=True, ensure_ascii=False)
+    header = "".join(f"# --set {' '.join(argument.split())}\n" for argument in overrides)
+    return loader.spec(
+        file=shown,
+        text=header + write(root.value) if overrides else text,
+        digest=hashlib.sha256(content.encode()).hexdigest(),
+        overrides=tuple(overrides),
+    )
+
+
+class _Loader:
+    """One spec on its way from nodes to parts."""
+
+    def __init__(self, root: Node, registry: Registry, options: Options, folder: Path) -> None:
+        self.root = root
+        self.problems = Problems(root)
+        self.registry = registry
+        self.options = options
+        self.folder = folder
+        self.unverified: list[str] = []
+
+    def spec(self, *, file: str, text: str, digest: str, overrides: tuple[str, ...]) -> Spec:
+        """The spec, or everything that is wrong with it."""
+        check_keys(self.problems, self.root, TOP_KEYS)
+        fields = self._fields()
+        names = self._names()
+        reader = Reader(self.root, self.registry, self.problems)
+        models, datasets = reader.models(names), reader.datasets(names)
+        entries = reader.checks(names)
+        everything = [entry for dimension in DIMENSIONS for entry in entries[dimension]]
+        self._crosscheck(fields, models, everything, names, complete=not reader.failed)
+        headers = self._files(fields, models, datasets, everything, names) if self.options.files else {}
+        self.problems.raise_any()
+        # Nothing is None here: a part that did not come out has left a problem.
+        assert fields is not None
+        return Spec(
+            name=fields.name,
+            seed=fields.seed,
+            models=models,
+            datasets=datasets,
+            slices=fields.slices,
+            system=tuple(entry.check for entry in entries["system"]),
+            model=tuple(entry.check for entry in entries["model"]),
+            data=tuple(entry.check for entry in entries["data"]),
+            policy=fields.policy,
+            waivers=fields.waivers,
+            claims=fields.claims,
+            file=file,
+            folder=self.folder,
+            text=text,
+            digest=digest,
+            overrides=overrides,
+            headers=headers,
+            unverified=tuple(self.unverified),
+        )
+
+    def _fields(self) -> SpecFields | None:
+        value = self.root.value
+        values = {key: value[key] for key in keys_of(SpecFields) if isinstance(value, dict) and key in value}
+        try:
+            return SpecFields.model_validate(values)
+        except ValidationError as error:
+            self.problems.add_invalid((), SpecFields, error)
+            return None
+
+    def _names(self) -> SpecNames:
+        """The names that are defined, whether what they name is right or not."""
+
+        def keys(section: str) -> tuple[str, ...]:
+            node = self.root.child(section)
+            return tuple(node.content) if node is not None and isinstance(node.content, dict) else ()
+
+        slices = self.root.child("slices")
+        entries = slices.content if slices is not None and isinstance(slices.content, list) else []
+        named = [entry.child("name") for entry in entries]
+        return SpecNames(
+            models=keys("models"),
+            datasets=keys("datasets"),
+            slices=tuple(node.content for node in named if node is not None and isinstance(node.content, str)),
+        )
+
+    def _crosscheck(
+        self,
+        fields: SpecFields | None,
+        models: dict[str, Model],
+        entries: Sequence[Entry],
+        names: SpecNames,
+        *,
+        complete: bool,
+    ) -> None:
+        crosscheck.check_ids(self.problems, entries)
+        crosscheck.check_models(self.problems, models, names)
+        for entry in entries:
+            crosscheck.check_entry(self.problems, entry, names)
+        requirements = crosscheck.check_requirement_names(self.problems, entries)
+        if fields is not None:
+            crosscheck.check_slices(self.problems, fields.slices)
+        if complete:
+            crosscheck.check_decides(self.problems, entries)
+            crosscheck.check_waivers(self.problems, fields.waivers if fields is not None else (), requirements)
+
+    def _files(
+        self,
+        fields: SpecFields | None,
+        models: dict[str, Model],
+        datasets: dict[str, Dataset],
+        entries: Sequence[Entry],
+        names: SpecNames,
+    ) -> dict[str, Header]:
+        access = Access(self.folder, self.options.trust, self.options.allow_outside, self.options.hub)
+        there = files.check_packages(self.problems, "models", models)
+        files.check_model_files(self.problems, {name: models[name] for name in models if name in there}, access)
+        there = files.check_packages(self.problems, "datasets", datasets)
+        readable = {name: datasets[name] for name in datasets if name in there}
+        headers = files.read_headers(self.problems, readable, access, self.unverified)
+        files.check_dataset_columns(self.problems, datasets, headers)
+        if fields is not None:
+            whole = len(headers) == len(names.datasets)
+            files.check_slice_columns(self.problems, fields.slices, headers, whole)
+        needs = files.NeedsCheck(self.problems, models, datasets, headers)
+        for entry in entries:
+            needs.check(entry, names)
+            needs.can_pass(entry)
+        self._note(models, datasets, headers)
+        return headers
+
+    def _note(self, models: dict[str, Model], datasets: dict[str, Dataset], headers: dict[str, Header]) -> None:
+        """What was not verified, in sentences."""
+        counted = [name for name in headers if headers[name].rows is None]
+        if counted:
+            rows = ", ".join(counted)
+            self.unverified.append(f"number of rows of {rows}: the format says it only when it is read; `plan` decides")
+        filtered = [name for name in headers if datasets[name].where is not None]
+        if filtered:
+            self.unverified.append(f"how many rows of {', '.join(filtered)} are left by `where`")
+        if models:
+            self.unverified.append("models were found, not loaded: inputs, outputs, classes and devices")
+        if headers:
+            self.unverified.append("values: labels, missing cells, column contents")
+        untrusted = [name for name, model in models.items() if model.needs_trust]
+        if untrusted and not self.options.trust:
+            self.unverified.append(f"{', '.join(untrusted)}: runs code that the spec names, so `run` needs --trust")

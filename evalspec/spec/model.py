@@ -1,0 +1,146 @@
+"""The whole spec, validated and frozen."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, field_validator
+
+from evalspec.errors import Problem
+from evalspec.evidence.record import Claim, Policy, Waiver
+from evalspec.language.inputs import Header
+from evalspec.language.parts import Access, Check, Dataset, Model, Name, Part, SpecNames, check_where
+from evalspec.language.units import custom_error
+
+SpecName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class Slice(Part):
+    """A named subset of rows."""
+
+    name: Name = Field(description="What requirements call it: `accuracy(dark) >= 88 %`.")
+    where: str = Field(description="Which rows: `lux < 100`, `site in ['lab', 'field'] and occlusion > 0.5`.")
+
+    @field_validator("where")
+    @classmethod
+    def _readable(cls, value: str) -> str:
+        return check_where(value)
+
+
+class SpecPolicy(Policy):
+    """How requirements are decided."""
+
+    confidence: float = Field(0.95, ge=0.8, lt=1, description="Of each decision; 0.95 errs in 1 of 20.")
+    inconclusive: Literal["block", "allow"] = Field(
+        "block", description="`allow` lets what is not decided through; the report then says so at its top."
+    )
+
+
+class SpecWaiver(Waiver):
+    """A requirement set aside on purpose; shown first in the report."""
+
+    of: str = Field(description="Name of the requirement: <check id>/<metric>[(part)][ vs <model>], or `subject`.")
+    why: str = Field(min_length=1, description="Why it may be set aside.")
+    owner: str = Field(min_length=1, description="Who answers for it.")
+    expires: str = Field(description="The last day on which it holds: 2026-12-31.")
+
+    @field_validator("expires")
+    @classmethod
+    def _is_a_day(cls, value: str) -> str:
+        try:
+            day = datetime.date.fromisoformat(value)
+        except ValueError as error:
+            raise custom_error(Problem(f"{value!r} is no day", remedy="write such as 2026-12-31")) from error
+        return day.isoformat()
+
+
+class SpecClaim(Claim):
+    """What somebody says of the model; shown beside what was measured, never used as evidence."""
+
+    metric: str = Field(description="Name of a metric.")
+    value: Annotated[str, BeforeValidator(_as_text), WithJsonSchema({"type": ["string", "number"]})] = Field(
+        description="As it is claimed, with its unit: 1200 qps."
+    )
+    by: str = Field(description="Who says so.")
+
+
+class SpecFields(Part):
+    """Everything in a spec but its models, datasets and checks."""
+
+    evalspec: Literal[1] = Field(description="Version of the spec's language.")
+    name: SpecName = Field(description="Names the folder of its reports.")
+    seed: int = Field(0, ge=0, lt=2**63, description="Of everything that is drawn at random.")
+    slices: tuple[Slice, ...] = Field((), description="Named subsets of rows.")
+    policy: SpecPolicy = Field(default_factory=SpecPolicy, description="How requirements are decided.")
+    waivers: tuple[SpecWaiver, ...] = Field((), description="Requirements set aside on purpose.")
+    claims: tuple[SpecClaim, ...] = Field((), description="What others say of the model.")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A spec that holds together. Nothing in it was measured.
+
+    Args:
+        name: Its name.
+        seed: Of everything that is drawn at random.
+        models, datasets: By name.
+        slices: Named subsets of rows.
+        system, model, data: The checks of each dimension.
+        policy: How requirements are decided.
+        waivers: Requirements set aside.
+        claims: What others say of the model.
+        file: As the user named it.
+        folder: Absolute; relative paths start here.
+        text: The spec as it was run: as written, or with the overrides in it.
+        digest: Of its content, in hexadecimal; comments and layout don't count.
+        overrides: ``--set`` arguments that are in it.
+        headers: Dataset: rows and columns, where they were looked up.
+        unverified: Sentences: what validation could not know.
+    """
+
+    name: str
+    seed: int
+    models: Mapping[str, Model]
+    datasets: Mapping[str, Dataset]
+    slices: tuple[Slice, ...]
+    system: tuple[Check, ...]
+    model: tuple[Check, ...]
+    data: tuple[Check, ...]
+    policy: Policy
+    waivers: tuple[Waiver, ...]
+    claims: tuple[Claim, ...]
+    file: str
+    folder: Path
+    text: str
+    digest: str
+    overrides: tuple[str, ...] = ()
+    headers: Mapping[str, Header] = field(default_factory=dict)
+    unverified: tuple[str, ...] = ()
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """All checks, system first."""
+        return self.system + self.model + self.data
+
+    @property
+    def names(self) -> SpecNames:
+        """The names that it defines."""
+        return SpecNames(
+            models=tuple(self.models), datasets=tuple(self.datasets), slices=tuple(one.name for one in self.slices)
+        )
+
+    def check(self, name: str) -> Check | None:
+        """The check of this name."""
+        return next((check for check in self.checks if check.name == name), None)
+
+    def access(self, *, trust: bool = False, allow_outside: bool = False, hub: bool = False) -> Access:
+        """Where its parts may look, and what they may run."""
+        return Access(folder=self.folder, trust=trust, allow_outside=allow_outside, hub=hub)

@@ -1,0 +1,76 @@
+"""Rows that belong together: sums by cluster, design effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalspec.errors import InputError
+from evalspec.stats._types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What clustering does to a mean.
+
+    Args:
+        clusters: How many there are.
+        effect: Variance of the mean over that of independent rows, at least 1.
+    """
+
+    clusters: int
+    effect: float
+
+
+def cluster_codes(clusters: IntArray, n: int) -> tuple[IntArray, int]:
+    """Cluster of each row as 0..G-1.
+
+    Args:
+        clusters: shape (n,), any integers.
+        n: Rows that they must belong to.
+
+    Returns:
+        Codes, shape (n,), and G.
+
+    Raises:
+        InputError: There is not one cluster for each row.
+    """
+    labels = np.asarray(clusters)
+    if labels.shape != (n,):
+        raise InputError(f"{labels.shape[0] if labels.ndim else 0} cluster values for {n} rows")
+    names, codes = np.unique(labels, return_inverse=True)
+    return codes.astype(np.int64), len(names)
+
+
+def cluster_sums(values: FloatArray, codes: IntArray, groups: int) -> FloatArray:
+    """Sum of the values in each cluster, shape (G,)."""
+    return np.bincount(codes, weights=values, minlength=groups).astype(np.float64)
+
+
+def design_effect(values: FloatArray, codes: IntArray, groups: int) -> Design:
+    """Design effect of the mean of ``values``, by linearisation.
+
+    Where the values don't vary it can't be seen, and rows of a cluster are taken for copies of each other.
+
+    Args:
+        values: shape (n,).
+        codes: shape (n,), 0..G-1.
+        groups: G.
+
+    Returns:
+        Number of clusters and the design effect.
+
+    References:
+        Kish (1965), Survey Sampling; Korn and Graubard (1998), Confidence intervals for proportions with small
+        expected number of positive counts, Survey Methodology 24.
+    """
+    n = values.shape[0]
+    sizes = np.bincount(codes, minlength=groups).astype(np.float64)
+    most = float(np.sum(sizes**2) / n)
+    residuals = values - values.mean()
+    independent = float(np.sum(residuals**2)) * n / max(n - 1, 1)
+    if independent <= 0.0 or groups < 2:
+        return Design(groups, max(1.0, most))
+    clustered = float(np.sum(cluster_sums(residuals, codes, groups) ** 2)) * groups / (groups - 1)
+    return Design(groups, max(1.0, clustered / independent))

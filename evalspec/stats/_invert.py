@@ -1,0 +1,138 @@
+"""What estimators share: p-values from bounds, bounds from p-values, the n that would decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evalspec.evidence.estimate import Side
+
+POWER = 0.8
+_Z_LIMIT = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOnly:
+    """A value without bounds: the sample is too small, or says nothing. ``method`` says what would give a bound.
+
+    Args:
+        value: The statistic, or None where there is none.
+        n: Rows.
+        method: The method, and from which n on it gives a bound.
+    """
+
+    value: float | None
+    n: int
+    method: str
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """None: there is no bound."""
+        return None
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """None: there is no bound."""
+        return None
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """None: the method can't say."""
+        return None
+
+
+def clears(bound: float | None, threshold: float, side: Side) -> bool:
+    """Whether a bound lies on the far side of the threshold, or on it."""
+    if bound is None:
+        return False
+    return bound >= threshold if side == "lower" else bound <= threshold
+
+
+def p_from_bounds(bound: Callable[[float, Side], float | None], threshold: float, side: Side) -> float:
+    """The smallest a at which ``bound(1 - a, side)`` clears the threshold, by bisection on the normal scale.
+
+    Args:
+        bound: The one-sided bound at a confidence; it must move outwards as the confidence rises.
+        threshold: What is to be cleared.
+        side: ``lower`` or ``upper``.
+
+    Returns:
+        The p-value; 1 where no confidence clears, and never below that of 8 standard errors.
+    """
+    from scipy.special import ndtr
+
+    low, high = -_Z_LIMIT, _Z_LIMIT
+    if not clears(bound(float(ndtr(low)), side), threshold, side):
+        return 1.0
+    for _ in range(48):
+        middle = 0.5 * (low + high)
+        if clears(bound(float(ndtr(middle)), side), threshold, side):
+            low = middle
+        else:
+            high = middle
+    return float(ndtr(-low))
+
+
+def bound_from_p(
+    p_value: Callable[[float, Side], float], confidence: float, side: Side, start: float, limits: tuple[float, float]
+) -> float:
+    """The threshold furthest from ``limits``' outer end that is still cleared at 1 - confidence, by bisection.
+
+    Args:
+        p_value: The p-value at a threshold and side; monotone on either side of ``start``.
+        confidence: One-sided.
+        side: ``lower`` or ``upper``.
+        start: The inner end of the search: the value for confidences above one half.
+        limits: Smallest and largest value of the parameter.
+
+    Returns:
+        The bound; the limit itself where nothing short of it is cleared.
+    """
+    alpha = 1.0 - confidence
+    outer = limits[0] if side == "lower" else limits[1]
+    inner = start
+    if p_value(inner, side) <= alpha:
+        inner = limits[1] if side == "lower" else limits[0]
+        outer = start
+    if p_value(outer, side) > alpha:
+        return outer
+    for _ in range(60):
+        middle = 0.5 * (outer + inner)
+        if p_value(middle, side) <= alpha:
+            outer = middle
+        else:
+            inner = middle
+    return outer
+
+
+def far_side(value: float | None, threshold: float) -> Side | None:
+    """The side that would be shown if ``value`` were the truth; None on the threshold or without a value."""
+    if value is None or value == threshold:
+        return None
+    return "lower" if value > threshold else "upper"
+
+
+def n_by_scaling(
+    value: float | None, n: int, bound: Callable[[float, Side], float | None], threshold: float, alpha: float
+) -> int | None:
+    """The n that decides with 80 % power, for a bound whose distance from the value shrinks as 1 / sqrt(n).
+
+    Args:
+        value: The estimate, taken for the truth.
+        n: Rows it comes from.
+        bound: Its one-sided bounds.
+        threshold: What it is held against.
+        alpha: One-sided level.
+
+    Returns:
+        Rows needed, or None where the value is on the threshold or there is no bound.
+    """
+    from scipy.special import ndtri
+
+    side = far_side(value, threshold)
+    if side is None or value is None:
+        return None
+    limit = bound(1.0 - alpha, side)
+    if limit is None:
+        return None
+    z_level, z_power = -float(ndtri(alpha)), float(ndtri(POWER))
+    needed = abs(value - limit) * (1.0 + z_power / z_level)
+    return max(2, math.ceil(n * (needed / abs(value - threshold)) ** 2))

@@ -1,0 +1,259 @@
+"""Two models on the same rows: paired proportions by the score interval, exact McNemar beside it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Side
+from evalspec.stats._clusters import cluster_codes, design_effect
+from evalspec.stats._invert import POWER, ValueOnly, bound_from_p, far_side
+from evalspec.stats._score import PairTable, moments_under, score_z
+from evalspec.stats._types import BoolArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreDifference:
+    """candidate - factor x baseline, as shares of the same rows.
+
+    Args:
+        table: Pairs, divided by the design effect.
+        n: Rows.
+        factor: K.
+        degrees: Clusters - 1, or None where rows are independent.
+
+    References:
+        Tango (1998), Statistics in Medicine 17; Laud (2017), Pharmaceutical Statistics 16.
+    """
+
+    table: PairTable
+    n: int
+    factor: float = 1.0
+    degrees: int | None = None
+
+    @property
+    def value(self) -> float | None:
+        """The difference, in -factor..1."""
+        return self.table.difference(self.factor) if self.n else None
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        name = "Tango's score interval, corrected for skewness and continuity"
+        if self.factor != 1.0:
+            name = f"score interval of candidate - {self.factor:g} x baseline, corrected for skewness and continuity"
+        return name if self.degrees is None else f"{name}, over {self.degrees + 1} clusters"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound, by inversion of the score test."""
+        if self.value is None:
+            return None
+        return bound_from_p(self._p, confidence, side, self.value, (-self.factor, 1.0))
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """The score test at the threshold."""
+        return None if self.value is None else self._p(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows at which the score test has 80 % power if these shares are the truth; more than 20 times n is given too."""
+        from scipy.special import ndtri
+
+        side = far_side(self.value, threshold)
+        if side is None or self.value is None or not -self.factor < threshold < 1.0:
+            return None
+        null = math.sqrt(moments_under(self.table, self.factor, threshold).variance)
+        here = sum(c * (x - self.value) ** 2 for x, c in self.table.cells(self.factor)) / self.table.n
+        distance = abs(self.value - threshold)
+        reach = -float(ndtri(alpha)) * null + float(ndtri(POWER)) * math.sqrt(here)
+        # The second term is the continuity correction, as in Fleiss (1981).
+        return math.ceil((self.n / self.table.n) * ((reach / distance) ** 2 + 1.0 / distance))
+
+    def _p(self, threshold: float, side: Side) -> float:
+        return tail(score_z(self.table, self.factor, threshold, side), self.degrees)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRatio:
+    """candidate / baseline, as shares of the same rows; K is shown where candidate - K x baseline is.
+
+    Args:
+        table: Pairs, divided by the design effect; the baseline is right at least once.
+        n: Rows.
+        degrees: Clusters - 1, or None.
+
+    References:
+        Nam and Blackwelder (2002), Statistics in Medicine 21; Tang, Tang and Chan (2003), Statistics in Medicine 22.
+    """
+
+    table: PairTable
+    n: int
+    degrees: int | None = None
+
+    @property
+    def value(self) -> float:
+        """The ratio."""
+        right = self.table.both + self.table.candidate_only
+        return right / (self.table.both + self.table.baseline_only)
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        name = "score interval of the ratio, corrected for skewness and continuity"
+        return name if self.degrees is None else f"{name}, over {self.degrees + 1} clusters"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound, by inversion; None where the ratio has no upper bound."""
+        largest = max(2.0, 2.0 * self.value)
+        while side == "upper" and self._p(largest, side) > 1.0 - confidence:
+            largest *= 4.0
+            if largest > 1e9:
+                return None
+        return bound_from_p(self._p, confidence, side, self.value, (0.0, largest))
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """The score test of candidate - threshold x baseline at 0."""
+        return self._p(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """As for the difference candidate - threshold x baseline at 0."""
+        return ScoreDifference(self.table, self.n, threshold, self.degrees).n_to_decide(0.0, alpha)
+
+    def _p(self, threshold: float, side: Side) -> float:
+        if threshold <= 0.0:
+            return 0.0 if side == "lower" else 1.0
+        return tail(score_z(self.table, threshold, 0.0, side), self.degrees)
+
+
+@dataclass(frozen=True)
+class PairedProportion:
+    """Two models on the same rows, right or wrong.
+
+    Args:
+        candidate: shape (n,), rows on which the candidate is right.
+        baseline: shape (n,), rows on which the baseline is right.
+        codes: shape (n,), cluster of each row as 0..G-1, or None.
+        groups: G, 0 without clusters.
+    """
+
+    candidate: BoolArray
+    baseline: BoolArray
+    codes: IntArray | None = None
+    groups: int = 0
+
+    @cached_property
+    def table(self) -> PairTable:
+        """Pairs by what both models did."""
+        kinds = np.bincount(2 * self.candidate.astype(np.int8) + self.baseline, minlength=4)
+        return PairTable(float(kinds[3]), float(kinds[2]), float(kinds[1]), float(kinds[0]))
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return int(self.candidate.shape[0])
+
+    @property
+    def candidate_value(self) -> float | None:
+        """Share of rows on which the candidate is right."""
+        return (self.table.both + self.table.candidate_only) / self.n if self.n else None
+
+    @property
+    def baseline_value(self) -> float | None:
+        """Share of rows on which the baseline is right."""
+        return (self.table.both + self.table.baseline_only) / self.n if self.n else None
+
+    @property
+    def discordance(self) -> float | None:
+        """Share of rows on which exactly one of them is right."""
+        return (self.table.candidate_only + self.table.baseline_only) / self.n if self.n else None
+
+    @property
+    def mcnemar_p(self) -> float:
+        """Exact two-sided McNemar test that neither is better, for print beside a margin of 0.
+
+        References:
+            McNemar (1947), Psychometrika 12.
+        """
+        from scipy.stats import binom
+
+        fewer = min(self.table.candidate_only, self.table.baseline_only)
+        discordant = self.table.candidate_only + self.table.baseline_only
+        return min(1.0, 2.0 * float(binom.cdf(fewer, discordant, 0.5)))
+
+    def difference(self, factor: float = 1.0, margin: float = 0.0) -> ScoreDifference | ValueOnly:
+        """Estimate of candidate - factor x baseline; ``margin`` is taken from the threshold when it is asked.
+
+        Raises:
+            InputError: The factor is not positive.
+        """
+        if factor <= 0:
+            raise InputError(f"a factor of {factor:g} compares nothing", remedy="write a factor above 0")
+        scaled = self._effective(factor)
+        if isinstance(scaled, ValueOnly):
+            return scaled
+        return ScoreDifference(scaled, self.n, factor, self.groups - 1 if self.codes is not None else None)
+
+    def ratio(self) -> ScoreRatio | ValueOnly | None:
+        """Estimate of candidate / baseline; None where the baseline is never right."""
+        if not self.baseline_value or self.candidate_value is None:
+            return None
+        scaled = self._effective(self.candidate_value / self.baseline_value)
+        if isinstance(scaled, ValueOnly):
+            return ValueOnly(self.candidate_value / self.baseline_value, self.n, scaled.method)
+        return ScoreRatio(scaled, self.n, self.groups - 1 if self.codes is not None else None)
+
+    def _effective(self, factor: float) -> PairTable | ValueOnly:
+        """The table divided by the design effect of candidate - factor x baseline."""
+        if self.codes is None or self.n == 0:
+            return self.table
+        if self.groups < 2:
+            return ValueOnly(self.table.difference(factor), self.n, "no bound: all rows are one cluster; needs at least 2")
+        scores = self.candidate.astype(np.float64) - factor * self.baseline
+        return self.table.scaled(1.0 / design_effect(scores, self.codes, self.groups).effect)
+
+
+def tail(z: float, degrees: int | None) -> float:
+    """Upper tail of the normal distribution, or of t where variances come from clusters."""
+    from scipy.special import ndtr, stdtr
+
+    return float(ndtr(-z)) if degrees is None else float(stdtr(degrees, -z))
+
+
+def paired_proportion(
+    candidate: BoolArray,
+    baseline: BoolArray,
+    clusters: IntArray | None = None,
+    *,
+    rng: np.random.Generator | None = None,
+    alpha: float | None = None,
+) -> PairedProportion:
+    """Compare the shares of rows on which two models are right.
+
+    Args:
+        candidate: shape (n,), rows on which the candidate is right.
+        baseline: shape (n,), the same rows of the baseline.
+        clusters: shape (n,), cluster of each row, or None where rows are independent.
+        rng: Not drawn from: the interval needs no resampling; taken so that all comparisons are called alike.
+        alpha: Not needed, as ``rng``.
+
+    Returns:
+        The comparison, in shares.
+
+    Raises:
+        InputError: The arrays differ in length.
+
+    References:
+        Tango (1998), Statistics in Medicine 17; Laud (2017), Pharmaceutical Statistics 16; McNemar (1947).
+    """
+    first, second = np.asarray(candidate, dtype=np.bool_), np.asarray(baseline, dtype=np.bool_)
+    if first.shape != second.shape:
+        raise InputError(f"{first.shape[0]} rows of the candidate and {second.shape[0]} of the baseline are no pairs")
+    if clusters is None:
+        return PairedProportion(first, second)
+    codes, groups = cluster_codes(clusters, first.shape[0])
+    if groups == first.shape[0]:
+        return PairedProportion(first, second)
+    return PairedProportion(first, second, codes, groups)

@@ -1,0 +1,385 @@
+"""How far apart two populations are, as effect sizes with bounds: never a p-value of "are they the same".
+
+For Kolmogorov-Smirnov, total variation and Wasserstein the upper bound needs only the event (or function) on which the
+two populations differ most: on it the samples differ by a normal amount around the true distance, and the sample's own
+distance is at least that. A lower bound has to allow for noise everywhere. A bootstrap of a distance would do neither:
+two equal populations never give replicates near 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Side
+from evalspec.stats._invert import n_by_scaling, p_from_bounds
+from evalspec.stats._types import BoolArray, FloatArray, IntArray
+from evalspec.stats.proportion import Proportion
+
+PERMUTATIONS_BEYOND = 20
+"""Permutations that must lie beyond the strictest level that will be asked for."""
+SMALLEST_N = 50
+"""Rows a side below which there is no bound."""
+EXACT_ROWS = 2000
+"""Rows of both sides together beyond which the permutation distribution is replaced by its limit."""
+_CELLS = 1000
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A distance between two populations. Implements `Estimate`.
+
+    Args:
+        value: The distance of the samples; None where a side is empty.
+        n: Rows of both sides.
+        smaller: Rows of the smaller side.
+        upper_error: Standard error at the event where the populations differ most.
+        largest: Largest value that the distance can take; infinite where there is none.
+        null: shape (B,), distances of the permuted samples, sorted; None: the Kolmogorov limit serves.
+        null_scale: sqrt(1/n + 1/m).
+        what: Name of the distance.
+    """
+
+    value: float | None
+    n: int
+    smaller: int
+    upper_error: float
+    largest: float
+    what: str
+    null_scale: float
+    null: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no bound, or None."""
+        if self.smaller < SMALLEST_N:
+            return f"{self.smaller} rows on one side are too few, {SMALLEST_N} are needed"
+        return None
+
+    @property
+    def method(self) -> str:
+        """The distance and how its bounds are made."""
+        if self.reason:
+            return f"{self.what}; no bound: {self.reason}"
+        low = "Kolmogorov's limit" if self.null is None else f"{len(self.null):,} permutations"
+        return f"{self.what}; upper bound at the point of largest difference, lower by {low}"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound; the lower one is never below 0."""
+        if self.value is None or self.reason:
+            return None
+        if side == "upper":
+            from scipy.special import ndtri
+
+            return min(self.largest, self.value + float(ndtri(confidence)) * self.upper_error)
+        return max(0.0, self.value - self._noise(1.0 - confidence))
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """Normal on the PASS side; on the FAIL side the chance of noise as large as value - threshold."""
+        from scipy.special import ndtr
+
+        if self.value is None or self.reason:
+            return None
+        if side == "upper":
+            if threshold >= self.largest:
+                return 0.0
+            return float(ndtr((self.value - threshold) / self.upper_error)) if self.upper_error > 0 else 1.0
+        if threshold <= 0:
+            return 0.0 if threshold < 0 else self._chance(self.value)
+        return self._chance(self.value - threshold)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows of both sides, from the width of the present bound."""
+        return n_by_scaling(self.value, self.n, self._raw_bound, threshold, alpha)
+
+    def _raw_bound(self, confidence: float, side: Side) -> float | None:
+        if self.value is None or self.reason:
+            return None
+        return self.bound(confidence, "upper") if side == "upper" else self.value - self._noise(1.0 - confidence)
+
+    def _noise(self, level: float) -> float:
+        """What noise alone exceeds with this chance."""
+        if self.null is None:
+            return math.sqrt(-0.5 * math.log(level / 2.0)) * self.null_scale
+        # (1 + k) / (1 + B) <= level: at most so many permutations may be as far.
+        k = math.floor(level * (1 + len(self.null)) + 1e-9) - 1
+        return math.inf if k < 0 else float(self.null[len(self.null) - 1 - k])
+
+    def _chance(self, noise: float) -> float:
+        if noise <= 0:
+            return 1.0
+        if self.null is None:
+            return min(1.0, 2.0 * math.exp(-2.0 * (noise / self.null_scale) ** 2))
+        as_far = len(self.null) - int(np.searchsorted(self.null, noise, side="left"))
+        return (1 + as_far) / (1 + len(self.null))
+
+
+def permutations_for(alpha_fail: float) -> int:
+    """Permutations that reach beyond a level."""
+    return max(9_999, math.ceil(PERMUTATIONS_BEYOND / alpha_fail))
+
+
+def ks_distance(reference: FloatArray, current: FloatArray) -> Distance:
+    """Largest difference of the two distribution functions.
+
+    Upper bound D + z/2 sqrt(1/n + 1/m), lower bound D - sqrt(-ln(a/2)/2) sqrt(1/n + 1/m) (1.358 at 5 %).
+
+    Args:
+        reference: shape (n,), finite.
+        current: shape (m,), finite.
+
+    References:
+        Massart (1990), The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality, Annals of Probability 18(3).
+    """
+    x, y = np.sort(reference), np.sort(current)
+    if not len(x) or not len(y):
+        return _empty(len(x) + len(y), "Kolmogorov-Smirnov distance", 1.0)
+    pooled = np.concatenate((x, y))
+    difference = np.searchsorted(x, pooled, "right") / len(x) - np.searchsorted(y, pooled, "right") / len(y)
+    scale = math.sqrt(1.0 / len(x) + 1.0 / len(y))
+    return Distance(
+        value=float(np.abs(difference).max()),
+        n=len(pooled),
+        smaller=min(len(x), len(y)),
+        upper_error=scale / 2.0,
+        largest=1.0,
+        what="Kolmogorov-Smirnov distance",
+        null_scale=scale,
+    )
+
+
+def total_variation(
+    reference: IntArray, current: IntArray, *, rng: np.random.Generator, alpha: float = 0.002
+) -> Distance:
+    """Half the sum of differences between the shares of categories.
+
+    Upper bound TV + z/2 sqrt(1/n + 1/m); lower bound TV - the permutation quantile at the level.
+
+    Args:
+        reference: shape (C,), rows of each category.
+        current: shape (C,), rows of each category.
+        rng: The source of randomness.
+        alpha: Strictest level that will be asked for.
+
+    Raises:
+        InputError: The two name different numbers of categories.
+    """
+    a, b = np.asarray(reference, dtype=np.int64), np.asarray(current, dtype=np.int64)
+    if a.shape != b.shape:
+        raise InputError(f"{len(a)} categories beside {len(b)}")
+    n, m = int(a.sum()), int(b.sum())
+    if not n or not m:
+        return _empty(n + m, "total variation", 1.0)
+    pooled = a + b
+    draws = rng.multivariate_hypergeometric(pooled, n, size=permutations_for(alpha), method="marginals")
+    null = np.abs(draws / n - (pooled - draws) / m).sum(axis=1) / 2.0
+    scale = math.sqrt(1.0 / n + 1.0 / m)
+    return Distance(
+        value=float(np.abs(a / n - b / m).sum() / 2.0),
+        n=n + m,
+        smaller=min(n, m),
+        upper_error=scale / 2.0,
+        largest=1.0,
+        what="total variation",
+        null_scale=scale,
+        null=np.sort(null),
+    )
+
+
+def wasserstein(
+    reference: FloatArray, current: FloatArray, *, rng: np.random.Generator, alpha: float = 0.002
+) -> Distance:
+    """Wasserstein distance (area between the distribution functions) in standard deviations of the reference rows.
+
+    Upper bound W + z sqrt(s_x^2/n + s_y^2/m); lower bound W - the permutation quantile at the level.
+
+    Args:
+        reference: shape (n,), finite.
+        current: shape (m,), finite.
+        rng: The source of randomness.
+        alpha: Strictest level that will be asked for.
+
+    Raises:
+        InputError: The reference does not vary, so there is nothing to measure with.
+    """
+    x, y = np.asarray(reference, dtype=np.float64), np.asarray(current, dtype=np.float64)
+    what = "Wasserstein distance in reference standard deviations"
+    if len(x) < 2 or len(y) < 2:
+        return _empty(len(x) + len(y), what, math.inf)
+    unit = float(x.std(ddof=1))
+    if unit <= 0:
+        raise InputError("the reference does not vary, so a distance in its standard deviations is not defined")
+    pooled = np.concatenate((x, y)) / unit
+    order = np.argsort(pooled, kind="stable")
+    gaps = np.diff(pooled[order])
+    from_x = order < len(x)
+    null = _wasserstein_null(gaps, len(x), len(y), rng, permutations_for(alpha))
+    error = math.sqrt(float(x.var(ddof=1)) / len(x) + float(y.var(ddof=1)) / len(y)) / unit
+    return Distance(
+        value=float(_areas(from_x[None, :], gaps, len(x), len(y))[0]),
+        n=len(pooled),
+        smaller=min(len(x), len(y)),
+        upper_error=error,
+        largest=math.inf,
+        what=what,
+        null_scale=math.sqrt(1.0 / len(x) + 1.0 / len(y)),
+        null=np.sort(null),
+    )
+
+
+def _areas(from_x: BoolArray, gaps: FloatArray, n: int, m: int) -> FloatArray:
+    """Area between the two distribution functions for each labelling of the sorted pool, shape (B,)."""
+    first = np.cumsum(from_x[:, :-1], axis=1, dtype=np.float32)
+    second = np.arange(1, n + m, dtype=np.float32) - first
+    areas: FloatArray = np.abs(first / n - second / m).astype(np.float64) @ gaps
+    return areas
+
+
+def _wasserstein_null(gaps: FloatArray, n: int, m: int, rng: np.random.Generator, count: int) -> FloatArray:
+    """Areas of permuted samples; beyond 2,000 rows those of the Brownian bridge that permutations tend to."""
+    total = n + m
+    if total > EXACT_ROWS:
+        return _bridge_null(gaps, n, m, rng, count)
+    null = np.empty(count)
+    step = max(1, _CHUNK // total)
+    labels = np.arange(total) < n
+    for start in range(0, count, step):
+        size = min(step, count - start)
+        shuffled = rng.permuted(np.broadcast_to(labels, (size, total)), axis=1)
+        null[start : start + size] = _areas(shuffled, gaps, n, m)
+    return null
+
+
+def _bridge_null(gaps: FloatArray, n: int, m: int, rng: np.random.Generator, count: int) -> FloatArray:
+    """Areas under the absolute Brownian bridge, on cells of equal mass."""
+    total = n + m
+    places = np.unique(np.linspace(0, total, _CELLS + 1).round().astype(np.int64))
+    masses = np.diff(places) / total
+    # Each gap belongs to the cell at whose end the bridge is read.
+    cell = np.searchsorted(places[1:], np.arange(1, total), side="left")
+    widths = np.bincount(np.minimum(cell, len(masses) - 1), weights=gaps, minlength=len(masses))
+    ends = np.cumsum(masses)
+    null = np.empty(count)
+    step = max(1, _CHUNK // len(masses))
+    for start in range(0, count, step):
+        size = min(step, count - start)
+        walk = np.cumsum(rng.standard_normal((size, len(masses))) * np.sqrt(masses), axis=1)
+        null[start : start + size] = np.abs(walk - walk[:, -1:] * ends) @ widths
+    scaled: FloatArray = null * math.sqrt(1.0 / n + 1.0 / m)
+    return scaled
+
+
+@dataclass(frozen=True)
+class ShareDifference:
+    """How much two independent shares differ, as an absolute number in 0..1. Implements `Estimate`.
+
+    Bounds of the signed difference are MOVER's over Clopper-Pearson. PASS: both sides are shown to lie within the
+    threshold. FAIL: one of them is shown to lie beyond, at half the level each.
+
+    Args:
+        reference: Share on the first side.
+        current: Share on the second side.
+
+    References:
+        Zou and Donner (2008), Construction of confidence limits about effect measures, Statistics in Medicine 27.
+    """
+
+    reference: Proportion
+    current: Proportion
+
+    @property
+    def n(self) -> int:
+        """Rows of both sides."""
+        return self.reference.n + self.current.n
+
+    @cached_property
+    def signed(self) -> float | None:
+        """Current less reference."""
+        if self.reference.value is None or self.current.value is None:
+            return None
+        return self.current.value - self.reference.value
+
+    @property
+    def value(self) -> float | None:
+        """Absolute difference."""
+        return None if self.signed is None else abs(self.signed)
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        return "absolute difference of two shares, MOVER over Clopper-Pearson"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound of the absolute difference."""
+        if self.value is None:
+            return None
+        if side == "upper":
+            return max(self._signed(confidence, "upper"), -self._signed(confidence, "lower"))
+        half = 1.0 - (1.0 - confidence) / 2.0
+        return max(0.0, self._signed(half, "lower"), -self._signed(half, "upper"))
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """By inversion of the bounds."""
+        if self.value is None:
+            return None
+        if threshold < 0:
+            return 0.0 if side == "lower" else 1.0
+        if side == "lower" and threshold >= self.value:
+            return 1.0
+        return p_from_bounds(self.bound, threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows of both sides, from the width of the present bound."""
+        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
+
+    def _signed(self, confidence: float, side: Side) -> float:
+        assert self.signed is not None
+        if confidence < 0.5:
+            # MOVER adds distances; below one half a bound is the other side's.
+            return self._signed(1.0 - confidence, "lower" if side == "upper" else "upper")
+        outer, inner = (self.current, self.reference) if side == "upper" else (self.reference, self.current)
+        high, low = outer.bound(confidence, "upper"), inner.bound(confidence, "lower")
+        assert high is not None and low is not None and outer.value is not None and inner.value is not None
+        reach = math.hypot(high - outer.value, inner.value - low)
+        return self.signed + (reach if side == "upper" else -reach)
+
+
+def missingness_difference(reference: BoolArray, current: BoolArray) -> ShareDifference:
+    """How much the share of missing cells differs.
+
+    Args:
+        reference: shape (n,), True where the cell is missing.
+        current: shape (m,), True where the cell is missing.
+    """
+    first, second = np.asarray(reference, dtype=np.bool_), np.asarray(current, dtype=np.bool_)
+    return ShareDifference(
+        Proportion.of_counts(int(first.sum()), len(first)), Proportion.of_counts(int(second.sum()), len(second))
+    )
+
+
+def category_counts(reference: Sequence[object], current: Sequence[object]) -> tuple[list[str], IntArray, IntArray]:
+    """Rows of each category on both sides, most frequent first.
+
+    Args:
+        reference: Values without missing ones.
+        current: Values without missing ones.
+
+    Returns:
+        Names of the categories, shape (C,), and counts of both sides, shape (C,).
+    """
+    first, second = np.asarray(reference, dtype=np.str_), np.asarray(current, dtype=np.str_)
+    names, codes = np.unique(np.concatenate((first, second)), return_inverse=True)
+    a = np.bincount(codes[: len(first)], minlength=len(names))
+    b = np.bincount(codes[len(first) :], minlength=len(names))
+    order = np.argsort(-(a + b), kind="stable")
+    return [str(name) for name in names[order]], a[order].astype(np.int64), b[order].astype(np.int64)
+
+
+def _empty(n: int, what: str, largest: float) -> Distance:
+    return Distance(None, n, 0, 0.0, largest, what, 0.0)

@@ -1,0 +1,285 @@
+"""The rules that turn a record into a verdict (DESIGN.md, 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from evalspec.evidence.record import CheckRecord, Record, Waiver
+from evalspec.evidence.test import Test
+from evalspec.evidence.verdict import Decision, Status, Verdict, Word
+from evalspec.verdict.holm import holm
+from evalspec.verdict.sentence import describe
+
+SUBJECT = "subject"
+"""What a waiver names to accept a subject that is not shown."""
+
+WORST_FIRST: dict[Status, int] = {"FAIL": 0, "ERROR": 1, "INVALID": 2, "NOT_RUN": 3, "INCONCLUSIVE": 4, "PASS": 5}
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A requirement while it is being decided."""
+
+    check: CheckRecord
+    test: Test
+    status: Status
+    looks_violated: bool = False
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def decide(record: Record) -> Verdict:
+    """The verdict over a record. Depends on nothing else, not even on the date of today.
+
+    Args:
+        record: A record; its own ``verdict`` is not looked at.
+    """
+    alpha = 1.0 - record.policy.confidence
+    judged = _data_first(_judge_all(record, alpha))
+    waivers, expired = _waivers(record)
+    decisions = [_decision(one, waivers, record.policy.confidence) for one in judged]
+    decisions += _crashed_without_requirement(record)
+    if record.subject is None:
+        decisions.append(_subject_decision(waivers))
+    decisions.sort(key=lambda one: (not one.blocking, WORST_FIRST[one.status], not one.looks_violated))
+    return _conclude(record, tuple(decisions), expired)
+
+
+def _judge_all(record: Record, alpha: float) -> list[_Judged]:
+    pairs = [(check, test) for check in record.checks for test in check.tests]
+    p_fail = {test.name: test.p_fail if _has_evidence(check, test) else None for check, test in pairs}
+    failing = holm({name: p_fail.get(name) for name in record.family}, alpha) | holm(
+        {name: p_fail.get(name) for name in record.family_warn}, alpha
+    )
+    return [_judge(check, test, alpha, failing=test.name in failing) for check, test in pairs]
+
+
+def _has_evidence(check: CheckRecord, test: Test) -> bool:
+    return check.status == "measured" and test.invalid is None and test.missing is None
+
+
+def _judge(check: CheckRecord, test: Test, alpha: float, *, failing: bool) -> _Judged:
+    if check.status != "measured":
+        status: Status = {"not_run": "NOT_RUN", "invalid": "INVALID", "error": "ERROR"}[check.status]  # type: ignore[assignment]  # the mapping's values are all statuses
+        return _Judged(check, test, status, reason=check.reason)
+    if test.invalid is not None:
+        return _Judged(check, test, "INVALID", reason=test.invalid)
+    if test.missing is not None:
+        return _Judged(check, test, "NOT_RUN", reason=test.missing)
+    if test.exact:
+        return _judge_fact(check, test)
+    if test.p_fail is not None and failing:
+        return _Judged(check, test, "FAIL")
+    if test.p_pass is not None and test.p_pass <= alpha:
+        if test.withhold is not None:
+            return _Judged(check, test, "INCONCLUSIVE", reason=test.withhold)
+        return _Judged(check, test, "PASS")
+    looks_violated = test.p_fail is not None and test.p_fail <= alpha
+    return _Judged(check, test, "INCONCLUSIVE", looks_violated=looks_violated, reason=test.withhold)
+
+
+def _judge_fact(check: CheckRecord, test: Test) -> _Judged:
+    if test.value is None:
+        return _Judged(check, test, "NOT_RUN", reason="there is no value")
+    holds = {
+        "<=": test.value <= test.threshold,
+        ">=": test.value >= test.threshold,
+        "<": test.value < test.threshold,
+        ">": test.value > test.threshold,
+        "==": test.value == test.threshold,
+    }[test.op]
+    if not holds:
+        return _Judged(check, test, "FAIL")
+    if test.withhold is not None:
+        return _Judged(check, test, "INCONCLUSIVE", reason=test.withhold)
+    return _Judged(check, test, "PASS")
+
+
+def _data_first(judged: list[_Judged]) -> list[_Judged]:
+    """A model's PASS on data whose own blocking requirement is not PASS can't be read."""
+    unsound: dict[str, list[_Judged]] = {}
+    for one in judged:
+        if one.check.dimension == "data" and one.status != "PASS":
+            for dataset in one.check.datasets:
+                unsound.setdefault(dataset, []).append(one)
+    return [_read_on(one, unsound) if one.check.dimension == "model" else one for one in judged]
+
+
+def _read_on(one: _Judged, unsound: Mapping[str, list[_Judged]]) -> _Judged:
+    doubts = [doubt for dataset in one.check.datasets for doubt in unsound.get(dataset, ())]
+    if not doubts:
+        return one
+    notes = tuple(f"the data are in doubt: {doubt.test.name} is {doubt.status}" for doubt in doubts)
+    blocking = [doubt for doubt in doubts if doubt.test.severity == "require"]
+    if one.status == "PASS" and blocking:
+        names = ", ".join(sorted({f"{doubt.test.name} is {doubt.status}" for doubt in blocking}))
+        return replace(one, status="INVALID", reason=f"not interpretable: {names}", notes=one.notes + notes)
+    return replace(one, notes=one.notes + notes)
+
+
+def _waivers(record: Record) -> tuple[dict[str, Waiver], tuple[Waiver, ...]]:
+    """Waivers that hold on the run's date, by requirement, and those that have ended."""
+    today = record.started[:10]
+    holding = {waiver.of: waiver for waiver in record.waivers if waiver.expires >= today}
+    return holding, tuple(waiver for waiver in record.waivers if waiver.expires < today)
+
+
+def _decision(one: _Judged, waivers: Mapping[str, Waiver], confidence: float) -> Decision:
+    waived = one.test.name in waivers and one.status not in ("PASS", "ERROR")
+    sentence = describe(one.test, one.status, confidence, looks_violated=one.looks_violated, reason=one.reason)
+    return Decision(
+        name=one.test.name,
+        status=one.status,
+        blocking=one.test.severity == "require" and not waived,
+        sentence=sentence,
+        looks_violated=one.looks_violated,
+        waived=waived,
+        reason=one.reason,
+        notes=tuple(dict.fromkeys(one.notes + one.test.notes)),
+    )
+
+
+def _crashed_without_requirement(record: Record) -> list[Decision]:
+    """A check that only reports still may not crash unseen."""
+    return [
+        Decision(
+            name=check.id,
+            status="ERROR",
+            blocking=True,
+            sentence=f"{check.id}: crashed: {check.reason}",
+            reason=check.reason,
+        )
+        for check in record.checks
+        if check.status == "error" and not any(test.severity == "require" for test in check.tests)
+    ]
+
+
+def _subject_decision(waivers: Mapping[str, Waiver]) -> Decision:
+    waived = SUBJECT in waivers
+    reason = "no digest of the candidate is known, so nothing shows that this is what will ship"
+    return Decision(
+        name=SUBJECT,
+        status="NOT_RUN",
+        blocking=not waived,
+        sentence=f"subject not shown: {reason}",
+        waived=waived,
+        reason=reason,
+    )
+
+
+def _blocks(decision: Decision, record: Record) -> bool:
+    if not decision.blocking or decision.status == "PASS":
+        return False
+    undecided = decision.status == "INCONCLUSIVE" and not decision.looks_violated
+    return not (undecided and record.policy.inconclusive == "allow")
+
+
+def _conclude(record: Record, decisions: tuple[Decision, ...], expired: Iterable[Waiver]) -> Verdict:
+    blocking = [decision for decision in decisions if _blocks(decision, record)]
+    statuses = {decision.status for decision in blocking}
+    word: Word
+    if "FAIL" in statuses:
+        word, exit_code = "NOT READY", 1
+    elif "ERROR" in statuses:
+        word, exit_code = "ERROR", 4
+    elif blocking or record.draft or record.only or record.interrupted or not _decided(decisions):
+        word, exit_code = "UNDECIDED", 3
+    else:
+        word, exit_code = "READY", 0
+    counts = _counts(decisions)
+    return Verdict(
+        word=word,
+        reason=_reason(record, word, blocking, decisions),
+        headline=_headline(word, decisions, blocking, counts),
+        exit_code=exit_code,
+        counts=counts,
+        decisions=decisions,
+        weakened=_weakened(record, word, decisions, expired),
+    )
+
+
+def _decided(decisions: Iterable[Decision]) -> bool:
+    return any(decision.blocking and decision.status == "PASS" for decision in decisions)
+
+
+def _counts(decisions: Iterable[Decision]) -> dict[str, int]:
+    counter: Counter[str] = Counter()
+    for decision in decisions:
+        counter[
+            "waived" if decision.waived else decision.status if decision.blocking else f"warn {decision.status}"
+        ] += 1
+    return dict(sorted(counter.items()))
+
+
+def _headline(word: Word, decisions: tuple[Decision, ...], blocking: list[Decision], counts: Mapping[str, int]) -> str:
+    undecided = sum(
+        1 for decision in decisions if decision.blocking and decision.status not in ("PASS", "FAIL", "ERROR")
+    )
+    failed = sum(1 for decision in blocking if decision.status == "FAIL")
+    words = [
+        f"{number} {what}"
+        for number, what in (
+            (failed, "failed"),
+            (sum(1 for decision in blocking if decision.status == "ERROR"), "crashed"),
+            (counts.get("waived", 0), "waived"),
+            (undecided, "undecided"),
+        )
+        if number
+    ]
+    return f"{word} ({', '.join(words)})" if words else word
+
+
+def _reason(record: Record, word: Word, blocking: list[Decision], decisions: tuple[Decision, ...]) -> str:
+    if blocking and word != "READY":
+        first = min(blocking, key=lambda one: (WORST_FIRST[one.status], not one.looks_violated))
+        more = len(blocking) - 1
+        others = f" (and {more} more)" if more else ""
+        return f"{first.name}: {first.sentence}{others}"
+    if record.interrupted:
+        return "The run was interrupted before everything was measured."
+    if record.draft:
+        return "A draft measures a few rows and queries of everything; it decides nothing."
+    if record.only:
+        return f"Only {', '.join(record.only)} was run; a part of a spec is never READY."
+    if word == "UNDECIDED":
+        return "No blocking requirement was shown to hold."
+    passed = sum(1 for decision in decisions if decision.blocking and decision.status == "PASS")
+    return (
+        f"All {passed} blocking requirements were shown to hold." if passed > 1 else "The blocking requirement holds."
+    )
+
+
+def _weakened(
+    record: Record, word: Word, decisions: tuple[Decision, ...], expired: Iterable[Waiver]
+) -> tuple[str, ...]:
+    lines = [
+        f"waived: {waiver.of}: {waiver.why} (owner {waiver.owner}, until {waiver.expires})"
+        for waiver in record.waivers
+        if any(decision.waived and decision.name == waiver.of for decision in decisions)
+    ]
+    lines += [f"the waiver of {waiver.of} ended on {waiver.expires} and no longer holds" for waiver in expired]
+    if record.subject is None:
+        lines.append("the subject is not shown: no digest ties this run to what will ship")
+    elif any(model.name == "candidate" and model.digest_stated for model in record.models):
+        lines.append("the subject's digest is as its maker stated it; nothing here checked it")
+    allowed = [
+        decision.name
+        for decision in decisions
+        if decision.blocking and decision.status == "INCONCLUSIVE" and not decision.looks_violated
+    ]
+    if record.policy.inconclusive == "allow" and allowed:
+        lines.append(f"the policy lets these pass undecided: {', '.join(allowed)}")
+    if record.draft:
+        lines.append("a draft: a few rows and queries of everything")
+    if record.only:
+        lines.append(f"only a part of the spec was run: {', '.join(record.only)}")
+    if record.interrupted:
+        lines.append("the run was interrupted")
+    if word == "READY" and record.earlier_runs:
+        k, alpha = record.earlier_runs, 1.0 - record.policy.confidence
+        lines.append(
+            f"decided {k} times before: a READY that should not be comes out in at most {(k + 1) * alpha * 100:g} %"
+        )
+    return tuple(lines)

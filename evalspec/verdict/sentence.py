@@ -1,0 +1,109 @@
+"""One sentence for each requirement, for people."""
+
+from __future__ import annotations
+
+from evalspec.evidence.test import PartTest, Test
+from evalspec.evidence.units import format_quantity
+from evalspec.evidence.verdict import Status
+
+TOO_CLOSE = 20
+"""Beyond so many times the present n, more data is not the answer."""
+
+OUTCOME: dict[Status, str] = {
+    "PASS": "holds",
+    "FAIL": "violated",
+    "INCONCLUSIVE": "not decided",
+    "NOT_RUN": "not run",
+    "INVALID": "inadmissible",
+    "ERROR": "crashed",
+}
+
+
+def describe(test: Test, status: Status, confidence: float, *, looks_violated: bool, reason: str | None) -> str:
+    """``accuracy 0.962 (n 600), 95 % lower bound 0.946, needs 0.95: not decided; ...``."""
+    if status in ("NOT_RUN", "ERROR") or (test.value is None and test.p_pass is None):
+        return f"{test.sentence}: {OUTCOME[status]}" + (f": {reason}" if reason else "")
+    bound = _bound(test, confidence, against=status == "FAIL" or looks_violated)
+    text = ", ".join(part for part in (_value(test), bound, _needs(test)) if part)
+    outcome = "looks violated" if looks_violated else OUTCOME[status]
+    text = f"{text}: {outcome}"
+    tail = _tail(test, status, looks_violated=looks_violated, reason=reason)
+    return f"{text}; {tail}" if tail else text
+
+
+def _subject(test: Test) -> str:
+    name = test.name.partition("/")[2].partition(" vs ")[0]
+    return f"{name} against {test.against}" if test.against else name
+
+
+def _value(test: Test) -> str:
+    if test.value is None:
+        return f"{_subject(test)} (n {test.n:,})"
+    value = format_quantity(test.value, test.unit)
+    if test.against and test.unit != "x" and test.value > 0:
+        value = f"+{value}"
+    beside = ""
+    if test.candidate is not None and test.baseline is not None:
+        unit = test.metric_unit
+        beside = f" ({format_quantity(test.candidate, unit)} and {format_quantity(test.baseline, unit)})"
+    text = f"{_subject(test)} {value}{beside} (n {test.n:,})"
+    if test.exact:
+        text += ", in this run" if test.in_this_run else ", counted"
+    return text
+
+
+def _bound(test: Test, confidence: float, *, against: bool) -> str:
+    """The bound that the outcome rests on: towards the threshold for a PASS, away from it for a violation."""
+    if test.exact:
+        return ""
+    upper = (test.op in ("<=", "<")) != against
+    bound = test.upper if upper else test.lower
+    side = "upper" if upper else "lower"
+    if bound is None:
+        return f"no {confidence * 100:g} % {side} bound"
+    return f"{confidence * 100:g} % {side} bound {format_quantity(bound, test.unit)}"
+
+
+def _needs(test: Test) -> str:
+    relation = {"<=": "at most ", ">=": "", "<": "less than ", ">": "more than ", "==": "exactly "}[test.op]
+    return f"needs {relation}{format_quantity(test.threshold, test.unit)}"
+
+
+def _tail(test: Test, status: Status, *, looks_violated: bool, reason: str | None) -> str:
+    parts: list[str] = []
+    if reason:
+        parts.append(reason)
+    if looks_violated:
+        parts.append("violated on its own, only the correction for the number of requirements withholds a FAIL")
+    if test.must_hold is not None and test.parts and status != "PASS":
+        parts.append(_worst_parts(test))
+    if status == "INCONCLUSIVE" and not test.exact and not test.withhold:
+        parts.append(_more(test))
+    return "; ".join(part for part in parts if part)
+
+
+def _worst_parts(test: Test) -> str:
+    upper = test.op in ("<=", "<")
+
+    def badness(part: PartTest) -> float:
+        return 0.0 if part.value is None else (part.value if upper else -part.value)
+
+    bad = [part for part in test.parts if part.value is not None and (part.p_pass is None or part.p_pass > 0.5)]
+    worst = sorted(bad, key=badness, reverse=True)[:3]
+    named = ", ".join(
+        f"{part.part} {format_quantity(part.value, test.unit)} (n {part.n:,})"
+        for part in worst
+        if part.value is not None
+    )
+    return f"worst: {named}" if named else ""
+
+
+def _more(test: Test) -> str:
+    if test.n_to_decide is None or test.value is None:
+        return ""
+    if test.n_to_decide > TOO_CLOSE * max(test.n, 1):
+        return "too close to the threshold to decide with more of the same"
+    value = format_quantity(test.value, test.unit)
+    upper = test.op in ("<=", "<")
+    verb = "pass" if (test.value < test.threshold) == upper else "fail"
+    return f"if {value} is the truth, {test.n_to_decide:,} would {verb} it in 4 of 5 cases"

@@ -1,0 +1,103 @@
+"""What would become of a requirement, alone in its family, by the rules that a verdict follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
+from evalspec.language.parts import Check, CheckResult
+from evalspec.language.requirement import Requirement
+
+Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE", "INVALID", "MISSING"]
+
+
+def the(check: Check, sentence: str) -> Requirement:
+    """The requirement of this sentence."""
+    return next(requirement for requirement in check.requirements if requirement.sentence == sentence)
+
+
+def outcome(result: CheckResult, requirement: Requirement, confidence: float = 0.95) -> Outcome:
+    """PASS, FAIL or neither, for one requirement on what a check found."""
+    if result.invalid is not None:
+        return "INVALID"
+    if requirement.model is not None:
+        return _compared(result, requirement, confidence)
+    found = result.estimates.get(requirement.metric)
+    invalid = withhold = None
+    if isinstance(found, Measured):
+        invalid, withhold, found = found.invalid, found.withhold, found.estimate
+    if invalid is not None:
+        return "INVALID"
+    if found is None:
+        assert requirement.metric in result.missing, f"{requirement.metric} is neither there nor missing with a reason"
+        return "MISSING"
+    if isinstance(found, Parts):
+        if requirement.part is not None and requirement.part not in found.parts:
+            return "MISSING"
+        chosen = found.parts[requirement.part] if requirement.part is not None else found.whole
+        if chosen is None:
+            facts = all(isinstance(part, Fact) for part in found.parts.values())
+            if not facts:
+                return _all_parts(found.parts, requirement, confidence)
+            return "PASS" if all(_holds(part, requirement) for part in found.parts.values()) else "FAIL"
+        found = chosen
+    if isinstance(found, Fact):
+        return "PASS" if _holds(found, requirement) else "FAIL"
+    decided = _decided(*_p(found, requirement, requirement.threshold), confidence)
+    return "INCONCLUSIVE" if decided == "PASS" and withhold is not None else decided
+
+
+def _compared(result: CheckResult, requirement: Requirement, confidence: float) -> Outcome:
+    assert requirement.model is not None
+    found = result.comparisons.get((requirement.metric, requirement.model))
+    if found is None:
+        return "MISSING"
+    if isinstance(found, ComparisonParts):
+        if requirement.part is not None:
+            return _decided(*_pair(found.parts[requirement.part], requirement), confidence)
+        pairs = [_pair(part, requirement) for part in found.parts.values()]
+        return _decided(*_conjunction(pairs), confidence)
+    return _decided(*_pair(found, requirement), confidence)
+
+
+def _pair(comparison: Comparison, requirement: Requirement) -> tuple[float | None, float | None]:
+    if requirement.is_ratio:
+        ratio = comparison.ratio()
+        return (None, None) if ratio is None else _p(ratio, requirement, requirement.factor)
+    margin = requirement.threshold / (100.0 if requirement.unit in ("pp", "%") else 1.0)
+    return _p(comparison.difference(requirement.factor, margin), requirement, margin, scaled=True)
+
+
+def _all_parts(parts: Mapping[str, Estimate | Fact], requirement: Requirement, confidence: float) -> Outcome:
+    pairs = [_p(part, requirement, requirement.threshold) for part in parts.values() if not isinstance(part, Fact)]
+    return _decided(*_conjunction(pairs), confidence)
+
+
+def _conjunction(pairs: list[tuple[float | None, float | None]]) -> tuple[float, float]:
+    holds = max(1.0 if p is None else p for p, _ in pairs)
+    fails = min(1.0, len(pairs) * min(1.0 if p is None else p for _, p in pairs))
+    return holds, fails
+
+
+def _p(
+    estimate: Estimate, requirement: Requirement, threshold: float, *, scaled: bool = False
+) -> tuple[float | None, float | None]:
+    at = threshold / 100.0 if requirement.unit in ("%", "pp") and not scaled else threshold
+    holds: Side = "upper" if requirement.upper else "lower"
+    fails: Side = "lower" if requirement.upper else "upper"
+    return estimate.p_value(at, holds), estimate.p_value(at, fails)
+
+
+def _holds(fact: Estimate | Fact, requirement: Requirement) -> bool:
+    assert fact.value is not None
+    value, at = fact.value, requirement.threshold / (100.0 if requirement.unit in ("%", "pp") else 1.0)
+    return {"<=": value <= at, ">=": value >= at, "<": value < at, ">": value > at, "==": value == at}[requirement.op]
+
+
+def _decided(p_pass: float | None, p_fail: float | None, confidence: float) -> Outcome:
+    if p_pass is not None and p_pass <= 1 - confidence:
+        return "PASS"
+    if p_fail is not None and p_fail <= 1 - confidence:
+        return "FAIL"
+    return "INCONCLUSIVE"

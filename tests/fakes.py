@@ -1,0 +1,246 @@
+"""Stand-ins for what a check is handed, made of plain arrays: no files, no processes, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from evalspec.errors import InputError, NotRunError
+from evalspec.evidence.blocks import Cell
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
+from evalspec.language.inputs import Predictions, Samples, Schedule, SliceMask
+from evalspec.language.parts import CheckResult
+from evalspec.language.requirement import Requirement
+
+CANDIDATE = "candidate"
+
+SamplesMaker = Callable[[str, Schedule], list[Samples]]
+PairMaker = Callable[[Schedule, str], tuple[list[Samples], list[Samples]]]
+
+
+@dataclass
+class FakeInputs:
+    """Implements `evalspec.language.inputs.Inputs`.
+
+    Args:
+        evidence: Folder for raw samples (``tmp_path``).
+        tables: Dataset: rows.
+        labels: Dataset: label column.
+        label_units: Dataset: unit of the label.
+        features: Dataset: columns that the candidate reads; default: all that are not the label.
+        cluster_of: Dataset: shape (n,), index of each row's cluster.
+        answers: (dataset, model): predictions.
+        slices: (slice, dataset): rows inside, shape (n,); or (rows inside, rows whose column is missing).
+        samples: (model, schedule) -> timings; or model -> timings.
+        pairs: (schedule, baseline) -> timings of both; default: ``samples`` of each.
+        facts: Model: its facts.
+    """
+
+    evidence: Path
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    label_units: Mapping[str, str] = field(default_factory=dict)
+    features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cluster_of: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    answers: Mapping[tuple[str, str], Predictions] = field(default_factory=dict)
+    slices: Mapping[tuple[str, str], NDArray[np.bool_] | tuple[NDArray[np.bool_], int]] = field(default_factory=dict)
+    samples: SamplesMaker | Mapping[str, list[Samples]] | None = None
+    pairs: PairMaker | None = None
+    facts: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
+    model: str = CANDIDATE
+    confidence: float = 0.95
+    alpha_fail: float = 0.002
+    draft: bool = False
+    seed: int = 7
+    progressed: list[tuple[float, float, str]] = field(default_factory=list)
+    schedules: list[Schedule] = field(default_factory=list)
+    _rng: np.random.Generator | None = None
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """One Generator for the whole check."""
+        if self._rng is None:
+            self._rng = np.random.default_rng(self.seed)
+        return self._rng
+
+    def table(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows."""
+        table = self.tables[dataset]
+        return table if columns is None else table.select(list(columns))
+
+    def label(self, dataset: str) -> str | None:
+        """Label column."""
+        return self.labels.get(dataset)
+
+    def label_unit(self, dataset: str) -> str | None:
+        """Its unit."""
+        return self.label_units.get(dataset)
+
+    def feature_columns(self, dataset: str) -> tuple[str, ...]:
+        """What the candidate reads."""
+        if dataset in self.features:
+            return self.features[dataset]
+        return tuple(name for name in self.tables[dataset].column_names if name != self.label(dataset))
+
+    def clusters(self, dataset: str) -> NDArray[np.int64] | None:
+        """Clusters."""
+        return self.cluster_of.get(dataset)
+
+    def predictions(self, dataset: str, model: str | None = None) -> Predictions:
+        """Predictions that the test made."""
+        key = (dataset, model or self.model)
+        if key not in self.answers:
+            raise InputError(f"no predictions of {key[1]} on {key[0]}")
+        return self.answers[key]
+
+    def slice_names(self) -> tuple[str, ...]:
+        """Names of slices."""
+        return tuple(dict.fromkeys(name for name, _ in self.slices))
+
+    def slice_mask(self, name: str, dataset: str) -> SliceMask:
+        """Rows of a slice."""
+        found = self.slices[name, dataset]
+        return SliceMask(found[0], found[1]) if isinstance(found, tuple) else SliceMask(found, 0)
+
+    def measure(self, schedule: Schedule, dataset: str, model: str | None = None) -> list[Samples]:
+        """Timings that the test made."""
+        self.schedules.append(schedule)
+        return self._timings(schedule, model or self.model)
+
+    def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
+        """Timings of both."""
+        self.schedules.append(schedule)
+        if self.pairs is not None:
+            return self.pairs(schedule, baseline)
+        return self._timings(schedule, self.model), self._timings(schedule, baseline)
+
+    def model_facts(self, model: str | None = None) -> Mapping[str, Cell]:
+        """Facts of a model."""
+        return self.facts.get(model or self.model, {})
+
+    def progress(self, done: float, total: float, what: str) -> None:
+        """Kept in ``progressed``."""
+        self.progressed.append((done, total, what))
+
+    def _timings(self, schedule: Schedule, model: str) -> list[Samples]:
+        if self.samples is None:
+            raise NotRunError(f"{model} can't be timed")
+        return self.samples[model] if isinstance(self.samples, Mapping) else self.samples(model, schedule)
+
+
+def classifier(
+    probabilities: ArrayLike,
+    truth: ArrayLike | None,
+    *,
+    dataset: str = "test",
+    model: str = CANDIDATE,
+    classes: Sequence[str] | None = None,
+    clusters: NDArray[np.int64] | None = None,
+) -> Predictions:
+    """Predictions from probabilities.
+
+    Args:
+        probabilities: shape (n, C).
+        truth: shape (n,), class index; None: the dataset has no label.
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    return Predictions(
+        model=model, dataset=dataset, n=len(p),
+        classes=tuple(classes) if classes else tuple(str(i) for i in range(p.shape[1])),
+        probabilities=p, predicted=p.argmax(axis=1).astype(np.int64), values=None, lower=None, upper=None,
+        truth=None if truth is None else np.asarray(truth, dtype=np.int64), clusters=clusters, digest=f"{model}@{dataset}",
+    )  # fmt: skip
+
+
+def regressor(
+    values: ArrayLike,
+    truth: ArrayLike | None,
+    *,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    dataset: str = "test",
+    model: str = CANDIDATE,
+    label_unit: str | None = None,
+    clusters: NDArray[np.int64] | None = None,
+) -> Predictions:
+    """Predictions of numbers, each shape (n,)."""
+    v = np.asarray(values, dtype=np.float64)
+    return Predictions(
+        model=model, dataset=dataset, n=len(v), classes=None, probabilities=None, predicted=None, values=v,
+        lower=None if lower is None else np.asarray(lower, dtype=np.float64),
+        upper=None if upper is None else np.asarray(upper, dtype=np.float64),
+        truth=None if truth is None else np.asarray(truth, dtype=np.float64),
+        clusters=clusters, digest=f"{model}@{dataset}", label_unit=label_unit,
+    )  # fmt: skip
+
+
+def samples(
+    latencies_ms: ArrayLike,
+    *,
+    process: int = 0,
+    model: str = CANDIDATE,
+    block: ArrayLike | None = None,
+    batch: int = 1,
+    ok: ArrayLike | None = None,
+    details: Mapping[str, Cell] | None = None,
+) -> Samples:
+    """Closed-loop timings: each query is sent when the one before it has ended.
+
+    Args:
+        latencies_ms: shape (q,).
+        block: shape (q,); default: one block.
+        ok: shape (q,); default: every query answered.
+    """
+    ns = np.round(np.asarray(latencies_ms, dtype=np.float64) * 1e6).astype(np.int64)
+    end = np.cumsum(ns)
+    sent = end - ns
+    count = len(ns)
+    return Samples(
+        model=model, process=process,
+        block=np.zeros(count, dtype=np.int64) if block is None else np.asarray(block, dtype=np.int64),
+        intended_ns=sent.copy(), sent_ns=sent, end_ns=end, items=np.arange(count, dtype=np.int64) * batch, batch=batch,
+        ok=np.ones(count, dtype=np.bool_) if ok is None else np.asarray(ok, dtype=np.bool_),
+        warmup=32, details=dict(details or {}),
+    )  # fmt: skip
+
+
+def p_values(
+    result: CheckResult, requirement: Requirement, part: str | None = None
+) -> tuple[float | None, float | None]:
+    """(p_pass, p_fail) of a requirement on a value, asked of the estimate itself."""
+    found: Estimate | Fact | Parts | Measured = result.estimates[requirement.metric]
+    if isinstance(found, Measured):
+        found = found.estimate
+    if isinstance(found, Parts):
+        whole = found.parts[part] if part is not None else found.whole
+        assert whole is not None
+        found = whole
+    if isinstance(found, Fact):
+        raise TypeError(f"{requirement.metric} is an exact fact")
+    holds, fails = _sides(requirement)
+    return found.p_value(requirement.threshold, holds), found.p_value(requirement.threshold, fails)
+
+
+def comparison_p_values(result: CheckResult, requirement: Requirement) -> tuple[float | None, float | None]:
+    """(p_pass, p_fail) of a requirement that names a model."""
+    assert requirement.model is not None
+    found: Comparison | ComparisonParts = result.comparisons[requirement.metric, requirement.model]
+    if isinstance(found, ComparisonParts):
+        assert found.whole is not None
+        found = found.whole
+    if requirement.is_ratio:
+        estimate, threshold = found.ratio(), requirement.factor
+        assert estimate is not None
+    else:
+        estimate, threshold = found.difference(requirement.factor, requirement.threshold), requirement.threshold
+    holds, fails = _sides(requirement)
+    return estimate.p_value(threshold, holds), estimate.p_value(threshold, fails)
+
+
+def _sides(requirement: Requirement) -> tuple[Side, Side]:
+    return ("upper", "lower") if requirement.upper else ("lower", "upper")

@@ -1,0 +1,108 @@
+"""Children that crash, hang, lie and eat memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from evalspec.errors import InputError, WorkerError
+from evalspec.run.process import Child, Limits
+
+ROLE = "tests.run.roles"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "child.log"
+
+
+def child(log: Path, job: object = None, **limits: float) -> Child:
+    return Child(ROLE, job, limits=Limits(**limits), log=log)  # type: ignore[arg-type]
+
+
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_question_progress_answer(log: Path) -> None:
+    seen: list[tuple[float, float, str]] = []
+    with child(log, {"a": 1}) as one:
+        answer = one.ask({"do": "echo"}, progress=lambda *line: seen.append(line))
+        assert answer["job"] == {"a": 1}
+        assert seen == [(1.0, 2.0, "half")]
+        assert one.ask({"do": "echo"})["pid"] == one.pid
+
+
+def test_what_it_raises_is_a_sentence_and_it_lives_on(log: Path) -> None:
+    with child(log) as one:
+        with pytest.raises(WorkerError, match=r"ValueError: no such thing \(in roles.py:\d+\)"):
+            one.ask({"do": "raise"})
+        with pytest.raises(InputError, match="the file is empty; fill it"):
+            one.ask({"do": "refuse"})
+        assert one.ask({"do": "echo"})["job"] is None
+
+
+def test_a_hang_is_killed_at_its_limit(log: Path) -> None:
+    with child(log, time_s=1.0) as one:
+        begun = time.monotonic()
+        with pytest.raises(WorkerError, match="gave no answer within 1 s"):
+            one.ask({"do": "hang"})
+        assert time.monotonic() - begun < 10
+        assert not alive(one.pid)
+
+
+def test_exit_code_zero_without_an_answer_is_an_error(log: Path) -> None:
+    with child(log) as one, pytest.raises(WorkerError, match=r"exited with code 0 without an answer.*giving up now"):
+        one.ask({"do": "exit"})
+
+
+def test_a_killed_child_is_an_error(log: Path) -> None:
+    with child(log) as one, pytest.raises(WorkerError, match="killed by SIGKILL"):
+        one.ask({"do": "kill"})
+
+
+def test_memory_is_watched_as_resident_size(log: Path) -> None:
+    with child(log, memory_bytes=300 * 2**20) as one:
+        with pytest.raises(WorkerError, match="over the limit of 300 MiB"):
+            one.ask({"do": "eat"})
+        assert not alive(one.pid)
+
+
+def test_the_whole_group_ends_with_it(log: Path) -> None:
+    with child(log) as one:
+        grandchild = one.ask({"do": "breed"})["pid"]
+        assert alive(grandchild)
+    deadline = time.monotonic() + 5
+    while alive(grandchild) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(grandchild)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills children with their parent")
+def test_it_dies_with_its_parent(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time\n"
+        "from pathlib import Path\n"
+        "from evalspec.run.process import Child, Limits\n"
+        f"one = Child({ROLE!r}, None, limits=Limits(), log=Path(sys.argv[1]))\n"
+        "print(one.ask({'do': 'echo'})['pid'], flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "log")], stdout=subprocess.PIPE, text=True, cwd=Path.cwd()
+    )
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    assert alive(pid)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 5
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(pid)

@@ -1,0 +1,309 @@
+"""The rules of the verdict, one by one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from evalspec.evidence.record import CheckRecord, CheckStatus, Dimension, ModelRecord, Policy, Record, Waiver
+from evalspec.evidence.test import PartTest, Test
+from evalspec.evidence.verdict import Verdict
+from evalspec.verdict import decide
+
+PASSING = {"value": 0.97, "lower": 0.96, "upper": 0.98, "p_pass": 0.001, "p_fail": 0.999, "n": 1000}
+FAILING = {"value": 0.90, "lower": 0.88, "upper": 0.92, "p_pass": 1.0, "p_fail": 1e-9, "n": 1000}
+UNDECIDED = {"value": 0.955, "lower": 0.94, "upper": 0.97, "p_pass": 0.3, "p_fail": 0.7, "n": 1000}
+
+
+def a_test(check: str = "quality", metric: str = "accuracy", **changes: Any) -> Test:
+    fields: dict[str, Any] = {
+        "name": f"{check}/{metric}",
+        "check": check,
+        "sentence": f"{metric} >= 95 %",
+        "metric": metric,
+        "op": ">=",
+        "threshold": 0.95,
+        "unit": "fraction",
+    }
+    return Test.model_validate(fields | PASSING | changes)
+
+
+def a_check(
+    *tests: Test,
+    id: str = "quality",
+    dimension: Dimension = "model",
+    status: CheckStatus = "measured",
+    reason: str | None = None,
+    datasets: tuple[str, ...] = ("test",),
+) -> CheckRecord:
+    return CheckRecord(
+        id=id, check=id, dimension=dimension, status=status, reason=reason, datasets=datasets, tests=tests
+    )
+
+
+def a_record(*checks: CheckRecord, **changes: Any) -> Record:
+    tests = [test for check in checks for test in check.tests if not test.exact]
+    fields: dict[str, Any] = {
+        "evalspec": "0",
+        "spec": "example",
+        "spec_digest": "0" * 64,
+        "spec_file": "evalspec.yaml",
+        "started": "2026-11-20T10:00:00Z",
+        "finished": "2026-11-20T10:01:00Z",
+        "seed": 7,
+        "policy": Policy(),
+        "subject": "ab" * 32,
+        "family": tuple(test.name for test in tests if test.severity == "require"),
+        "family_warn": tuple(test.name for test in tests if test.severity == "warn"),
+        "checks": checks,
+    }
+    return Record.model_validate(fields | changes)
+
+
+def status_of(verdict: Verdict, name: str) -> str:
+    return next(one.status for one in verdict.decisions if one.name == name)
+
+
+def test_ready_when_every_blocking_requirement_passes() -> None:
+    verdict = decide(a_record(a_check(a_test())))
+    assert (verdict.word, verdict.exit_code, verdict.headline) == ("READY", 0, "READY")
+
+
+def test_a_violation_is_not_ready() -> None:
+    verdict = decide(a_record(a_check(a_test(**FAILING))))
+    assert (verdict.word, verdict.exit_code) == ("NOT READY", 1)
+    assert verdict.reason.startswith("quality/accuracy: ")
+
+
+def test_neither_shown_is_undecided_and_prints_the_n_that_would_decide() -> None:
+    verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=1900))))
+    assert (verdict.word, verdict.exit_code) == ("UNDECIDED", 3)
+    assert "if 0.955 is the truth, 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
+
+
+def test_more_than_twenty_times_the_n_is_too_close() -> None:
+    verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=20_001))))
+    assert "too close to the threshold" in verdict.decisions[0].sentence
+
+
+def test_pass_needs_the_bound_to_clear_the_threshold() -> None:
+    at_level = decide(a_record(a_check(a_test(p_pass=0.05))))
+    above = decide(a_record(a_check(a_test(p_pass=0.0501))))
+    assert (at_level.word, above.word) == ("READY", "UNDECIDED")
+
+
+def test_holm_counts_the_whole_family_also_without_evidence() -> None:
+    weak = a_test(**(FAILING | {"p_fail": 0.03}))
+    alone = decide(a_record(a_check(weak)))
+    missing = a_test("calibration", "ece", op="<=", threshold=0.05, value=None, p_pass=None, p_fail=None)
+    crashed = a_check(missing, id="calibration", status="error", reason="it crashed")
+    together = decide(a_record(a_check(weak), crashed))
+    assert status_of(alone, "quality/accuracy") == "FAIL"
+    assert status_of(together, "quality/accuracy") == "INCONCLUSIVE"
+
+
+def test_violated_before_holm_only_looks_violated_and_blocks_under_every_policy() -> None:
+    tests = [a_test(f"q{index}") for index in range(4)]
+    weak = a_test(**(FAILING | {"p_fail": 0.03}))
+    checks = [a_check(test, id=test.check) for test in tests] + [a_check(weak)]
+    verdict = decide(a_record(*checks, policy=Policy(inconclusive="allow")))
+    decision = next(one for one in verdict.decisions if one.name == "quality/accuracy")
+    assert decision.looks_violated
+    assert "only the correction for the number of requirements withholds a FAIL" in decision.sentence
+    assert (verdict.word, verdict.exit_code) == ("UNDECIDED", 3)
+
+
+def test_policy_allow_lets_inconclusive_through_and_says_so() -> None:
+    record = a_record(a_check(a_test(), a_test(metric="recall", **UNDECIDED)), policy=Policy(inconclusive="allow"))
+    verdict = decide(record)
+    assert verdict.word == "READY"
+    assert verdict.headline == "READY (1 undecided)"
+    assert any("undecided: quality/recall" in line for line in verdict.weakened)
+
+
+def test_policy_allow_alone_is_not_ready_without_any_pass() -> None:
+    verdict = decide(a_record(a_check(a_test(**UNDECIDED)), policy=Policy(inconclusive="allow")))
+    assert verdict.word == "UNDECIDED"
+
+
+@pytest.mark.parametrize(
+    ("status", "word", "code"), [("not_run", "UNDECIDED", 3), ("invalid", "UNDECIDED", 3), ("error", "ERROR", 4)]
+)
+@pytest.mark.parametrize("policy", ["block", "allow"])
+def test_missing_evidence_never_passes(status: CheckStatus, word: str, code: int, policy: Any) -> None:
+    """Even when the numbers in the record would have passed."""
+    record = a_record(a_check(a_test(), status=status, reason="no"), policy=Policy(inconclusive=policy))
+    verdict = decide(record)
+    assert (verdict.word, verdict.exit_code) == (word, code)
+
+
+def test_a_crash_of_a_check_without_requirements_is_seen() -> None:
+    verdict = decide(a_record(a_check(a_test()), a_check(id="shift", status="error", reason="boom")))
+    assert (verdict.word, verdict.exit_code) == ("ERROR", 4)
+
+
+def test_a_failure_stands_whatever_else_crashed() -> None:
+    crashed = a_check(a_test("shift", "x"), id="shift", status="error", reason="boom")
+    verdict = decide(a_record(a_check(a_test(**FAILING)), crashed))
+    assert (verdict.word, verdict.exit_code) == ("NOT READY", 1)
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "status"),
+    [("<=", 0.0, "PASS"), ("<=", 1.0, "FAIL"), ("==", 0.0, "PASS"), ("==", 1.0, "FAIL"), ("<", 0.0, "FAIL")],
+)
+def test_facts_are_compared_as_they_are(op: Any, value: float, status: str) -> None:
+    fact = a_test("c", "exact_duplicates", exact=True, op=op, threshold=0.0, unit="rows", value=value, p_pass=None)
+    verdict = decide(a_record(a_check(fact, id="c", dimension="data")))
+    assert status_of(verdict, "c/exact_duplicates") == status
+
+
+def test_withheld_behaviour_keeps_from_pass_never_from_fail() -> None:
+    held = decide(a_record(a_check(a_test(withhold="no steady state"))))
+    failed = decide(a_record(a_check(a_test(**FAILING, withhold="no steady state"))))
+    assert (held.word, failed.word) == ("UNDECIDED", "NOT READY")
+
+
+def test_one_invalid_measurement_leaves_the_others_of_its_check() -> None:
+    tests = (a_test(), a_test(metric="recall", invalid="generator lag"))
+    verdict = decide(a_record(a_check(*tests)))
+    assert status_of(verdict, "quality/accuracy") == "PASS"
+    assert status_of(verdict, "quality/recall") == "INVALID"
+
+
+def leaked(severity: str, value: float = 3.0, datasets: tuple[str, ...] = ("train", "test")) -> CheckRecord:
+    fact = a_test(
+        "contamination",
+        "exact_duplicates",
+        exact=True,
+        op="==",
+        threshold=0.0,
+        unit="rows",
+        value=value,
+        severity=severity,
+        p_pass=None,
+        p_fail=None,
+    )
+    return a_check(fact, id="contamination", dimension="data", datasets=datasets)
+
+
+def test_data_first() -> None:
+    verdict = decide(a_record(a_check(a_test()), leaked("require")))
+    assert status_of(verdict, "quality/accuracy") == "INVALID"
+    assert "not interpretable: contamination/exact_duplicates is FAIL" in verdict.decisions[1].sentence
+
+
+def test_data_in_doubt_leaves_a_failure_a_failure_with_the_note() -> None:
+    verdict = decide(a_record(a_check(a_test(**FAILING)), leaked("require")))
+    decision = next(one for one in verdict.decisions if one.name == "quality/accuracy")
+    assert decision.status == "FAIL"
+    assert decision.notes == ("the data are in doubt: contamination/exact_duplicates is FAIL",)
+
+
+def test_data_warnings_only_add_the_note() -> None:
+    verdict = decide(a_record(a_check(a_test()), leaked("warn")))
+    decision = next(one for one in verdict.decisions if one.name == "quality/accuracy")
+    assert (decision.status, len(decision.notes), verdict.word) == ("PASS", 1, "READY")
+
+
+def test_data_of_another_dataset_do_not_matter() -> None:
+    verdict = decide(a_record(a_check(a_test()), leaked("require", datasets=("train", "other"))))
+    assert status_of(verdict, "quality/accuracy") == "PASS"
+
+
+def test_data_first_does_not_reach_the_system_dimension() -> None:
+    timing = a_test("latency", "latency_p99", op="<=", threshold=5.0, unit="ms", value=1.0)
+    verdict = decide(a_record(a_check(timing, id="latency", dimension="system"), leaked("require")))
+    assert status_of(verdict, "latency/latency_p99") == "PASS"
+
+
+def waiver(of: str, expires: str = "2026-12-31") -> Waiver:
+    return Waiver(of=of, why="Staging has one replica.", owner="sre@example.com", expires=expires)
+
+
+@pytest.mark.parametrize("change", [FAILING, UNDECIDED, {"invalid": "lag"}, {"missing": "no labels"}])
+def test_a_waiver_sets_aside_everything_but_a_crash(change: dict[str, Any]) -> None:
+    record = a_record(a_check(a_test(), a_test(metric="recall", **change)), waivers=(waiver("quality/recall"),))
+    verdict = decide(record)
+    assert (verdict.word, verdict.headline, verdict.exit_code) == ("READY", "READY (1 waived)", 0)
+    assert "sre@example.com" in verdict.weakened[0]
+
+
+def test_a_waiver_does_not_cover_a_crash() -> None:
+    crashed = a_check(a_test(), status="error", reason="boom")
+    assert decide(a_record(crashed, waivers=(waiver("quality/accuracy"),))).word == "ERROR"
+
+
+def test_an_expired_waiver_is_none() -> None:
+    record = a_record(a_check(a_test(**FAILING)), waivers=(waiver("quality/accuracy", "2026-11-19"),))
+    verdict = decide(record)
+    assert verdict.word == "NOT READY"
+    assert "ended on 2026-11-19" in verdict.weakened[0]
+    last_day = record.model_copy(update={"waivers": (waiver("quality/accuracy", "2026-11-20"),)})
+    assert decide(last_day).counts["waived"] == 1
+
+
+def test_waived_requirements_stay_in_the_family() -> None:
+    weak = a_test(**(FAILING | {"p_fail": 0.03}))
+    checks = a_check(weak, a_test(metric="recall", **UNDECIDED))
+    verdict = decide(a_record(checks, waivers=(waiver("quality/recall"),)))
+    assert status_of(verdict, "quality/accuracy") == "INCONCLUSIVE"
+
+
+def test_a_subject_that_is_not_shown_needs_a_waiver() -> None:
+    record = a_record(a_check(a_test()), subject=None)
+    assert decide(record).word == "UNDECIDED"
+    waived = decide(record.model_copy(update={"waivers": (waiver("subject"),)}))
+    assert waived.headline == "READY (1 waived)"
+
+
+def test_a_stated_digest_weakens() -> None:
+    model = ModelRecord(name="candidate", kind="predictions", digest="ab" * 32, digest_stated=True)
+    verdict = decide(a_record(a_check(a_test()), models=(model,)))
+    assert any("as its maker stated it" in line for line in verdict.weakened)
+
+
+@pytest.mark.parametrize("change", [{"draft": True}, {"only": ("quality",)}, {"interrupted": True}])
+def test_parts_of_a_run_are_never_ready(change: dict[str, Any]) -> None:
+    verdict = decide(a_record(a_check(a_test()), **change))
+    assert (verdict.word, verdict.exit_code) == ("UNDECIDED", 3)
+
+
+def test_run_until_green_is_visible() -> None:
+    verdict = decide(a_record(a_check(a_test()), earlier_runs=3))
+    assert verdict.weakened == ("decided 3 times before: a READY that should not be comes out in at most 20 %",)
+
+
+def test_warnings_never_block() -> None:
+    verdict = decide(a_record(a_check(a_test(), a_test(metric="recall", severity="warn", **FAILING))))
+    assert verdict.word == "READY"
+    assert verdict.counts == {"PASS": 1, "warn FAIL": 1}
+
+
+def test_the_worst_parts_are_named() -> None:
+    parts = (
+        PartTest(part="dark", value=0.80, n=100, p_pass=1.0, p_fail=0.001),
+        PartTest(part="bright", value=0.99, n=900, p_pass=0.0, p_fail=1.0),
+    )
+    failing = a_test(**(FAILING | {"value": 0.80}), parts=parts, must_hold=2)
+    sentence = decide(a_record(a_check(failing))).decisions[0].sentence
+    assert sentence.endswith("95 % upper bound 0.92, needs 0.95: violated; worst: dark 0.8 (n 100)")
+
+
+def test_decisions_come_worst_first() -> None:
+    tests = (
+        a_test(metric="a"),
+        a_test(metric="b", **UNDECIDED),
+        a_test(metric="c", **FAILING),
+        a_test(metric="d", invalid="lag"),
+    )
+    order = [one.status for one in decide(a_record(a_check(*tests))).decisions]
+    assert order == ["FAIL", "INVALID", "INCONCLUSIVE", "PASS"]
+
+
+def test_the_verdict_is_made_without_numpy() -> None:
+    code = "import sys, evalspec.verdict; sys.exit(any(m in sys.modules for m in ('numpy', 'scipy', 'pyarrow')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
