@@ -6,6 +6,7 @@
     ├── NotRunError       evidence can't be had here, and why (the check's NOT_RUN)
     ├── InvalidError      measured, but inadmissible, and why (the measurement's INVALID)
     ├── WorkerError       a process of ours ended without an answer (the check's ERROR)
+    ├── WriteError        a file of the run can't be written (full disk, no permission)
     └── RecordError       a record or its evidence can't be read or was changed
 
 Every user-facing problem says what is wrong, where, which value, which choices there are, and what to do.
@@ -90,6 +91,10 @@ class InvalidError(EvalspecError):
 
 class WorkerError(EvalspecError):
     """A process of ours ended without an answer, or ran past a limit."""
+
+
+class WriteError(EvalspecError):
+    """A file of the run can't be written."""
 
 
 class RecordError(EvalspecError):

@@ -81,6 +81,7 @@ class Samples:
         ok: shape (q,), False where the query raised.
         warmup: Queries made before and not kept here.
         details: Threads, provider and precision observed, warm-up seconds, timer overhead.
+        answers: shape (q, batch), class index or value that was answered, NaN where there was none; None: not kept.
     """
 
     model: str
@@ -94,6 +95,7 @@ class Samples:
     ok: NDArray[np.bool_]
     warmup: int
     details: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+    answers: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +177,7 @@ class Inputs(Protocol):
         """Fresh processes, one after the other, each measured by this schedule."""
         ...
 
-    def measure_paired(
-        self, schedule: Schedule, dataset: str, baseline: str
-    ) -> tuple[list[Samples], list[Samples]]:
+    def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
         """A B B A blocks of the check's model and a baseline in pairs of fresh processes."""
         ...
 

@@ -20,7 +20,6 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
     field_validator,
-    model_validator,
 )
 from pydantic_core import CoreSchema
 
@@ -127,9 +126,15 @@ class LoadedModel(Protocol):
         ...
 
     @property
-    def input_names(self) -> tuple[str, ...]: ...
+    def input_names(self) -> tuple[str, ...]:
+        """Tensors that it takes."""
+        ...
+
     @property
-    def output_names(self) -> tuple[str, ...]: ...
+    def output_names(self) -> tuple[str, ...]:
+        """Tensors that it gives."""
+        ...
+
     @property
     def fixed_batch(self) -> int | None:
         """The only batch size the file takes, or None."""
@@ -139,7 +144,9 @@ class LoadedModel(Protocol):
         """One batch."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give its memory back."""
+        ...
 
 
 OutputName = Literal["logits", "probabilities", "label", "value", "lower", "upper", "text", "embedding"]
@@ -179,9 +186,6 @@ class Model(Part):
     )
     classes: str | tuple[str | int | bool | float, ...] | None = Field(
         None, description="Label of each output index: a list, or a text file with one a line."
-    )
-    multilabel: bool = Field(
-        False, description="Each output column is a yes or no of its own: sigmoid instead of softmax."
     )
     artifact: str | None = Field(
         None,
@@ -332,13 +336,13 @@ class Check(Part):
     why: str | None = Field(None, description="Printed with a failure.")
     owner: str | None = Field(None, description="Printed with a failure.")
 
-    @model_validator(mode="before")
+    @field_validator("model", mode="before")
     @classmethod
-    def _no_model(cls, values: Any) -> Any:
-        if not cls.uses_model and isinstance(values, Mapping) and "model" in values:
-            message = f"{values.get('check')} looks at data only, so `model` means nothing here"
-            raise custom_error(Problem(message, remedy="take it out"))
-        return values
+    def _no_model(cls, value: Any) -> Any:
+        if not cls.uses_model:
+            kind = cls.model_fields["check"].default
+            raise custom_error(Problem(f"{kind} looks at data only, so it has no model", remedy="take `model:` out"))
+        return value
 
     @field_validator("require", "warn", mode="before")
     @classmethod

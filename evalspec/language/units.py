@@ -80,16 +80,23 @@ def split_quantity(text: str) -> tuple[float, str | None]:
     return number, unit
 
 
+def base_unit(kind: str) -> str:
+    """The unit that others of a kind of quantity are scaled to: ``s`` for ``time``, ``B`` for ``size``."""
+    return next(name for name, unit in UNITS.items() if unit.kind == kind and unit.scale == 1)
+
+
 def parse_quantity(value: object, unit: str) -> float:
     """A quantity as it stands in a field, in ``unit`` (``%`` becomes a number in 0..1 where unit is ``fraction``).
 
     Args:
         value: Text such as ``60 s``; only 0 may stand bare.
-        unit: The unit of the result, a key of ``evalspec.evidence.units.UNITS``.
+        unit: The unit of the result, a key of ``evalspec.evidence.units.UNITS``, or a kind of quantity (``time``,
+            ``size``) for its base unit.
 
     Raises:
         SpecError: No number, no unit, or a unit of another kind.
     """
+    unit = unit if unit in UNITS else base_unit(unit)
     choices = units_like(unit)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         message = f"{value!r} is no quantity"

@@ -34,6 +34,7 @@ MAX_EXAMPLES = 24
 MAX_MATRIX = 40
 MAX_TEXT = 2_000
 MAX_PICTURE = 64_000
+QUIET = frozenset({"fraction", "score", "count", "label", "rows", ""})
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -47,7 +48,7 @@ class TableCell:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table. ``numbers`` says which columns are set to the right."""
+    """A table; a column of numbers is set to the right."""
 
     title: str
     caption: str
@@ -201,15 +202,50 @@ def cell(value: Cell, unit: str = "") -> TableCell:
 
 def _table(block: Table) -> TableView:
     shown = block.rows[:MAX_ROWS]
-    # A column whose header names the unit need not repeat it in each cell.
-    quiet = {"fraction", "score", "count", "label", "rows", ""}
-    rows = tuple(
-        tuple(cell(value, "count" if column.unit in quiet else column.unit) for column, value in zip(block.columns, row, strict=False))
-        for row in shown
+    made = [
+        _column([row[index] if index < len(row) else None for row in shown], column.unit)
+        for index, column in enumerate(block.columns)
+    ]
+    columns = tuple(
+        TableCell(
+            column.name if column.unit in QUIET else f"{column.name} ({column.unit})", any(one.number for one in cells)
+        )
+        for column, cells in zip(block.columns, made, strict=True)
     )
-    numbers = [any(len(row) > index and row[index].number for row in rows) for index in range(len(block.columns))]
-    columns = tuple(TableCell(column.name, number) for column, number in zip(block.columns, numbers, strict=True))
+    rows = tuple(zip(*made, strict=True)) if made else ()
     return TableView(block.title, block.caption, columns, rows, len(block.rows) - len(shown))
+
+
+def _column(values: Sequence[Cell], unit: str) -> list[TableCell]:
+    """The cells of a column; the header has the unit."""
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    texts = iter(aligned(numbers, unit))
+    return [
+        TableCell(next(texts), number=True)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else cell(value)
+        for value in values
+    ]
+
+
+def aligned(values: Sequence[float], unit: str) -> tuple[str, ...]:
+    """Numbers of one column with the same number of decimals, where that hides nothing of any of them."""
+    single = [format_number(value, unit) for value in values]
+    wanted = max((len(text.partition(".")[2]) for text in single), default=0)
+    top = format_number(max((abs(value) for value in values), default=0.0), unit)
+    decimals = min(wanted, max(len(top.partition(".")[2]), 3 if abs(max(values, default=0.0)) < 1 else 1))
+    made = [f"{value:,.{decimals}f}" for value in values]
+    honest = all(value == 0 or float(text.replace(",", "")) != 0 for value, text in zip(values, made, strict=True))
+    whole = {"fraction": 1.0, "score": 1.0, "%": 100.0}.get(unit)
+    exact = all(
+        value == whole or float(text.replace(",", "")) != whole for value, text in zip(values, made, strict=True)
+    )
+    return tuple(made if honest and exact and all(abs(value) < 1e15 for value in values) else single)
+
+
+def with_unit(number: str, unit: str) -> str:
+    """A number that is already text, with its unit."""
+    return number if unit in QUIET else f"{number}x" if unit == "x" else f"{number} {unit}"
 
 
 def _limits(references: Sequence[Reference]) -> list[Reference]:
@@ -217,7 +253,11 @@ def _limits(references: Sequence[Reference]) -> list[Reference]:
 
 
 def _reference_words(references: Sequence[Reference], unit: str) -> tuple[str, ...]:
-    return tuple(f"{reference.label} ({format_quantity(reference.value, unit)})" for reference in references if reference.value is not None)
+    return tuple(
+        f"{reference.label} ({format_quantity(reference.value, unit)})"
+        for reference in references
+        if reference.value is not None
+    )
 
 
 def forest(block: Intervals) -> ForestView:
@@ -227,8 +267,9 @@ def forest(block: Intervals) -> ForestView:
     values = [number for row in shown for number in (row.value, row.lower, row.upper)]
     scale = Scale.over([*values, *limits]) or Scale(0.0, 1.0)
     rows = []
+    numbers = iter(aligned([row.value for row in shown if row.value is not None], block.unit))
     for row in shown:
-        value = "" if row.value is None else format_quantity(row.value, block.unit)
+        value = "" if row.value is None else with_unit(next(numbers), block.unit)
         interval = interval_words(row.lower, row.upper, block.unit)
         title = "; ".join(part for part in (f"{row.label}: {value or 'no value'}", interval) if part)
         drawn = strip(scale, row.value, row.lower, row.upper, limits=limits, title=title)
@@ -245,16 +286,17 @@ def _bars(block: Bars) -> BarsView:
     scale = Scale.over(values, pad=0.02, zero=True) or Scale(0.0, 1.0)
     zero = scale.at(0.0)
     groups = {group: index for index, group in enumerate(dict.fromkeys(bar.group for bar in shown))}
+    numbers = aligned([bar.value for bar in shown], block.unit)
     rows = tuple(
         BarRow(
             label=bar.label,
             group=bar.group,
-            value=format_quantity(bar.value, block.unit),
+            value=with_unit(number, block.unit),
             start=min(zero, scale.at(bar.value)),
             width=round(abs(scale.at(bar.value) - zero), 2),
             series=groups[bar.group] % 6 + 1,
         )
-        for bar in shown
+        for bar, number in zip(shown, numbers, strict=True)
     )
     marks = tuple(scale.at(reference.value) for reference in limits if reference.value is not None)
     references = _reference_words(limits, block.unit)

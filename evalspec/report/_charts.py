@@ -1,11 +1,11 @@
-"""Curves, points and histograms, drawn by altair and vl-convert into plain SVG. No data text goes into a chart but axis names."""
+"""Curves, points and histograms, drawn by altair and vl-convert, then cut down to plain SVG."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalspec.evidence.blocks import Axes, Curve, Histogram, Points, Reference, Series
 from evalspec.evidence.units import format_quantity
@@ -20,9 +20,10 @@ MAX_LINE = 400
 MAX_POINTS = 240
 MARKED = 30
 WIDTH, HEIGHT = 400, 210
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (4, 4), (1, 3))
 
-Row = dict[str, float | str]
+Ends = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class ChartView:
     keys: tuple[Key, ...]
     references: tuple[str, ...]
     thinned: str
+    dots: bool = False
     kind: str = "chart"
 
 
@@ -83,7 +85,9 @@ def chart_view(block: Curve | Points | Histogram) -> ChartView:
         series = _histogram_series(block)
         thinned = _thinned(len(block.counts), 0, 0)
     else:
-        cap = MAX_LINE if isinstance(block, Curve) else max(20, MAX_POINTS // max(1, min(MAX_SERIES, len(block.series))))
+        cap = (
+            MAX_LINE if isinstance(block, Curve) else max(20, MAX_POINTS // max(1, min(MAX_SERIES, len(block.series))))
+        )
         every = [_drawable(one, block) for one in block.series[:MAX_SERIES]]
         series = [_thin(one, cap) for one in every]
         thinned = _thinned(len(block.series), sum(len(one.x) for one in series), sum(len(one.x) for one in every))
@@ -91,7 +95,15 @@ def chart_view(block: Curve | Points | Histogram) -> ChartView:
     keys = tuple(Key(index + 1, one.name) for index, one in enumerate(series))
     references = tuple(reference.label for reference in block.references)
     svg = _draw(block, series, title) if any(one.x for one in series) else ""
-    return ChartView(block.title, block.caption, svg, keys if len(keys) > 1 or references else (), references, thinned)
+    return ChartView(
+        block.title,
+        block.caption,
+        svg,
+        keys if len(keys) > 1 or references else (),
+        references,
+        thinned,
+        isinstance(block, Points),
+    )
 
 
 def _thinned(series: int, shown: int, points: int) -> str:
@@ -146,7 +158,9 @@ def _histogram_series(block: Histogram) -> list[Series]:
 def _words(block: Axes, series: Sequence[Series]) -> str:
     """What a chart shows, for those who don't see it."""
     kind = {"curve": "line chart", "points": "scatter plot", "histogram": "histogram"}[getattr(block, "block", "curve")]
-    parts = [f"{block.title}: {kind} of {_axis(block.y_label, block.y_unit)} against {_axis(block.x_label, block.x_unit)}"]
+    parts = [
+        f"{block.title}: {kind} of {_axis(block.y_label, block.y_unit)} against {_axis(block.x_label, block.x_unit)}"
+    ]
     for one in series:
         if one.x:
             x = f"{format_quantity(min(one.x), block.x_unit)} to {format_quantity(max(one.x), block.x_unit)}"
@@ -198,19 +212,20 @@ def _marks(block: Curve | Points | Histogram, series: Series, colour: str, index
     """The layers of one series, the one to hover over last."""
     import altair as alt
 
-    rows: list[Row] = [{"x": x, "y": y} for x, y in zip(series.x, series.y, strict=True)]
-    dash = list(DASHES[index % len(DASHES)])
+    rows = [{"x": x, "y": y} for x, y in zip(series.x, series.y, strict=True)]
+    dash = list(DASHES[index])
     chart = alt.Chart(alt.InlineData(values=rows))
     if isinstance(block, Points):
-        shape = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")[index % 6]
-        return [chart.mark_point(filled=True, shape=shape, size=22, opacity=0.6, fill=colour)]
+        return [chart.mark_point(filled=True, shape=SHAPES[index], size=22, opacity=0.6, fill=colour)]
     if isinstance(block, Histogram):
         line = chart.mark_line(interpolate="step-after", stroke=colour, strokeWidth=1.5, strokeDash=dash)
         area = chart.mark_area(interpolate="step-after", fill=colour, fillOpacity=0.16)
         return [line] if block.log_y else [area, line]
-    layers = []
+    layers: list[alt.Chart] = []
     if series.lower is not None and series.upper is not None:
-        band: list[Row] = [{"x": x, "y": low, "y2": high} for x, low, high in zip(series.x, series.lower, series.upper, strict=True)]
+        band = [
+            {"x": x, "y": low, "y2": high} for x, low, high in zip(series.x, series.lower, series.upper, strict=True)
+        ]
         layers.append(alt.Chart(alt.InlineData(values=band)).mark_area(fill=colour, fillOpacity=0.14).encode(y2="y2:Q"))
     layers.append(chart.mark_line(stroke=colour, strokeWidth=2, strokeDash=dash))
     if len(rows) <= MARKED:
@@ -218,14 +233,15 @@ def _marks(block: Curve | Points | Histogram, series: Series, colour: str, index
     return layers
 
 
-def _reference_lines(block: Axes, series: Sequence[Series]) -> list[_Line | tuple[float, float]]:
+def _reference_lines(block: Axes, series: Sequence[Series]) -> list[_Line | Ends]:
     """Lines at a value, and for a diagonal the values that both axes share."""
-    found: list[_Line | tuple[float, float]] = []
+    found: list[_Line | Ends] = []
     for reference in block.references:
         if reference.axis == "diagonal":
             values = [value for one in series for value in (*one.x, *one.y)]
             if values:
-                found.append((min(values), max(values)))
+                low = min(values)
+                found.append((0.0 if 0 <= low < max(values) / 2 and not block.log_x else low, max(values)))
         elif reference.value is not None and _fits(reference, block):
             found.append(_Line(reference.axis, reference.value, shorten(visible(reference.label), 40)))
     return found
@@ -236,62 +252,87 @@ def _fits(reference: Reference, block: Axes) -> bool:
     return reference.value is not None and (reference.value > 0 or not log)
 
 
-def _rules(lines: Sequence[_Line | tuple[float, float]], frame: _Frame, series: Sequence[Series]) -> list[alt.Chart]:
+def _rules(lines: Sequence[_Line | Ends], frame: _Frame, series: Sequence[Series]) -> list[alt.Chart]:
+    """The layers of reference lines, each with its label beside it."""
     import altair as alt
 
-    layers = []
-    right = max((value for one in series for value in one.x), default=0.0)
-    left = min((value for one in series for value in one.x), default=0.0)
+    layers: list[alt.Chart] = []
+    style: dict[str, Any] = {"stroke": "var(--ink)", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.75}
+    middle = sum(_ends([value for one in series for value in one.x])) / 2
     for index, line in enumerate(lines):
-        style = {"stroke": "var(--ink)", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.75}
         if isinstance(line, tuple):
-            data = alt.InlineData(values=[{"x": end, "y": end} for end in line])
-            layers.append(alt.Chart(data).mark_line(**style).encode(x=frame.x(), y=frame.y()))
+            ends = alt.InlineData(values=[{"x": end, "y": end} for end in line])
+            layers.append(alt.Chart(ends).mark_line(**style).encode(x=frame.x(), y=frame.y()))
             continue
-        data = alt.InlineData(values=[{"v": line.value}])
-        words = {"text": line.label, "fontSize": 11, "fill": "var(--ink)"}
+        chart = alt.Chart(alt.InlineData(values=[{"v": line.value}]))
+        words: dict[str, Any] = {"text": line.label, "fontSize": 11, "fill": "var(--ink)"}
         if line.axis == "x":
-            late = line.value > (left + right) / 2
-            place = {"align": "right" if late else "left", "dx": -4 if late else 4, "y": 8 + 14 * index, "baseline": "middle"}
-            layers.append(alt.Chart(data).mark_rule(**style).encode(x=frame.x("v")))
-            layers.append(alt.Chart(data).mark_text(**words, **place).encode(x=frame.x("v")))
+            late = line.value > middle
+            words |= {"align": "right" if late else "left", "dx": -4 if late else 4, "y": 8 + 14 * index}
+            at: dict[str, Any] = {"x": frame.x("v")}
         else:
-            place = {"align": "right", "dy": -5, "x": WIDTH, "baseline": "bottom"}
-            layers.append(alt.Chart(data).mark_rule(**style).encode(y=frame.y("v")))
-            layers.append(alt.Chart(data).mark_text(**words, **place).encode(y=frame.y("v")))
+            words |= {"align": "right", "dy": -5, "x": WIDTH, "baseline": "bottom"}
+            at = {"y": frame.y("v")}
+        layers += [chart.mark_rule(**style).encode(**at), chart.mark_text(**words).encode(**at)]
     return layers
 
 
-def _frame(block: Axes, series: Sequence[Series], lines: Sequence[_Line | tuple[float, float]]) -> _Frame:
+def _ends(values: Sequence[float]) -> Ends:
+    return (min(values), max(values)) if values else (0.0, 0.0)
+
+
+def _frame(block: Axes, series: Sequence[Series], lines: Sequence[_Line | Ends]) -> _Frame:
     """Both axes, over everything that is drawn."""
     import altair as alt
 
     marks = {axis: [line.value for line in lines if isinstance(line, _Line) and line.axis == axis] for axis in "xy"}
     xs = [value for one in series for value in one.x] + marks["x"]
     ys = [value for one in series for value in (*one.y, *(one.lower or ()), *(one.upper or ()))] + marks["y"]
-    if any(isinstance(line, tuple) for line in lines):
-        xs, ys = xs + ys, ys + xs
-    x_axis = alt.Axis(title=shorten(_axis(block.x_label, block.x_unit), 60), grid=False, format=",~g", titlePadding=8, tickCount=6)
+    for line in lines:
+        if isinstance(line, tuple):
+            xs, ys = [*xs, *line], [*ys, *line]
+    if isinstance(block, Histogram) or 0 <= min(ys) < max(ys) / 2:
+        ys.append(0.0)
+    x_axis = alt.Axis(
+        title=shorten(_axis(block.x_label, block.x_unit), 60),
+        grid=False,
+        format=",.6~g",
+        titlePadding=8,
+        labelFlush=False,
+        **_ticks(xs, block.log_x, 6),
+    )
     y_axis = alt.Axis(
-        title=shorten(_axis(block.y_label, block.y_unit), 60), domain=False, ticks=False, format=",~g", tickCount=5,
+        title=shorten(_axis(block.y_label, block.y_unit), 60), domain=False, ticks=False, format=",.6~g", **_ticks(ys, block.log_y, 5),
         titleAngle=0, titleAlign="left", titleAnchor="end", titleX=0, titleY=-12, titleBaseline="bottom",
     )  # fmt: skip
-    zero = isinstance(block, Histogram)
-    y_scale = _scale(ys, block.log_y, nice=True, zero=zero)
+    y_scale = _scale(ys, block.log_y, nice=True)
     return _Frame(_scale(xs, block.log_x, nice=False), x_axis, y_scale, y_axis)
 
 
-def _scale(values: Sequence[float], log: bool, *, nice: bool, zero: bool = False) -> alt.Scale:
+def _ticks(values: Sequence[float], log: bool, count: int) -> dict[str, Any]:
+    """Where an axis has its marks: whole powers on a logarithmic one, which would draw all between them too."""
+    positive = [value for value in values if value > 0]
+    if not log or not positive:
+        return {"tickCount": count}
+    base = _base(positive)
+    first, last = math.ceil(math.log(min(positive), base) - 1e-9), math.floor(math.log(max(positive), base) + 1e-9)
+    step = max(1, math.ceil((last - first + 1) / 9))
+    powers = [float(base) ** power for power in range(first, last + 1, step)]
+    return {"values": powers} if len(powers) > 1 else {"tickCount": count}
+
+
+def _base(positive: Sequence[float]) -> int:
+    return 2 if all(math.log2(value).is_integer() for value in positive) else 10
+
+
+def _scale(values: Sequence[float], log: bool, *, nice: bool) -> alt.Scale:
     import altair as alt
 
     if log:
         positive = [value for value in values if value > 0] or [1.0]
-        base = 2 if all(math.log2(value).is_integer() for value in positive) else 10
-        low, high = min(positive), max(positive)
+        base, low, high = _base(positive), min(positive), max(positive)
         return alt.Scale(type="log", base=base, domain=[low, high if high > low else low * base], nice=nice, clamp=True)
     low, high = min(values), max(values)
-    if zero or 0 <= low < high / 2:
-        low = min(0.0, low)
     if low == high:
         low, high = low - 0.5, high + 0.5
     return alt.Scale(domain=[low, high], nice=nice, zero=False, clamp=True)

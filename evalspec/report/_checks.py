@@ -57,18 +57,25 @@ class Section:
 def sections(record: Record, rows: Sequence[Row]) -> tuple[Section, ...]:
     """System, Model and Data, in this order; one without a check says so."""
     grouped = by_check(rows)
-    ids = dict(zip((id(check) for check in record.checks), anchors("check", (check.id for check in record.checks)), strict=True))
+    ids = dict(
+        zip(
+            (id(check) for check in record.checks), anchors("check", (check.id for check in record.checks)), strict=True
+        )
+    )
     return tuple(_section(dimension, record, grouped, ids) for dimension in TITLES)
 
 
-def _section(dimension: Dimension, record: Record, grouped: Mapping[str, tuple[Row, ...]], ids: Mapping[int, str]) -> Section:
+def _section(
+    dimension: Dimension, record: Record, grouped: Mapping[str, tuple[Row, ...]], ids: Mapping[int, str]
+) -> Section:
     checks = [check for check in record.checks if check.dimension == dimension]
     views = tuple(_check(check, grouped.get(check.id, ()), ids[id(check)]) for check in checks)
     blocking = [row for check in checks for row in grouped.get(check.id, ()) if row.blocking]
     status = worst(row.decision.status for row in blocking)
     held = sum(row.holds for row in blocking)
     if blocking:
-        count = f"{held} of {plural(len(blocking), 'blocking requirement')} PASS"
+        waived = sum(row.decision.waived for check in checks for row in grouped.get(check.id, ()))
+        count = f"{held} of {len(blocking)} blocking requirements PASS" + (f", {waived} waived" if waived else "") + "."
     else:
         count = "Nothing here can block." if checks else "No check in this spec."
     return Section(dimension, TITLES[dimension], LEADS[dimension], badge(status) if status else None, count, views)
@@ -82,7 +89,7 @@ def _check(check: CheckRecord, rows: tuple[Row, ...], anchor: str) -> CheckView:
         anchor=anchor,
         id=check.id,
         kind=check.check if check.check != check.id else "",
-        badge=check_badge(check, (row.decision.status for row in rows)),
+        badge=check_badge(check, (row.badge for row in rows)),
         summary=check.summary,
         reason=check.reason or "",
         rows=rows,
@@ -101,7 +108,11 @@ def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
     models = [*check.models, *(f"{name} (compared with)" for name in check.baseline_models)]
     counts = check.counts
     lost = [f"{count:,} {word}" for count, word in ((counts.dropped, "dropped"), (counts.errored, "errored")) if count]
-    used = f"{counts.used:,} of {counts.attempted:,}" + (f" ({', '.join(lost)})" if lost else "") if counts.attempted else ""
+    used = (
+        f"{counts.used:,} of {counts.attempted:,}" + (f" ({', '.join(lost)})" if lost else "")
+        if counts.attempted
+        else ""
+    )
     found = [
         ("model", ", ".join(models)),
         ("dataset", ", ".join(check.datasets)),
@@ -128,7 +139,10 @@ def _worth_drawing(test: Test, labels: Sequence[set[str]]) -> bool:
 
 
 def _parts(test: Test) -> Intervals:
-    rows = tuple(Interval(label=part.part, value=part.value, lower=part.lower, upper=part.upper, n=part.n or None) for part in test.parts)
+    rows = tuple(
+        Interval(label=part.part, value=part.value, lower=part.lower, upper=part.upper, n=part.n or None)
+        for part in test.parts
+    )
     needed = "" if test.must_hold is None else f"At least {test.must_hold} of {len(test.parts)} must hold."
     limit = Reference(label=f"needs {SIGNS[test.op]}", value=test.threshold, axis="x")
     return Intervals(title=f"{test.sentence}, by part", caption=needed, unit=test.unit, rows=rows, references=(limit,))

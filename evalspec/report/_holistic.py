@@ -79,7 +79,9 @@ def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> T
         meanings=_meanings({part.anchor: part.badge.status if part.badge else "" for part in parts}, agreements),
         agreements=agreements,
         datasets=_datasets(record),
-        beside=tuple(_beside(row) for row in rows if row.test is not None and row.test.against and row.test.candidate is not None),
+        beside=tuple(
+            _beside(row) for row in rows if row.test is not None and row.test.against and row.test.candidate is not None
+        ),
         claims=tuple(_claim(claim, record) for claim in record.claims),
     )
 
@@ -91,19 +93,27 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[Agreement]) -> tup
     if model == "FAIL" and system == "PASS":
         found.append("The system holds and the model fails: fast answers that are too often wrong are worth nothing.")
     if system == "FAIL" and model == "PASS":
-        found.append("The model holds and the system fails: its answers are good, and here they come too late or cost too much.")
+        found.append(
+            "The model holds and the system fails: its answers are good, and here they come too late or cost too much."
+        )
     if data == "FAIL":
-        found.append("The data fail: what was measured of the model on them does not show how it will do in production.")
+        found.append(
+            "The data fail: what was measured of the model on them does not show how it will do in production."
+        )
     if system == "FAIL" and model == "FAIL":
         found.append("System and model both fail: mending one of them will not make it ready.")
     undecided = [TITLES[name] for name in TITLES if status.get(name) not in ("PASS", "FAIL", "", None)]
     if undecided:
-        found.append(f"{_and(undecided)}: not every blocking requirement is decided, so nothing may be concluded from what holds elsewhere.")
+        found.append(
+            f"{_and(undecided)}: not every blocking requirement is decided, so nothing may be concluded from what holds elsewhere."
+        )
     silent = [TITLES[name] for name in TITLES if not status.get(name)]
     if silent:
         found.append(f"{_and(silent)}: nothing was required, so what the other dimensions assume of it is unchecked.")
     if system == model == data == "PASS":
-        found.append("System, model and data hold together: what each assumes of the others was checked on the same subject.")
+        found.append(
+            "System, model and data hold together: what each assumes of the others was checked on the same subject."
+        )
     differing = [agreement.what for agreement in agreements if agreement.state != "same"]
     if differing:
         found.append(f"Not the same everywhere: {_and(differing)} (table below).")
@@ -122,14 +132,19 @@ def _agreements(record: Record) -> tuple[Agreement, ...]:
     if not used:
         return ()
     return (
-        _agreement("artifact", used, lambda check, model: short_digest(model.digest), "One verdict would be about several artifacts."),
+        _agreement(
+            "artifact",
+            used,
+            lambda check, model: short_digest(model.digest),
+            "One verdict would be about several artifacts.",
+        ),
         _asked("precision", used, lambda model: (model.precision, model.precision_observed)),
         _asked("device", used, lambda model: (model.device, model.device_observed)),
         _agreement(
             "batch",
             used,
-            lambda check, model: cell(check.conditions.get("batch", model.batch)).text,
-            "Speed and quality were measured at different batches: the answers may differ too.",
+            _batch,
+            "Timed at another batch than judged at: speed and quality hold together only where the answers are the same.",
         ),
         _agreement(
             "preprocessing",
@@ -143,7 +158,15 @@ def _agreements(record: Record) -> tuple[Agreement, ...]:
 Use = tuple[CheckRecord, ModelRecord]
 
 
-def _agreement(what: str, used: Sequence[Use], value: Callable[[CheckRecord, ModelRecord], str], breaks: str) -> Agreement:
+def _batch(check: CheckRecord, model: ModelRecord) -> str:
+    """The batch of a check; a system check that doesn't say it may have used several."""
+    batch = check.conditions.get("batch", None if check.dimension == "system" else model.batch)
+    return "" if batch is None else cell(batch).text
+
+
+def _agreement(
+    what: str, used: Sequence[Use], value: Callable[[CheckRecord, ModelRecord], str], breaks: str
+) -> Agreement:
     seen = _by_dimension(used, value)
     values = {text for texts in seen.values() for text in texts}
     state = "not shown" if "not shown" in values else "same" if len(values) == 1 else "differs"
@@ -162,14 +185,22 @@ def _asked(what: str, used: Sequence[Use], value: Callable[[ModelRecord], tuple[
 
     found = _agreement(what, used, text, f"Not every check saw the same {what}.")
     if any("(asked:" in column for column in found.by_dimension):
-        return Agreement(what, found.by_dimension, "differs", f"Another {what} was observed than was asked for: claims about the one asked for are void.")
+        return Agreement(
+            what,
+            found.by_dimension,
+            "differs",
+            f"Another {what} was observed than was asked for: claims about the one asked for are void.",
+        )
     return found
 
 
-def _by_dimension(used: Sequence[Use], value: Callable[[CheckRecord, ModelRecord], str]) -> dict[Dimension, dict[str, list[str]]]:
+def _by_dimension(
+    used: Sequence[Use], value: Callable[[CheckRecord, ModelRecord], str]
+) -> dict[Dimension, dict[str, list[str]]]:
     seen: dict[Dimension, dict[str, list[str]]] = {dimension: {} for dimension in TITLES}
     for check, model in used:
-        seen[check.dimension].setdefault(value(check, model), []).append(check.id)
+        if text := value(check, model):
+            seen[check.dimension].setdefault(text, []).append(check.id)
     return seen
 
 
@@ -187,7 +218,12 @@ def _columns(seen: Mapping[Dimension, Mapping[str, Sequence[str]]]) -> tuple[str
 def _datasets(record: Record) -> tuple[DatasetUse, ...]:
     found = []
     for dataset in record.datasets:
-        users = {dimension: [check.id for check in record.checks if check.dimension == dimension and dataset.name in check.datasets] for dimension in TITLES}
+        users = {
+            dimension: [
+                check.id for check in record.checks if check.dimension == dimension and dataset.name in check.datasets
+            ]
+            for dimension in TITLES
+        }
         means = ""
         if users["model"] and not users["data"]:
             means = "The model is judged on it, and no data check looks at it."
@@ -219,11 +255,26 @@ def _claim(claim: Claim, record: Record) -> ClaimRow:
         if claim.metric in check.measured:
             break
     else:
-        return ClaimRow(claim.metric, claim.value, _source(claim), _pairs(claim.conditions), "not measured", "This run says nothing about it.")
+        return ClaimRow(
+            claim.metric,
+            claim.value,
+            _source(claim),
+            _pairs(claim.conditions),
+            "not measured",
+            "This run says nothing about it.",
+        )
     model = next((model for model in record.models if model.name in check.models), None)
-    known = {"precision": model.precision_observed or model.precision, "device": model.device_observed or model.device} if model else {}
+    known = (
+        {"precision": model.precision_observed or model.precision, "device": model.device_observed or model.device}
+        if model
+        else {}
+    )
     here = {**known, **check.conditions}
-    other = [f"{name} {cell(here[name]).text}, not {cell(value).text}" for name, value in claim.conditions.items() if name in here and here[name] != value]
+    other = [
+        f"{name} {cell(here[name]).text}, not {cell(value).text}"
+        for name, value in claim.conditions.items()
+        if name in here and here[name] != value
+    ]
     unsaid = [name for name in ("batch", "precision", "device") if name not in claim.conditions]
     words = []
     if other:
@@ -232,8 +283,14 @@ def _claim(claim: Claim, record: Record) -> ClaimRow:
         words.append(f"The claim leaves out {_and(unsaid)}.")
     value = check.measured[claim.metric]
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    measured = format_quantity(float(value), check.units.get(claim.metric, "")) if number and value is not None else cell(value).text
-    return ClaimRow(claim.metric, claim.value, _source(claim), _pairs(claim.conditions), f"{measured} ({check.id})", " ".join(words))
+    measured = (
+        format_quantity(float(value), check.units.get(claim.metric, ""))
+        if number and value is not None
+        else cell(value).text
+    )
+    return ClaimRow(
+        claim.metric, claim.value, _source(claim), _pairs(claim.conditions), f"{measured} ({check.id})", " ".join(words)
+    )
 
 
 def _source(claim: Claim) -> str:

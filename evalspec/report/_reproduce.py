@@ -81,7 +81,7 @@ def _run(record: Record) -> Pairs:
         ("subject", record.subject or "not shown"),
         ("seed", str(record.seed)),
         ("seeds of checks", ", ".join(f"{check.id} {check.seed}" for check in record.checks)),
-        ("confidence", f"{policy.confidence:.0%}" if (100 * policy.confidence).is_integer() else str(policy.confidence)),
+        ("confidence", f"{100 * policy.confidence:g} %"),
         ("inconclusive", policy.inconclusive),
         ("family", f"{len(record.family)} blocking, {len(record.family_warn)} warn"),
         ("earlier decided runs", str(record.earlier_runs)),
@@ -122,7 +122,12 @@ def _dataset(dataset: DatasetRecord) -> Thing:
         ("path", dataset.path or ""),
         ("rows", f"{dataset.rows:,}"),
         ("columns", ", ".join(f"{name}: {kind}" for name, kind in list(dataset.columns.items())[:40])),
-        ("label", " ".join(part for part in (dataset.label or "", f"[{dataset.label_unit}]" if dataset.label_unit else "") if part)),
+        (
+            "label",
+            " ".join(
+                part for part in (dataset.label or "", f"[{dataset.label_unit}]" if dataset.label_unit else "") if part
+            ),
+        ),
         ("cluster", dataset.cluster or ""),
         *((f"origin {name}", value) for name, value in dataset.origin.items()),
     ]

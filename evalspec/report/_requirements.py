@@ -110,7 +110,9 @@ def _paired(record: Record, verdict: Verdict) -> list[tuple[Decision, Test | Non
         pairs.append((decision, left.popleft() if left else None))
     for test in (test for left in tests.values() for test in left):
         said = f"{test.sentence}: the verdict says nothing of it."
-        pairs.append((Decision(name=test.name, status="NOT_RUN", blocking=test.severity == "require", sentence=said), test))
+        pairs.append(
+            (Decision(name=test.name, status="NOT_RUN", blocking=test.severity == "require", sentence=said), test)
+        )
     return pairs
 
 

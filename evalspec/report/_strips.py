@@ -44,7 +44,7 @@ class Scale:
         share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
         return round(100 * min(1.0, max(0.0, share)), 2)
 
-    def ticks(self, count: int = 4) -> tuple[float, ...]:
+    def ticks(self, count: int = 5) -> tuple[float, ...]:
         """Round values inside the scale, about ``count`` of them."""
         raw = (self.high - self.low) / max(1, count)
         if raw <= 0 or not math.isfinite(raw):
@@ -82,7 +82,13 @@ class Strip:
 
 
 def strip(
-    scale: Scale, value: float | None, lower: float | None, upper: float | None, *, limits: Iterable[float] = (), title: str = ""
+    scale: Scale,
+    value: float | None,
+    lower: float | None,
+    upper: float | None,
+    *,
+    limits: Iterable[float] = (),
+    title: str = "",
 ) -> Strip:
     """An interval on a scale that is shared with others."""
     ends = [end for end in (lower, value, upper) if end is not None]

@@ -44,18 +44,15 @@ def worst(statuses: Iterable[Status]) -> Status | None:
     return next((status for status in WORST_FIRST if status in found), None)
 
 
-def check_badge(check: CheckRecord, statuses: Iterable[Status]) -> Badge:
-    """How a check ended: its own status where it has no measurement, else its worst requirement."""
+def check_badge(check: CheckRecord, worst_first: Iterable[Badge]) -> Badge:
+    """How a check ended: its own status where it has no measurement, else that of its worst requirement."""
     if check.status == "not_run":
         return badge("NOT_RUN")
     if check.status == "invalid":
         return badge("INVALID")
     if check.status == "error":
         return badge("ERROR")
-    status = worst(statuses)
-    if status is not None:
-        return badge(status)
-    return Badge("REPORT", "report only", "report")
+    return next(iter(worst_first), Badge("REPORT", "report only", "report"))
 
 
 def plural(count: int, noun: str) -> str:

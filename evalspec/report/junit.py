@@ -1,5 +1,128 @@
-"""A run as JUnit."""
+"""A run as JUnit XML, one test case per requirement, for CI systems that draw such files."""
+
 from __future__ import annotations
-from evalspec.evidence.record import Record
-def junit(record: Record) -> str:
-    return ""
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+
+from evalspec.evidence.record import CheckRecord, Record
+from evalspec.evidence.verdict import Verdict
+from evalspec.report._names import visible
+from evalspec.report._requirements import Row, by_check, requirement_rows
+from evalspec.report.markdown import verdict_of
+
+
+def junit(record: Record, verdict: Verdict | None = None) -> str:
+    """The run as JUnit XML.
+
+    A blocking requirement that is not PASS is a failure whose type is its status (INCONCLUSIVE is skipped where the
+    policy allows it and nothing looks violated); ERROR is an error; what is waived or only warns is skipped. A check
+    without a requirement that crashed has an error of its own.
+
+    Args:
+        record: The run.
+        verdict: What was decided of it; default: what the record holds.
+
+    Raises:
+        RecordError: There is no verdict.
+    """
+    verdict = verdict_of(record, verdict)
+    grouped = by_check(requirement_rows(record, verdict))
+    root = ElementTree.Element("testsuites", name=visible(record.spec))
+    known = [check.id for check in record.checks]
+    for check in record.checks:
+        _suite(root, record, check, grouped.get(check.id, ()))
+    homeless = [row for check, rows in grouped.items() if check not in known for row in rows]
+    if homeless:
+        _fill(ElementTree.SubElement(root, "testsuite", name="spec"), "spec", homeless, record)
+    _properties(root, record, verdict)
+    for suite in root.iter("testsuite"):
+        _count(suite, suite)
+    _count(root, root)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(root: ElementTree.Element, record: Record, check: CheckRecord, rows: Sequence[Row]) -> None:
+    place = f"{check.dimension}.{visible(check.id)}"
+    suite = ElementTree.SubElement(
+        root, "testsuite", name=place, time=f"{check.duration_s:.3f}", timestamp=visible(record.started)
+    )
+    _fill(suite, place, rows, record)
+    if not rows and check.status != "measured":
+        case = ElementTree.SubElement(suite, "testcase", classname=place, name=visible(check.id), time="0")
+        kind = "error" if check.status == "error" else "skipped"
+        outcome = ElementTree.SubElement(case, kind, message=visible(check.reason or check.status))
+        if kind == "error":
+            outcome.set("type", "ERROR")
+
+
+def _fill(suite: ElementTree.Element, place: str, rows: Sequence[Row], record: Record) -> None:
+    names = [row.name for row in rows]
+    for row in rows:
+        name = row.name if names.count(row.name) == 1 else f"{row.name}: {row.sentence}"
+        case = ElementTree.SubElement(suite, "testcase", classname=place, name=visible(name), time="0")
+        _outcome(case, row, record)
+        ElementTree.SubElement(case, "system-out").text = visible(_details(row))
+
+
+def _outcome(case: ElementTree.Element, row: Row, record: Record) -> None:
+    """What a case carries beside its name; a PASS carries nothing."""
+    status = row.decision.status
+    said = visible(row.said or row.sentence)
+    if status == "ERROR":
+        ElementTree.SubElement(case, "error", type=status, message=said)
+    elif row.holds:
+        return
+    elif not row.blocking:
+        why = "waived" if row.decision.waived else "warn"
+        ElementTree.SubElement(case, "skipped", message=f"{why}, {status}: {said}")
+    elif status == "INCONCLUSIVE" and record.policy.inconclusive == "allow" and not row.decision.looks_violated:
+        ElementTree.SubElement(case, "skipped", message=f"allowed, {status}: {said}")
+    else:
+        ElementTree.SubElement(case, "failure", type=status, message=said).text = visible(_reasons(row))
+
+
+def _reasons(row: Row) -> str:
+    lines = [
+        row.decision.reason or "",
+        f"Why it matters: {row.why}" if row.why else "",
+        f"Owner: {row.owner}" if row.owner else "",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _details(row: Row) -> str:
+    parts = [
+        f"{row.badge}: {row.sentence}",
+        row.said,
+        f"value {row.value}" if row.value else "",
+        f"interval {row.interval}" if row.interval else "",
+        f"n {row.n}" if row.n else "",
+        row.basis,
+        *row.notes,
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _properties(root: ElementTree.Element, record: Record, verdict: Verdict) -> None:
+    """The verdict stands in the first suite: the format has no place for it at the root."""
+    suite = root.find("testsuite")
+    if suite is None:
+        suite = ElementTree.SubElement(root, "testsuite", name="spec")
+    properties = ElementTree.Element("properties")
+    suite.insert(0, properties)
+    facts = {
+        "verdict": verdict.word,
+        "headline": verdict.headline,
+        "reason": verdict.reason,
+        "subject": record.subject or "not shown",
+    }
+    for name, value in facts.items():
+        ElementTree.SubElement(properties, "property", name=name, value=visible(value))
+
+
+def _count(target: ElementTree.Element, within: ElementTree.Element) -> None:
+    counts = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+    for name, tag in counts.items():
+        target.set(name, str(len(within.findall(f".//{tag}"))))

@@ -1,5 +1,180 @@
-"""A run in Markdown."""
+"""A run in Markdown, short enough for the summary of a CI step."""
+
 from __future__ import annotations
-from evalspec.evidence.record import Record
-def markdown(record: Record) -> str:
-    return ""
+
+import re
+from collections.abc import Sequence
+
+from evalspec.errors import RecordError
+from evalspec.evidence.record import Record, Waiver
+from evalspec.evidence.verdict import Verdict
+from evalspec.report._checks import LEADS, TITLES
+from evalspec.report._names import short_digest, shorten, visible
+from evalspec.report._reproduce import took, when
+from evalspec.report._requirements import Row, requirement_rows
+from evalspec.report._words import WORST_FIRST, badge, plural
+from evalspec.report.page import cautions
+
+LIMIT = 60_000
+ROWS_LIMIT = 50_000
+MAX_LINES = 30
+MAX_CELL = 400
+STATES = {"not_run": "NOT RUN", "invalid": "INVALID", "error": "ERROR"}
+
+_SPECIAL = re.compile(r"([\\`*\[\]~|$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+
+
+def markdown(record: Record, verdict: Verdict | None = None) -> str:
+    """The run as Markdown: verdict, what weakens it, requirements worst first, one line per dimension.
+
+    Args:
+        record: The run.
+        verdict: What was decided of it; default: what the record holds.
+
+    Returns:
+        Less than 60,000 bytes of UTF-8; where requirements are left out, it says how many and how they ended.
+
+    Raises:
+        RecordError: There is no verdict.
+    """
+    verdict = verdict_of(record, verdict)
+    rows = requirement_rows(record, verdict)
+    parts = [
+        _top(record, verdict),
+        _weakened(record, verdict),
+        _dimensions(record, rows),
+        _table(rows),
+        _not_tested(record),
+    ]
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    return text.encode()[: LIMIT - 1].decode(errors="ignore")
+
+
+def verdict_of(record: Record, verdict: Verdict | None) -> Verdict:
+    """The verdict given, or the record's own.
+
+    Raises:
+        RecordError: There is neither.
+    """
+    found = verdict or record.verdict
+    if found is None:
+        raise RecordError(
+            f"the record of {record.spec!r} holds no verdict; run `evalspec report` on its folder to make one"
+        )
+    return found
+
+
+def escape(text: str, limit: int = MAX_CELL) -> str:
+    """Text from data as Markdown that shows it and does nothing else, on one line."""
+    plain = shorten(" ".join(visible(text).split()), limit)
+    plain = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("://", ":&#47;&#47;")
+    plain = _SPECIAL.sub(r"\\\1", plain)
+    return re.sub(r"^([#+-]|\d+[.)])(?=\s|$)", r"\\\1", plain).replace("@", "&#64;")
+
+
+def prose(text: str, limit: int = MAX_CELL) -> str:
+    """As `escape`, but what stands between a pair of backticks stays code."""
+    parts = shorten(text, limit).split("`")
+    if len(parts) % 2 == 0:
+        return escape(text, limit)
+    return "".join(code(part) if index % 2 else _spaced(part) for index, part in enumerate(parts))
+
+
+def _spaced(text: str) -> str:
+    made = escape(text)
+    return made and (" " if text[:1].isspace() else "") + made + (" " if text[-1:].isspace() else "")
+
+
+def code(text: str) -> str:
+    """Text from data as code, on one line."""
+    plain = shorten(" ".join(visible(text).split()), MAX_CELL).replace("`", "'").replace("|", "\\|")
+    return f"`{plain}`" if plain else ""
+
+
+def _top(record: Record, verdict: Verdict) -> str:
+    facts = [
+        code(record.spec),
+        f"subject {code(short_digest(record.subject))}",
+        escape(when(record.started)),
+        took(record),
+    ]
+    counts = ", ".join(
+        f"{verdict.counts[status]} {badge(status).word}" for status in WORST_FIRST if verdict.counts.get(status)
+    )
+    lines = [
+        f"## {escape(verdict.headline)}",
+        prose(verdict.reason, 1_000),
+        " · ".join(fact for fact in facts if fact),
+        counts,
+    ]
+    return "\n\n".join(line for line in lines if line)
+
+
+def _weakened(record: Record, verdict: Verdict) -> str:
+    lines = [_waiver(waiver) for waiver in record.waivers] + [prose(caution) for caution in cautions(record, verdict)]
+    return "### What weakens this verdict\n\n" + _list(lines) if lines else ""
+
+
+def _waiver(waiver: Waiver) -> str:
+    until = f"Owner {escape(waiver.owner)}, until {escape(waiver.expires)}."
+    return f"**Waived:** {code(waiver.of)}: {escape(waiver.why)} {until}"
+
+
+def _list(lines: Sequence[str]) -> str:
+    shown = [f"- {line}" for line in lines[:MAX_LINES]]
+    if len(lines) > MAX_LINES:
+        shown.append(f"- and {len(lines) - MAX_LINES:,} more in the report")
+    return "\n".join(shown)
+
+
+def _dimensions(record: Record, rows: Sequence[Row]) -> str:
+    lines = []
+    for dimension, title in TITLES.items():
+        blocking = [row for row in rows if row.dimension == dimension and row.blocking]
+        checks = [check for check in record.checks if check.dimension == dimension]
+        if not checks:
+            lines.append(f"**{title}**: no check in this spec.")
+            continue
+        ended = [f"{check.id} {STATES[check.status]}" for check in checks if check.status != "measured"]
+        counts = {status: sum(row.decision.status == status for row in blocking) for status in WORST_FIRST}
+        found = [f"{count} {badge(status).word}" for status, count in counts.items() if count]
+        words = ", ".join(found) or "nothing here can block"
+        more = f"; {escape(', '.join(ended))}" if ended else ""
+        lines.append(f"**{title}** ({plural(len(checks), 'check')}): {words}{more}. {LEADS[dimension]}")
+    return "### Dimensions\n\n" + _list(lines)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    if not rows:
+        return "### Requirements\n\nThe record holds no requirement."
+    head = ["| Status | Requirement | Value | Needs | n | |", "| --- | --- | --- | --- | ---: | --- |"]
+    lines, size = [], 0
+    for row in rows:
+        line = _line(row)
+        size += len(line.encode()) + 1
+        if size > ROWS_LIMIT:
+            break
+        lines.append(line)
+    left = rows[len(lines) :]
+    text = "### Requirements, worst first\n\n" + "\n".join(head + lines)
+    if left:
+        held = sum(row.holds for row in left)
+        text += f"\n\n{len(left):,} more are in the report; {held:,} of them PASS."
+    return text
+
+
+def _line(row: Row) -> str:
+    status = f"**{escape(str(row.badge))}**" if not row.holds else escape(str(row.badge))
+    said = [prose(row.said)]
+    if row.why:
+        said.append(f"*Why it matters:* {escape(row.why)}")
+    if row.owner:
+        said.append(f"*Owner:* {escape(row.owner)}")
+    name = f"{code(row.sentence)}<br>{escape(row.check)}"
+    n = f"{row.n:,}" if row.n else ""
+    cells = (status, name, escape(row.value), escape(row.needs), n, " ".join(part for part in said if part))
+    return f"| {' | '.join(cells)} |"
+
+
+def _not_tested(record: Record) -> str:
+    return "### Not tested\n\n" + _list([prose(line) for line in record.not_tested]) if record.not_tested else ""

@@ -16,10 +16,11 @@ from evalspec.report._holistic import together
 from evalspec.report._names import short_digest, visible
 from evalspec.report._reproduce import reproduction, took, when
 from evalspec.report._requirements import Row, requirement_rows
-from evalspec.report._words import WORD_TONES, WORST_FIRST, Badge, badge, plural
+from evalspec.report._words import WORD_TONES, WORST_FIRST, Badge, badge
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +69,46 @@ def render(record: Record, verdict: Verdict) -> str:
     rows = requirement_rows(record, verdict)
     parts = sections(record, rows)
     style, script = _file("style.css"), _file("script.js")
-    return _environment().get_template("page.html").render(
-        record=record,
-        verdict=verdict,
-        top=_top(record, verdict, rows),
-        groups=_groups(rows),
-        row_count=len(rows),
-        statuses=[badge(status) for status in WORST_FIRST if any(row.decision.status == status for row in rows)],
-        waivers=_waivers(record.waivers, rows),
-        cautions=cautions(record, verdict),
-        sections=parts,
-        together=together(record, rows, parts),
-        repeat=reproduction(record),
-        style=style,
-        script=script,
-        policy=_policy(style, script),
-        confidence=f"{100 * record.policy.confidence:g} %",
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            record=record,
+            verdict=verdict,
+            top=_top(record, verdict, rows),
+            groups=_groups(rows),
+            row_count=len(rows),
+            statuses=[badge(status) for status in WORST_FIRST if any(row.decision.status == status for row in rows)],
+            waivers=_waivers(record.waivers, rows),
+            cautions=cautions(record, verdict),
+            sections=parts,
+            together=together(record, rows, parts),
+            repeat=reproduction(record),
+            style=style,
+            script=script,
+            policy=_policy(style, script),
+            confidence=f"{100 * record.policy.confidence:g} %",
+        )
     )
 
 
 def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
     """Everything that makes the verdict weaker than it reads, each once."""
-    found = list(verdict.weakened)
-    if record.draft:
-        found.append("A draft: a few rows and queries of everything, to see that it runs. A draft is never READY.")
-    if record.only:
-        found.append(f"Only a part was run: {', '.join(record.only)}. A part is never READY.")
-    if record.interrupted:
-        found.append("The run was interrupted; what was measured until then is shown.")
-    if record.subject is None:
-        found.append("The subject is not shown: no digest says which artifact this is about.")
-    return tuple(dict.fromkeys(found))
+    said = " ".join(verdict.weakened).lower()
+    only = ", ".join(record.only)
+    own = (
+        (record.draft, "draft", "A draft: a few rows and queries of everything, to see that it runs; never READY."),
+        (bool(only), "only", f"Only a part was run: {only}; never READY."),
+        (record.interrupted, "interrupted", "The run was interrupted; what was measured until then is shown."),
+        (record.subject is None, "subject", "The subject is not shown: no digest says which artifact this is about."),
+    )
+    return tuple(dict.fromkeys((*verdict.weakened, *(text for holds, word, text in own if holds and word not in said))))
 
 
 def _top(record: Record, verdict: Verdict, rows: tuple[Row, ...]) -> Top:
     rest = verdict.headline.removeprefix(verdict.word).strip()
     facts = (
-        ("spec", record.spec),
+        ("spec", record.spec_file),
         ("subject", short_digest(record.subject)),
         ("run", when(record.started)),
         ("took", took(record)),
@@ -127,7 +131,7 @@ def _groups(rows: tuple[Row, ...]) -> tuple[Group, ...]:
     named = (
         ("Keeps it from READY", [row for row in rows if row.blocking and not row.holds]),
         ("Waived", [row for row in rows if row.decision.waived and not row.holds]),
-        ("Warns, blocks nothing", [row for row in rows if not row.blocking and not row.decision.waived and not row.holds]),
+        ("Warns, blocks nothing", [row for row in rows if not (row.blocking or row.decision.waived or row.holds)]),
         ("Holds", [row for row in rows if row.holds]),
     )
     return tuple(Group(title, tuple(found)) for title, found in named if found)
@@ -165,9 +169,20 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=finalize,
     )
-    environment.filters["plural"] = plural
+    environment.filters["ticks"] = _ticks
     environment.filters["trusted"] = Markup
     return environment
+
+
+def _ticks(text: str) -> Markup:
+    """Text in which `this` is code."""
+    from markupsafe import Markup, escape
+
+    parts = visible(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape(visible(text))
+    marked = [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
+    return Markup("").join(marked)
 
 
 def _file(name: str) -> str:

@@ -88,7 +88,8 @@ def _onnxruntime() -> list[Finding]:
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return [Finding(f"{both[0]} providers", "broken", last)]
-    got, _, listed = done.stdout.strip().partition(" | ")
+    # It prints complaints of its own to standard output; ours is the last line.
+    got, _, listed = done.stdout.strip().splitlines()[-1].partition(" | ")
     absent = sorted(set(listed.split(",")) - set(got.split(",")))
     note = f"; compiled in, but not usable here: {', '.join(absent)}" if absent else ""
     return [Finding(f"{both[0]} providers", "ok", f"{got}{note}")]

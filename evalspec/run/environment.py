@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -173,7 +174,7 @@ def _gpu(handle: object) -> dict[str, Cell]:
     import pynvml
 
     facts: dict[str, Cell] = {}
-    readings = {
+    readings: dict[str, Callable[[], Cell]] = {
         "name": lambda: str(pynvml.nvmlDeviceGetName(handle)),
         "driver": lambda: str(pynvml.nvmlSystemGetDriverVersion()),
         "cuda": lambda: int(pynvml.nvmlSystemGetCudaDriverVersion_v2()),

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evalspec.errors import RecordError
+from evalspec.errors import WriteError
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file beside its place, then rename it.
 
     Raises:
-        RecordError: The disk is full or the folder can't be written to.
+        WriteError: The disk is full or the folder can't be written to.
     """
     temporary: str | None = None
     try:
@@ -32,7 +32,7 @@ def write_atomically(path: Path, text: str) -> None:
     except OSError as error:
         if temporary is not None and os.path.exists(temporary):
             os.unlink(temporary)
-        raise RecordError(
+        raise WriteError(
             f"{path} can't be written: {error.strerror or error}; free some space or pass --output"
         ) from error
 
@@ -54,7 +54,7 @@ class Journal:
         """Append one line and make sure that it is on disk.
 
         Raises:
-            RecordError: It can't be written.
+            WriteError: It can't be written.
         """
         line = json.dumps({"event": event, **details}, allow_nan=False)
         try:
@@ -64,7 +64,7 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise RecordError(f"{self.path} can't be written: {error.strerror or error}") from error
+            raise WriteError(f"{self.path} can't be written: {error.strerror or error}") from error
 
     def read(self) -> list[Mapping[str, Any]]:
         """All whole lines; a torn last line is left out."""

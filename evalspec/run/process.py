@@ -93,6 +93,11 @@ class Child:
         """Process id."""
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """It can be asked something more."""
+        return self._process.poll() is None
+
     def ask(self, question: Message, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
         """One question, one answer.
 

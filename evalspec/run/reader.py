@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+from evalspec.errors import InputError
 from evalspec.evidence.record import DatasetRecord, ModelRecord
 from evalspec.language.parts import Access, Dataset, Model
 from evalspec.run.child import Handler
 from evalspec.run.jobs import Parts
 from evalspec.run.messages import Message, Progress
+
+STATED = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def start(parts: Parts) -> Handler:
@@ -55,18 +61,19 @@ def model_record(name: str, model: Model, access: Access) -> ModelRecord:
     Raises:
         InputError: A file of it is missing.
     """
-    from evalspec.runtimes._digest import subject
+    from evalspec.runtimes._digest import artifact_digest, preprocess_digest
     from evalspec.runtimes._labels import read_classes
-    from evalspec.runtimes._preprocess import preprocess_digest, stage_names
+    from evalspec.runtimes._preprocess import stage_names
 
-    shown = subject(model, access)
+    stated = stated_digest(model)
+    files = () if stated is not None else artifact_files(model, access)
     return ModelRecord(
         name=name,
         kind=model.kind,
-        digest=shown.digest,
-        digest_stated=shown.stated,
+        digest=artifact_digest(files) if files else stated,
+        digest_stated=stated is not None,
         path=getattr(model, "path", None),
-        size_bytes=shown.size_bytes,
+        size_bytes=sum(file.stat().st_size for file in files) if files else None,
         precision=model.precision,
         device=model.device,
         batch=model.batch,
@@ -75,3 +82,31 @@ def model_record(name: str, model: Model, access: Access) -> ModelRecord:
         quantization=dict(model.quantization),
         classes=read_classes(model.classes, access),
     )
+
+
+def stated_digest(model: Model) -> str | None:
+    """The digest that ``artifact:`` states, or None where it states none.
+
+    Raises:
+        InputError: It is no sha256.
+    """
+    artifact = model.artifact
+    if artifact is None or not artifact.startswith("sha256:"):
+        return None
+    if STATED.fullmatch(artifact) is None:
+        raise InputError(f"artifact {artifact!r} is no digest", remedy="write sha256: and 64 digits of 0-9 and a-f")
+    return artifact.removeprefix("sha256:")
+
+
+def artifact_files(model: Model, access: Access) -> tuple[Path, ...]:
+    """The files that stand for the subject: those of ``artifact:``, or the model's own.
+
+    A file of predictions is not the model that made them: only ``artifact:`` ties it to one.
+
+    Raises:
+        InputError: One is missing.
+    """
+    if model.artifact is not None:
+        path = access.path(model.artifact)
+        return (path,) if path.is_file() else tuple(sorted(one for one in path.rglob("*") if one.is_file()))
+    return model.files(access) if model.timed else ()

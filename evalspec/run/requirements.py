@@ -222,10 +222,11 @@ def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
     holds = value is not None and (value <= threshold if passing == "upper" else value >= threshold)
     alpha = 1.0 - levels.confidence if holds else levels.alpha_fail
     parts: tuple[PartTest, ...] = ()
+    holding: int | None = None
     if isinstance(estimate, HasParts):
+        holding = _must_hold(estimate, threshold)
         held = threshold if estimate.part_threshold is None else estimate.part_threshold
         parts = tuple(_part(name, part, held, test.unit, levels, passing) for name, part in estimate.parts.items())
-    must_hold = getattr(estimate, "must_hold", None)
     return _with(
         test,
         value=_finite(value, test.unit),
@@ -237,9 +238,16 @@ def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
         n_to_decide=estimate.n_to_decide(threshold, alpha) if value is not None else None,
         method=estimate.method,
         parts=parts,
-        must_hold=(must_hold(threshold) if callable(must_hold) else len(parts)) if parts else None,
+        must_hold=holding,
         notes=(*test.notes, *getattr(estimate, "notes", ())),
     )
+
+
+def _must_hold(estimate: HasParts, threshold: float) -> int:
+    from evalspec.stats.conjunction import must_hold
+
+    count = len(estimate.parts)
+    return count if estimate.part_threshold is None else must_hold(count, threshold)
 
 
 def _part(name: str, part: Estimate, threshold: float, unit: str, levels: Levels, passing: Side) -> PartTest:

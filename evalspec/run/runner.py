@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evalspec import __version__
-from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, RecordError
+from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, WorkerError, WriteError
 from evalspec.evidence.record import CheckRecord, CheckStatus, DatasetRecord, ModelRecord, Record
 from evalspec.language.parts import Access
 from evalspec.plan import Plan, PlannedCheck
@@ -85,7 +85,7 @@ def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]
         The record with its verdict, and its folder.
 
     Raises:
-        RecordError: The record can't be written.
+        WriteError: The record can't be written.
     """
     return _Run(plan, options, observer).go()
 
@@ -154,23 +154,27 @@ class _Run:
         models = dict.fromkeys(name for one in self.plan.checks for name in one.models)
         if "candidate" in self.spec.models:
             models["candidate"] = None
-        for name in datasets:
-            answer = self._read("dataset", name)
-            if answer is not None:
-                self.datasets[name] = DatasetRecord.model_validate(answer)
-        for name in models:
-            answer = self._read("model", name)
-            if answer is not None:
-                self.models[name] = ModelRecord.model_validate(answer)
+        wanted = [("dataset", name) for name in datasets] + [("model", name) for name in models]
+        while wanted:
+            wanted = self._read(wanted)
 
-    def _read(self, what: str, name: str) -> Mapping[str, Any] | None:
-        with self._child("evalspec.run.reader", self.parts, f"reader-{what}-{name}") as child:
-            try:
-                return dict(child.ask({"do": what, "name": name}, progress=self.observer.progress)["record"])
-            except EvalspecError as error:
-                self.broken[f"{what} {name}"] = str(error)
-                self.journal.write("broken", what=what, name=name, reason=str(error))
-                return None
+    def _read(self, wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Ask one child about all of these; gives back what is left when one of them has killed it."""
+        with self._child("evalspec.run.reader", self.parts, "reader") as child:
+            for index, (what, name) in enumerate(wanted):
+                try:
+                    answer = child.ask({"do": what, "name": name}, progress=self.observer.progress)["record"]
+                except EvalspecError as error:
+                    self.broken[f"{what} {name}"] = str(error)
+                    self.journal.write("broken", what=what, name=name, reason=str(error))
+                    if isinstance(error, WorkerError) and not child.alive:
+                        return wanted[index + 1 :]
+                    continue
+                if what == "dataset":
+                    self.datasets[name] = DatasetRecord.model_validate(answer)
+                else:
+                    self.models[name] = ModelRecord.model_validate(answer)
+        return []
 
     # -- predictions --------------------------------------------------------------------------------------------
 
@@ -241,7 +245,7 @@ class _Run:
             record = self._without(planned, "not_run", str(error))
         except InvalidError as error:
             record = self._without(planned, "invalid", str(error))
-        except RecordError:
+        except WriteError:
             raise
         except EvalspecError as error:
             record = self._without(planned, "error", str(error))

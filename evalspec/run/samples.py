@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evalspec.errors import RecordError
+from evalspec.errors import RecordError, WriteError
 from evalspec.language.inputs import Samples
 
 META_KEY = b"evalspec"
@@ -20,7 +20,7 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
     """Write all queries, one row each; what holds for a process stands in the file's metadata.
 
     Raises:
-        RecordError: It can't be written.
+        WriteError: It can't be written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -45,7 +45,7 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
         os.replace(partial, path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise RecordError(f"{path} can't be written: {error.strerror or error}") from error
+        raise WriteError(f"{path} can't be written: {error.strerror or error}") from error
 
 
 def read_samples(path: Path) -> list[Samples]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
-from evalspec.language.parts import Access
+from evalspec.language.parts import Access, Model
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +47,15 @@ def read_classes(classes: str | Sequence[Any] | None, access: Access) -> tuple[s
             raise InputError(f"{where} is a folder") from error
         classes = [line for line in lines if line.strip()]
     return unique_labels(classes, where)
+
+
+def class_list(model: Model, access: Access) -> tuple[str, ...] | None:
+    """A model's classes as the spec states them; None where it states none.
+
+    Raises:
+        InputError: As `read_classes`.
+    """
+    return read_classes(model.classes, access)
 
 
 def unique_labels(values: Iterable[Any], where: str) -> tuple[str, ...]:

@@ -79,7 +79,9 @@ def weight_files(path: Path, shown: str, external: Iterable[str]) -> tuple[Path,
         if not beside.is_relative_to(folder):
             raise InputError(f"{shown!r} keeps weights in {name!r}, outside its own folder")
         if not beside.is_file():
-            raise InputError(f"{shown!r} keeps weights in {name!r}, which is not there", remedy="put it beside the model")
+            raise InputError(
+                f"{shown!r} keeps weights in {name!r}, which is not there", remedy="put it beside the model"
+            )
         found.append(beside)
     return tuple(found)
 

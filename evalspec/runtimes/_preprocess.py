@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
-from evalspec.errors import InputError
+from evalspec.errors import InputError, did_you_mean
 from evalspec.language.parts import Access, Part
 
 if TYPE_CHECKING:
@@ -35,6 +44,12 @@ class Stage(Part):
 
     key: ClassVar[str]
     inputs: tuple[str, ...] = Field((), description="Tensors that it is applied to; empty: all of them.")
+
+    def __str__(self) -> str:
+        fields = self.model_dump(mode="json", exclude_defaults=True)
+        return ", ".join(
+            f"{name}: {json.dumps(value) if isinstance(value, dict) else value}" for name, value in fields.items()
+        )
 
     def apply(self, array: NDArray[Any]) -> NDArray[Any]:
         """One batch of one tensor, rows first.
@@ -220,15 +235,40 @@ class Python(Stage):
     python: Reference
 
 
+STAGE_NAMES = ("cast", "scale", "normalize", "resize", "center_crop", "layout", "reshape", "pad", "softmax", "python")
+
+
 def _stage_of(value: Any) -> str | None:
-    """The key that names the stage; what is there instead where none does."""
+    """The key that names the stage."""
     if isinstance(value, Stage):
         return value.key
-    if isinstance(value, str):
+    return next((str(key) for key in value if key in STAGE_NAMES), None) if isinstance(value, Mapping) else None
+
+
+def _named(value: Any) -> Any:
+    """The value, if a stage of ours is named in it.
+
+    Raises:
+        PydanticCustomError: None is, or more than one.
+    """
+    if isinstance(value, Stage):
         return value
-    if not isinstance(value, Mapping) or not value:
-        return None
-    return next((str(key) for key in value if key in STAGE_NAMES), str(next(iter(value))))
+    keys = [str(key) for key in value] if isinstance(value, Mapping) else [str(value)]
+    known = [key for key in keys if key in STAGE_NAMES]
+    if len(known) == 1 and isinstance(value, Mapping):
+        return value
+    remedy = did_you_mean(keys[0], STAGE_NAMES) if keys else None
+    if len(known) > 1:
+        message, remedy = (
+            f"one stage a line: this one names {' and '.join(known)}",
+            f"write {known[1]} as another stage",
+        )
+    elif known:
+        message, remedy = f"the stage {known[0]!r} needs a value", f"write {{{known[0]}: ...}}"
+    else:
+        message = f"unknown preprocessing stage {keys[0]!r}" if keys else "a stage without a name"
+    context = {"message": message, "choices": STAGE_NAMES, "remedy": remedy}
+    raise PydanticCustomError("evalspec", "{message}", context)
 
 
 AnyStage = Annotated[
@@ -243,8 +283,8 @@ AnyStage = Annotated[
     | Annotated[Softmax, Tag("softmax")]
     | Annotated[Python, Tag("python")],
     Discriminator(_stage_of),
+    BeforeValidator(_named),
 ]
-STAGE_NAMES = ("cast", "scale", "normalize", "resize", "center_crop", "layout", "reshape", "pad", "softmax", "python")
 
 
 class Pipeline:
@@ -318,19 +358,16 @@ def stage_names(stages: Sequence[Stage]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def preprocess_digest(stages: Sequence[Stage], access: Access) -> str:
-    """Digest of what preprocessing does: fields as canonical JSON, and the source of stages that are code.
+def as_stages(stages: Sequence[Any]) -> tuple[Stage, ...]:
+    """Typed stages, also where a runtime of somebody else's left them as the spec has them.
 
     Raises:
-        InputError: The source of a stage can't be found.
+        InputError: One is no stage.
     """
-    from evalspec.runtimes._code import source_file
-
-    listed: list[dict[str, Any]] = []
-    for stage in stages:
-        fields = stage.model_dump(mode="json", exclude_defaults=True)
-        if isinstance(stage, Python):
-            fields["source"] = hashlib.sha256(source_file(stage.python, access).read_bytes()).hexdigest()
-        listed.append(fields)
-    text = json.dumps(listed, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    if all(isinstance(stage, Stage) for stage in stages):
+        return tuple(stages)
+    try:
+        return tuple(TypeAdapter(list[AnyStage]).validate_python(list(stages)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"preprocess[{first['loc'][0]}] is no stage: {first['msg']}") from error

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
 
 from evalspec.errors import EvalspecError, InputError, NotRunError
 from evalspec.language.parts import Access, LoadedModel, Model, OutputName
@@ -19,7 +18,7 @@ from evalspec.runtimes._inputs import Arrays, DatasetFacts, Feed, build, check_a
 from evalspec.runtimes._labels import label_text, read_classes
 from evalspec.runtimes._loaded import traits
 from evalspec.runtimes._outputs import Mapped, map_outputs, resolve_outputs
-from evalspec.runtimes._preprocess import AnyStage, Pipeline, Stage
+from evalspec.runtimes._preprocess import Pipeline, as_stages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +52,7 @@ class Served:
         self.model = model
         self.loaded = loaded
         self.facts = facts or DatasetFacts()
-        self.pipeline = Pipeline(_stages(model.preprocess), access)
+        self.pipeline = Pipeline(as_stages(model.preprocess), access)
         self._stated_classes = read_classes(model.classes, access)
         self._use(loaded)
 
@@ -82,9 +81,7 @@ class Served:
         feed = self._feed(table)
         size = self.loaded.fixed_batch or batch or self.model.batch
         started = time.perf_counter()
-        parts = [
-            self.map(self.run(arrays), first) for first, arrays in _batches(table, feed, size, self.facts.name)
-        ]
+        parts = [self.map(self.run(arrays), first) for first, arrays in _batches(table, feed, size, self.facts.name)]
         seconds = time.perf_counter() - started
         padded = -len(table) % size if self.loaded.fixed_batch else 0
         return joined(parts, len(table), self.classes, {"batch": size, "padded_rows": padded, "seconds": seconds})
@@ -226,17 +223,6 @@ def _batches(table: pa.Table, feed: Feed, size: int, dataset: str) -> Iterator[t
             yield start + first, {name: array[first : first + size] for name, array in arrays.items()}
 
 
-def _stages(stages: Sequence[Any]) -> tuple[Stage, ...]:
-    """Typed stages, also where a runtime of somebody else's left them as the spec has them."""
-    if all(isinstance(stage, Stage) for stage in stages):
-        return tuple(stages)
-    try:
-        return cast("tuple[Stage, ...]", TypeAdapter(tuple[AnyStage, ...]).validate_python(tuple(stages)))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"preprocess{list(first['loc'])}: {first['msg']}") from error
-
-
 def _agreed(stated: tuple[str, ...] | None, own: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """Labels of the output: the spec's, which may rename the model's own but not reorder them."""
     if stated is None or own is None:
@@ -250,4 +236,3 @@ def _agreed(stated: tuple[str, ...] | None, own: tuple[str, ...] | None) -> tupl
             "`classes` lists the model's own labels in another order", choices=own, remedy="leave `classes` out"
         )
     return stated
-

@@ -117,9 +117,9 @@ def _loaded(session: Any, model: Onnx, graph: Graph, size: int, threads: int) ->
         one.name: Tensor(tuple(size if isinstance(size, int) else None for size in one.shape), TYPES.get(one.type))
         for one in inputs
     }
-    batches = {tensor.shape[0] for tensor in tensors.values() if tensor.shape}
-    if len(batches - {None}) > 1:
-        raise InputError(f"the inputs of {model.path!r} have several fixed batches: {sorted(batches - {None}, key=str)}")
+    batches = sorted({tensor.shape[0] for tensor in tensors.values() if tensor.shape and tensor.shape[0] is not None})
+    if len(batches) > 1:
+        raise InputError(f"the inputs of {model.path!r} have several fixed batches: {batches}")
     on_gpu = CUDA in session.get_providers()
     precision = "tf32" if on_gpu and graph.precision == "fp32" and model.precision == "tf32" else graph.precision
     outputs = tuple(one.name for one in session.get_outputs())
@@ -135,7 +135,7 @@ def _loaded(session: Any, model: Onnx, graph: Graph, size: int, threads: int) ->
         },
         input_names=tuple(tensors),
         output_names=outputs,
-        fixed_batch=next(iter(batches - {None}), None),
+        fixed_batch=batches[0] if batches else None,
         tensors=tensors,
         session=session,
         wanted=_wanted(model, outputs),

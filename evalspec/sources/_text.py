@@ -19,7 +19,7 @@ _SEPARATOR = "\x1f"
 
 
 def normalise(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts in Unicode's NFKC, case folded, without invisible characters, white space as single blanks, none at the ends.
+    """Texts in NFKC, case folded, without invisible characters, white space as single blanks and none at the ends.
 
     Args:
         texts: n strings; missing ones stay missing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evalspec.errors import InputError, Problem, SpecError, did_you_mean
@@ -36,12 +37,24 @@ def check_model_files(problems: Problems, models: Mapping[str, Model], access: A
         try:
             model.files(access)
         except InputError as error:
-            problems.add(path if problems.root.find(path) else path[:2], error.problem)
+            _add_file_problem(problems, path, error, access)
         if isinstance(model.classes, str):
             try:
                 _not_empty(access.path(model.classes), model.classes)
             except InputError as error:
-                problems.add(("models", name, "classes"), error.problem)
+                _add_file_problem(problems, ("models", name, "classes"), error, access)
+
+
+def _add_file_problem(problems: Problems, path: Steps, error: InputError, access: Access) -> None:
+    """Note what is wrong with a file; where it isn't there, name the one that looks alike."""
+    node, problem = problems.root.find(path), error.problem
+    if node is None:
+        path = path[:-1]
+    elif isinstance(node.content, str) and problem.remedy is None:
+        wanted = access.folder / node.content
+        if not wanted.exists() and wanted.parent.is_dir():
+            problem = replace(problem, remedy=did_you_mean(wanted.name, (one.name for one in wanted.parent.iterdir())))
+    problems.add(path, problem)
 
 
 def _not_empty(path: Path, shown: str) -> None:
@@ -61,8 +74,7 @@ def read_headers(
         try:
             headers[name] = dataset.header(access)
         except InputError as error:
-            path = ("datasets", name, "path")
-            problems.add(path if problems.root.find(path) else path[:2], error.problem)
+            _add_file_problem(problems, ("datasets", name, "path"), error, access)
     return headers
 
 
@@ -92,9 +104,10 @@ def check_slice_columns(
 
 
 def unknown_column(column: str, dataset: str, header: Header) -> Problem:
-    """A column that a dataset does not have."""
+    """A column that a dataset, or several, do not have."""
     choices = tuple(header.columns)
-    return Problem(f"{dataset} has no column {column!r}", choices=choices, remedy=did_you_mean(column, choices))
+    verb = "have" if " and " in dataset else "has"
+    return Problem(f"{dataset} {verb} no column {column!r}", choices=choices, remedy=did_you_mean(column, choices))
 
 
 class NeedsCheck:
@@ -126,11 +139,13 @@ class NeedsCheck:
                 self._label(entry, need.dataset)
         for dataset, columns in entry.check.columns(names).items():
             wanted += [(dataset, column) for column in columns]
+        without: dict[str, list[str]] = {}
         for dataset, column in dict.fromkeys(wanted):
-            header = self.headers.get(dataset)
-            if header is not None and column not in header.columns:
-                path = find_text(self.problems, entry.path, column)
-                self.problems.add(path, unknown_column(column, dataset, header))
+            if dataset in self.headers and column not in self.headers[dataset].columns:
+                without.setdefault(column, []).append(dataset)
+        for column, found in without.items():
+            problem = unknown_column(column, " and ".join(found), self.headers[found[0]])
+            self.problems.add(find_text(self.problems, entry.path, column), problem)
 
     def _label(self, entry: Entry, dataset: str) -> None:
         found = self.datasets.get(dataset)

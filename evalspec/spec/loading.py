@@ -81,6 +81,25 @@ def load(
     )
 
 
+def load_all(paths: Sequence[Path], overrides: Sequence[str] = (), options: Options | None = None) -> list[Spec]:
+    """Several specs; what is wrong in any of them is raised at once.
+
+    Raises:
+        SpecError: With the problems of all of them.
+    """
+    registry = discover()
+    loaded: list[Spec] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            loaded.append(load(path, overrides, options, registry=registry))
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
+    return loaded
+
+
 class _Loader:
     """One spec on its way from nodes to parts."""
 

@@ -73,11 +73,11 @@ class SpecClaim(Claim):
 
 
 class SpecFields(Part):
-    """Everything in a spec but its models, datasets and checks."""
+    """What must hold before a model ships: of the system that serves it, of the model, of the data it was judged on."""
 
     evalspec: Literal[1] = Field(description="Version of the spec's language.")
     name: SpecName = Field(description="Names the folder of its reports.")
-    seed: int = Field(0, ge=0, lt=2**63, description="Of everything that is drawn at random.")
+    seed: int = Field(0, ge=0, lt=2**53, description="Of everything that is drawn at random.")
     slices: tuple[Slice, ...] = Field((), description="Named subsets of rows.")
     policy: SpecPolicy = Field(default_factory=SpecPolicy, description="How requirements are decided.")
     waivers: tuple[SpecWaiver, ...] = Field((), description="Requirements set aside on purpose.")

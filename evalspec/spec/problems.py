@@ -61,12 +61,21 @@ class Problems:
             if parents and all(one["type"] != "evalspec" for one in found):
                 continue
             first = found[0]
+            if first["type"] == "missing" and self._misspelt(part, path, steps, groups):
+                continue
             if first["type"] == "extra_forbidden":
                 self.add(steps, _unknown_key(part, steps[len(path) :]), key=True)
             elif first["type"] == "missing":
                 self.add(steps, _missing_key(part, steps[len(path) :]))
             else:
                 self.add(steps, _invalid(found))
+
+    @staticmethod
+    def _misspelt(part: type[BaseModel], path: Sequence[str | int], steps: Steps, groups: Iterable[Steps]) -> bool:
+        """A key is missing because it stands there with a slip of the pen, which is noted already."""
+        fields = {key for owner in _owners(part, steps[len(path) : -1]) for key in keys_of(owner)}
+        siblings = [other[-1] for other in groups if other[:-1] == steps[:-1] and other[-1] not in fields]
+        return any(did_you_mean(str(key), fields) == f"did you mean {steps[-1]!r}?" for key in siblings)
 
     def _steps(self, path: Sequence[str | int], loc: Sequence[str | int], kind: str) -> Steps:
         """Where an error stands: its location without what pydantic adds, such as members of unions."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from evalspec.errors import Problem, SpecError
 from evalspec.evidence.record import RECORD_VERSION, Record
 from evalspec.language.parts import Part
 from evalspec.language.registry import DIMENSIONS, Group, Registry
@@ -51,13 +53,25 @@ def spec_schema(registry: Registry) -> dict[str, Any]:
 
 def record_schema() -> dict[str, Any]:
     """The JSON Schema of ``record.json``."""
-    schema = _tidy(Record.model_json_schema(mode="serialization"))
+    schema: dict[str, Any] = _tidy(Record.model_json_schema(mode="serialization"))
     return {"$schema": DIALECT, "$id": f"record.v{RECORD_VERSION}.json", **schema, "title": "An evalspec record"}
 
 
 def dump(schema: Mapping[str, Any]) -> str:
     """A schema as the text of a file."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def save(text: str, path: Path) -> None:
+    """Write a schema to a file.
+
+    Raises:
+        SpecError: It can't be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SpecError(Problem(f"can't be written: {error.strerror or error}", file=str(path))) from error
 
 
 def _named(
@@ -91,23 +105,45 @@ def _tagged(tag: str, group: str, kinds: Mapping[str, type[Part]], definitions: 
         schema["required"] = [tag, *(key for key in schema.get("required", ()) if key != tag)]
         # The docstring's first paragraph is what an editor shows beside the kind.
         schema["description"] = (part.__doc__ or kind).strip().partition("\n\n")[0].replace("\n    ", " ")
+        _share_sentence(schema, definitions, name)
         definitions[name] = schema
         branches.append(
             {"if": {"properties": {tag: {"const": kind}}, "required": [tag]}, "then": {"$ref": f"#/$defs/{name}"}}
         )
+    if not kinds:
+        return {"type": "object", "required": [tag], "properties": {tag: False}}
     choices = {
         "anyOf": [{"const": kind, "description": definitions[f"{group}.{kind}"]["description"]} for kind in kinds]
     }
-    return {"type": "object", "required": [tag], "properties": {tag: choices if kinds else False}, "allOf": branches}
+    return {"type": "object", "required": [tag], "properties": {tag: choices}, "allOf": branches}
+
+
+def _share_sentence(schema: dict[str, Any], definitions: dict[str, Any], name: str) -> None:
+    """Put the sentences of a check into one definition, since several of its keys hold them."""
+    properties = schema["properties"]
+    if "slo" not in properties:
+        return
+    shared = f"{name}.sentence"
+    definitions[shared] = {key: value for key, value in properties["slo"].items() if key != "description"}
+    for key in ("require", "warn"):
+        properties[key]["items"] = {"$ref": f"#/$defs/{shared}"}
+    for key in ("slo", "sla"):
+        properties[key] = {"$ref": f"#/$defs/{shared}", "description": properties[key]["description"]}
 
 
 def _inlined(part: type[BaseModel], definitions: dict[str, Any], name: str) -> dict[str, Any]:
-    """The schema of a class; the definitions that it brings are named after it and added."""
-    template = f"#/$defs/{name}.{{model}}"
-    schema = _tidy(part.model_json_schema(by_alias=True, ref_template=template))
-    for inner, definition in schema.pop("$defs", {}).items():
-        definitions[f"{name}.{inner}"] = definition
+    """The schema of a class; the definitions that it brings are added, once where several kinds share them."""
+    group = name.partition(".")[0]
+    schema, brought = _schema_of(part, group)
+    if any(definitions.get(key, inner) != inner for key, inner in brought.items()):
+        schema, brought = _schema_of(part, name)
+    definitions.update(brought)
     return schema
+
+
+def _schema_of(part: type[BaseModel], prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    schema: dict[str, Any] = _tidy(part.model_json_schema(by_alias=True, ref_template=f"#/$defs/{prefix}.{{model}}"))
+    return schema, {f"{prefix}.{inner}": definition for inner, definition in schema.pop("$defs", {}).items()}
 
 
 def _tidy(schema: Any) -> Any:

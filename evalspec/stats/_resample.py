@@ -74,7 +74,9 @@ def jackknife(statistic: Weighted, plan: Plan, rng: np.random.Generator) -> tupl
         return np.concatenate([statistic(w) for w in blocks]), plan.multiplicity.astype(np.float64)
     groups = min(units, _MOST_GROUPS)
     member = rng.permutation(units) % groups if groups < units else np.arange(units)
-    blocks = [_spread((member != part[:, None]).astype(np.float64), plan) for part in _parts(np.arange(groups), plan.rows)]
+    blocks = [
+        _spread((member != part[:, None]).astype(np.float64), plan) for part in _parts(np.arange(groups), plan.rows)
+    ]
     return np.concatenate([statistic(w) for w in blocks]), np.ones(groups)
 
 

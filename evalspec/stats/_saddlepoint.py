@@ -75,7 +75,7 @@ def _signed_root(scores: FloatArray, tilt: float) -> float:
     n = len(scores)
     log_moment, _, second = _cumulants(scores, tilt)
     root = math.copysign(math.sqrt(max(0.0, -2.0 * n * log_moment)), tilt)
-    if abs(root) < 1e-3 * 1.0:
+    if abs(root) < 1e-3:
         centred = scores - scores.mean()
         skewness = float(np.mean(centred**3)) / float(np.mean(centred**2)) ** 1.5
         return root + skewness / (6.0 * math.sqrt(n))

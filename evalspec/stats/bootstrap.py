@@ -265,7 +265,9 @@ def paired_statistic(
     def weighted(weights: FloatArray) -> FloatArray:
         return np.stack([statistic(first, weights), statistic(second, weights)], axis=1)
 
-    return pair_from(weighted, _plan(n, clusters, None), n, rng=rng, alpha=alpha, smallest=smallest_class, method=method)
+    return pair_from(
+        weighted, _plan(n, clusters, None), n, rng=rng, alpha=alpha, smallest=smallest_class, method=method
+    )
 
 
 def pair_from(

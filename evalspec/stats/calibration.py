@@ -29,6 +29,7 @@ __all__ = [
     "halves",
     "make_bins",
     "maximum_calibration_error",
+    "temperature_estimate",
 ]
 
 CLUSTERS = 20
@@ -338,12 +339,20 @@ def classwise_calibration_error(
         Kull et al. (2019), Beyond temperature scaling, NeurIPS.
     """
     p, t = np.asarray(probabilities, dtype=np.float64), np.asarray(truth)
-    errors = [
-        expected_calibration_error(p[:, k], t == k, bins=bins, scheme=scheme).value for k in range(p.shape[1])
-    ]
+    errors = [expected_calibration_error(p[:, k], t == k, bins=bins, scheme=scheme).value for k in range(p.shape[1])]
     kept = [error for error in errors if error is not None]
     method = f"mean over {len(kept)} classes, debiased; no bound is known for it"
     return ValueOnly(float(np.mean(kept)) if kept else None, len(t), method)
+
+
+def temperature_estimate(temperature: float, n: int) -> ValueOnly:
+    """A fitted temperature; it has no bound.
+
+    Args:
+        temperature: What logits are divided by.
+        n: Rows it was fitted on.
+    """
+    return ValueOnly(temperature, n, "smallest log loss on one half of the rows; no bound is made for it")
 
 
 def ece_band(value: float) -> Literal["well calibrated", "moderately calibrated", "poorly calibrated"]:

@@ -227,7 +227,7 @@ def _hashed(elements: Words, factors: Words) -> NDArray[np.uint32]:
     hashed = elements[:, None] * factors[0]
     hashed += factors[1]
     hashed >>= np.uint64(32)
-    return hashed.astype(np.uint32)
+    return np.asarray(hashed.astype(np.uint32))
 
 
 def _folded(least: NDArray[np.uint32], bands: int) -> Words:

@@ -42,7 +42,7 @@ def near_vectors(
     """
 
     def judge(test_rows: Rows, train_rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        apart, good = _apart(train, test, train_rows, test_rows, limit, step)
+        apart, good = vectors_apart(train, test, train_rows, test_rows, limit, step)
         if accept is not None:
             good[good] = accept(test_rows[good], train_rows[good])
         return apart, good
@@ -93,9 +93,22 @@ def _search_block(
         search.pairs(open_rows[rows], some[columns])
 
 
-def _apart(
+def vectors_apart(
     train: NDArray[Any], test: NDArray[Any], train_rows: Rows, test_rows: Rows, limit: float, step: float
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Root mean square difference of pairs of rows, and whether it, or every single one, is small enough.
+
+    Args:
+        train: shape (n, d).
+        test: shape (m, d).
+        train_rows: shape (p,).
+        test_rows: shape (p,).
+        limit: Largest root mean square difference.
+        step: Largest single difference that makes a pair a duplicate as well; 0: not used.
+
+    Returns:
+        Two arrays of shape (p,).
+    """
     apart = np.empty(len(test_rows))
     good = np.empty(len(test_rows), bool)
     portion = max(1, VALUES_AT_A_TIME // max(train.shape[1], 1))

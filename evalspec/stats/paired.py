@@ -59,7 +59,7 @@ class ScoreDifference:
         return None if self.value is None else self._p(threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows at which the score test has 80 % power if these shares are the truth; more than 20 times n is given too."""
+        """Rows for 80 % power of the score test if these shares are the truth; more than 20 times n is given too."""
         from scipy.special import ndtri
 
         side = far_side(self.value, threshold)
@@ -210,7 +210,9 @@ class PairedProportion:
         if self.codes is None or self.n == 0:
             return self.table
         if self.groups < 2:
-            return ValueOnly(self.table.difference(factor), self.n, "no bound: all rows are one cluster; needs at least 2")
+            return ValueOnly(
+                self.table.difference(factor), self.n, "no bound: all rows are one cluster; needs at least 2"
+            )
         scores = self.candidate.astype(np.float64) - factor * self.baseline
         return self.table.scaled(1.0 / design_effect(scores, self.codes, self.groups).effect)
 

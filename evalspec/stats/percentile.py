@@ -164,7 +164,7 @@ class Percentile:
         return np.maximum(binomial, self._p_processes(thresholds, "upper"))
 
     def _p_processes(self, thresholds: NDArray[np.float64], side: Side) -> NDArray[np.float64]:
-        """Student's t of the processes' shares over: queries can't show how much one fresh process differs from the next."""
+        """Student's t of the processes' shares: queries can't show how much fresh processes differ."""
         from scipy.special import stdtr
 
         if not self._replicated:

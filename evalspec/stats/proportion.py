@@ -96,7 +96,7 @@ class Proportion:
         return 1.0 if successes >= n else float(betaincc(successes + 1.0, n - successes, at))
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows at which the binomial test has 80 % power if ``value`` is the truth; more than 20 times n is given too."""
+        """Rows at which the binomial test has 80 % power if ``value`` is true; more than 20 times n is given too."""
         side = far_side(self.value, threshold)
         if side is None or self.value is None or not 0.0 < threshold < 1.0:
             return None

@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
-from evalspec.stats._invert import n_by_scaling, p_from_bounds
+from evalspec.stats._invert import n_by_scaling
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
-from evalspec.stats.proportion import Proportion
+from evalspec.stats.conjunction import AbsoluteDifference
+from evalspec.stats.macro import mover_difference
+from evalspec.stats.proportion import proportion
 
 PERMUTATIONS_BEYOND = 20
 """Permutations that must lie beyond the strictest level that will be asked for."""
@@ -275,92 +276,17 @@ def _bridge_null(gaps: FloatArray, n: int, m: int, rng: np.random.Generator, cou
     return scaled
 
 
-@dataclass(frozen=True)
-class ShareDifference:
-    """How much two independent shares differ, as an absolute number in 0..1. Implements `Estimate`.
-
-    Bounds of the signed difference are MOVER's over Clopper-Pearson. PASS: both sides are shown to lie within the
-    threshold. FAIL: one of them is shown to lie beyond, at half the level each.
-
-    Args:
-        reference: Share on the first side.
-        current: Share on the second side.
-
-    References:
-        Zou and Donner (2008), Construction of confidence limits about effect measures, Statistics in Medicine 27.
-    """
-
-    reference: Proportion
-    current: Proportion
-
-    @property
-    def n(self) -> int:
-        """Rows of both sides."""
-        return self.reference.n + self.current.n
-
-    @cached_property
-    def signed(self) -> float | None:
-        """Current less reference."""
-        if self.reference.value is None or self.current.value is None:
-            return None
-        return self.current.value - self.reference.value
-
-    @property
-    def value(self) -> float | None:
-        """Absolute difference."""
-        return None if self.signed is None else abs(self.signed)
-
-    @property
-    def method(self) -> str:
-        """How the bounds are made."""
-        return "absolute difference of two shares, MOVER over Clopper-Pearson"
-
-    def bound(self, confidence: float, side: Side) -> float | None:
-        """One-sided bound of the absolute difference."""
-        if self.value is None:
-            return None
-        if side == "upper":
-            return max(self._signed(confidence, "upper"), -self._signed(confidence, "lower"))
-        half = 1.0 - (1.0 - confidence) / 2.0
-        return max(0.0, self._signed(half, "lower"), -self._signed(half, "upper"))
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """By inversion of the bounds."""
-        if self.value is None:
-            return None
-        if threshold < 0:
-            return 0.0 if side == "lower" else 1.0
-        if side == "lower" and threshold >= self.value:
-            return 1.0
-        return p_from_bounds(self.bound, threshold, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows of both sides, from the width of the present bound."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
-
-    def _signed(self, confidence: float, side: Side) -> float:
-        assert self.signed is not None
-        if confidence < 0.5:
-            # MOVER adds distances; below one half a bound is the other side's.
-            return self._signed(1.0 - confidence, "lower" if side == "upper" else "upper")
-        outer, inner = (self.current, self.reference) if side == "upper" else (self.reference, self.current)
-        high, low = outer.bound(confidence, "upper"), inner.bound(confidence, "lower")
-        assert high is not None and low is not None and outer.value is not None and inner.value is not None
-        reach = math.hypot(high - outer.value, inner.value - low)
-        return self.signed + (reach if side == "upper" else -reach)
-
-
-def missingness_difference(reference: BoolArray, current: BoolArray) -> ShareDifference:
-    """How much the share of missing cells differs.
+def missingness_difference(reference: BoolArray, current: BoolArray) -> AbsoluteDifference:
+    """How much the share of missing cells differs, in either direction, as a number in 0..1.
 
     Args:
         reference: shape (n,), True where the cell is missing.
         current: shape (m,), True where the cell is missing.
+
+    References:
+        Zou and Donner (2008), Construction of confidence limits about effect measures, Statistics in Medicine 27.
     """
-    first, second = np.asarray(reference, dtype=np.bool_), np.asarray(current, dtype=np.bool_)
-    return ShareDifference(
-        Proportion.of_counts(int(first.sum()), len(first)), Proportion.of_counts(int(second.sum()), len(second))
-    )
+    return AbsoluteDifference(mover_difference(proportion(current), proportion(reference)))
 
 
 def category_counts(reference: Sequence[object], current: Sequence[object]) -> tuple[list[str], IntArray, IntArray]:

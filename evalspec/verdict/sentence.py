@@ -60,7 +60,8 @@ def _bound(test: Test, confidence: float, *, against: bool) -> str:
     bound = test.upper if upper else test.lower
     side = "upper" if upper else "lower"
     if bound is None:
-        return f"no {confidence * 100:g} % {side} bound"
+        _, _, why = test.method.partition("no bound: ")
+        return f"no {confidence * 100:g} % {side} bound" + (f" ({why})" if why else "")
     return f"{confidence * 100:g} % {side} bound {format_quantity(bound, test.unit)}"
 
 

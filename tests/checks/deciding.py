@@ -24,28 +24,30 @@ def outcome(result: CheckResult, requirement: Requirement, confidence: float = 0
     if requirement.model is not None:
         return _compared(result, requirement, confidence)
     found = result.estimates.get(requirement.metric)
-    invalid = withhold = None
-    if isinstance(found, Measured):
-        invalid, withhold, found = found.invalid, found.withhold, found.estimate
-    if invalid is not None:
-        return "INVALID"
     if found is None:
         assert requirement.metric in result.missing, f"{requirement.metric} is neither there nor missing with a reason"
         return "MISSING"
+    if not isinstance(found, Measured):
+        return _of(found, requirement, confidence)
+    if found.invalid is not None:
+        return "INVALID"
+    decided = _of(found.estimate, requirement, confidence)
+    return "INCONCLUSIVE" if decided == "PASS" and found.withhold is not None else decided
+
+
+def _of(found: Estimate | Fact | Parts, requirement: Requirement, confidence: float) -> Outcome:
     if isinstance(found, Parts):
-        if requirement.part is not None and requirement.part not in found.parts:
-            return "MISSING"
-        chosen = found.parts[requirement.part] if requirement.part is not None else found.whole
-        if chosen is None:
-            facts = all(isinstance(part, Fact) for part in found.parts.values())
-            if not facts:
-                return _all_parts(found.parts, requirement, confidence)
-            return "PASS" if all(_holds(part, requirement) for part in found.parts.values()) else "FAIL"
-        found = chosen
+        whole = found.whole
+        if requirement.part is not None:
+            whole = found.parts.get(requirement.part)
+            if whole is None:
+                return "MISSING"
+        if whole is None:
+            return _all_parts(found.parts, requirement, confidence)
+        found = whole
     if isinstance(found, Fact):
         return "PASS" if _holds(found, requirement) else "FAIL"
-    decided = _decided(*_p(found, requirement, requirement.threshold), confidence)
-    return "INCONCLUSIVE" if decided == "PASS" and withhold is not None else decided
+    return _decided(*_p(found, requirement, requirement.threshold), confidence)
 
 
 def _compared(result: CheckResult, requirement: Requirement, confidence: float) -> Outcome:
@@ -70,6 +72,9 @@ def _pair(comparison: Comparison, requirement: Requirement) -> tuple[float | Non
 
 
 def _all_parts(parts: Mapping[str, Estimate | Fact], requirement: Requirement, confidence: float) -> Outcome:
+    facts = [part for part in parts.values() if isinstance(part, Fact)]
+    if len(facts) == len(parts):
+        return "PASS" if all(_holds(part, requirement) for part in facts) else "FAIL"
     pairs = [_p(part, requirement, requirement.threshold) for part in parts.values() if not isinstance(part, Fact)]
     return _decided(*_conjunction(pairs), confidence)
 

@@ -100,7 +100,11 @@ def _dark(folder: Path, right_in_dark: float, rows: int = 4000) -> Case:
     right = ((rank * 37) % size) < share * size
     inputs = FakeInputs(
         evidence=folder,
-        tables={"test": pa.table({"lux": np.where(dark, 5, 500), "site": np.array(["lab", "field"])[number % 2], "label": truth})},
+        tables={
+            "test": pa.table(
+                {"lux": np.where(dark, 5, 500), "site": np.array(["lab", "field"])[number % 2], "label": truth}
+            )
+        },
         labels={"test": "label"},
         answers={("test", "candidate"): classifier(confident(truth, right, 3), truth)},
         slices={("dark", "test"): dark},

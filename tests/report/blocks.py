@@ -98,7 +98,11 @@ def throughput_blocks() -> tuple[AnyBlock, ...]:
         Bars(
             title="Where the time goes",
             unit="%",
-            bars=(Bar(label="preprocess", value=11.2), Bar(label="infer", value=71.5), Bar(label="postprocess", value=17.3)),
+            bars=(
+                Bar(label="preprocess", value=11.2),
+                Bar(label="infer", value=71.5),
+                Bar(label="postprocess", value=17.3),
+            ),
         ),
     )
 
@@ -125,7 +129,12 @@ def quality_blocks(correct: float = 0.97) -> tuple[AnyBlock, ...]:
         ),
         Table(
             title="By class",
-            columns=(Column(name="class"), Column(name="recall", unit="fraction"), Column(name="precision", unit="fraction"), Column(name="rows", unit="rows")),
+            columns=(
+                Column(name="class"),
+                Column(name="recall", unit="fraction"),
+                Column(name="precision", unit="fraction"),
+                Column(name="rows", unit="rows"),
+            ),
             rows=tuple((name, 0.94 + 0.005 * index, 0.985 - 0.003 * index, 84) for index, name in enumerate(names)),
         ),
     )
@@ -189,7 +198,11 @@ def contamination_blocks(pairs: int = 0) -> tuple[AnyBlock, ...]:
         return (Text(title="Duplicates", text="No row of the test set stands in the training set."),)
     digits = ("3", "8", "5", "0")
     examples = [
-        Example(title=f"{side} row {100 * index + offset}", fields={"digit": int(digit), "lux": 212 + offset}, image=png(digit, shade))
+        Example(
+            title=f"{side} row {100 * index + offset}",
+            fields={"digit": int(digit), "lux": 212 + offset},
+            image=png(digit, shade),
+        )
         for index, digit in enumerate(digits)
         for side, offset, shade in (("train", 7, 1.0), ("test", 3, 0.97))
     ]
@@ -237,7 +250,11 @@ def shift_blocks() -> tuple[AnyBlock, ...]:
         Examples(
             title="Rows of traffic least like the test set",
             examples=tuple(
-                Example(title=f"traffic row {31 * index}", fields={"lux": 18 + index, "site": "field"}, image=png(digit, 0.55))
+                Example(
+                    title=f"traffic row {31 * index}",
+                    fields={"lux": 18 + index, "site": "field"},
+                    image=png(digit, 0.55),
+                )
                 for index, digit in enumerate(("9", "4", "2", "1", "8", "5"))
             ),
             total=41,

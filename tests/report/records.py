@@ -66,33 +66,97 @@ def decide(word: Word, reason: str, cases: Iterable[Case], **fields: Any) -> Ver
         )
         for item in cases
     )
-    counts = {status: sum(item.status == status for item in cases) for status in ("PASS", "FAIL", "INCONCLUSIVE", "NOT_RUN", "INVALID", "ERROR")}
+    counts = {
+        status: sum(item.status == status for item in cases)
+        for status in ("PASS", "FAIL", "INCONCLUSIVE", "NOT_RUN", "INVALID", "ERROR")
+    }
     code = {"READY": 0, "NOT READY": 1, "UNDECIDED": 3, "ERROR": 4}[word]
-    return Verdict(word=word, reason=reason, exit_code=code, counts=counts, decisions=decisions, **{"headline": word, **fields})
+    return Verdict(
+        word=word, reason=reason, exit_code=code, counts=counts, decisions=decisions, **{"headline": word, **fields}
+    )
 
 
 def models() -> tuple[ModelRecord, ...]:
     classes = tuple("0123456789")
     details: dict[str, Any] = {"provider": "CPUExecutionProvider", "framework": "onnxruntime 1.24.1", "threads": 1}
     return (
-        ModelRecord(name="candidate", kind="onnx", digest=INT8, path="digits/int8.onnx", size_bytes=148_312, precision="int8", precision_observed="int8", device="cpu", device_observed="cpu", batch=32, preprocess_digest="9c1ea0f2", preprocess=STAGES, quantization={"method": "static", "calibration": "train"}, classes=classes, details=details),
-        ModelRecord(name="baseline", kind="torch", digest=FP32, path="digits/fp32.pt2", size_bytes=561_004, precision="fp32", precision_observed="fp32", device="cpu", device_observed="cpu", batch=32, preprocess_digest="9c1ea0f2", preprocess=STAGES, classes=classes, details={"framework": "torch 2.13.0", "threads": 1}),
+        ModelRecord(
+            name="candidate",
+            kind="onnx",
+            digest=INT8,
+            path="digits/int8.onnx",
+            size_bytes=148_312,
+            precision="int8",
+            precision_observed="int8",
+            device="cpu",
+            device_observed="cpu",
+            batch=32,
+            preprocess_digest="9c1ea0f2",
+            preprocess=STAGES,
+            quantization={"method": "static", "calibration": "train"},
+            classes=classes,
+            details=details,
+        ),
+        ModelRecord(
+            name="baseline",
+            kind="torch",
+            digest=FP32,
+            path="digits/fp32.pt2",
+            size_bytes=561_004,
+            precision="fp32",
+            precision_observed="fp32",
+            device="cpu",
+            device_observed="cpu",
+            batch=32,
+            preprocess_digest="9c1ea0f2",
+            preprocess=STAGES,
+            classes=classes,
+            details={"framework": "torch 2.13.0", "threads": 1},
+        ),
     )
 
 
 def datasets() -> tuple[DatasetRecord, ...]:
     columns = {"pixels": "list<uint8>", "digit": "int64", "lux": "double", "occlusion": "double"}
-    rows = (("train", 6_720, "a11e", {"site": "lab", "collected": "2026-03-02"}), ("test", 840, "7b0d", {"site": "lab", "collected": "2026-05-01"}), ("traffic", 840, "c4f2", {"site": "field", "collected": "2026-10-01"}))
+    rows = (
+        ("train", 6_720, "a11e", {"site": "lab", "collected": "2026-03-02"}),
+        ("test", 840, "7b0d", {"site": "lab", "collected": "2026-05-01"}),
+        ("traffic", 840, "c4f2", {"site": "field", "collected": "2026-10-01"}),
+    )
     return tuple(
-        DatasetRecord(name=name, kind="parquet", digest=f"sha256:{start}{'63d9f0b21c7e85aa' * 4}"[:71], rows=count, columns=columns, label="digit", path=f"digits/{name}.parquet", origin=origin)
+        DatasetRecord(
+            name=name,
+            kind="parquet",
+            digest=f"sha256:{start}{'63d9f0b21c7e85aa' * 4}"[:71],
+            rows=count,
+            columns=columns,
+            label="digit",
+            path=f"digits/{name}.parquet",
+            origin=origin,
+        )
         for name, count, start, origin in rows
     )
 
 
 def environment() -> Environment:
     return Environment(
-        facts={"cpu": "AMD EPYC 7763, 2 of 64 cores", "memory": "15.6 GiB", "os": "Linux 6.8.0, Debian 12", "gpu": None, "python": "3.11.9", "container": "none", "git": "8f2c1d0, clean"},
-        packages={"numpy": "2.4.6", "onnxruntime": "1.24.1", "scipy": "1.17.0", "torch": "2.13.0", "pyarrow": "26.0.1", "scikit-learn": "1.9.1"},
+        facts={
+            "cpu": "AMD EPYC 7763, 2 of 64 cores",
+            "memory": "15.6 GiB",
+            "os": "Linux 6.8.0, Debian 12",
+            "gpu": None,
+            "python": "3.11.9",
+            "container": "none",
+            "git": "8f2c1d0, clean",
+        },
+        packages={
+            "numpy": "2.4.6",
+            "onnxruntime": "1.24.1",
+            "scipy": "1.17.0",
+            "torch": "2.13.0",
+            "pyarrow": "26.0.1",
+            "scikit-learn": "1.9.1",
+        },
         controls=(
             ControlRecord(name="CPU affinity", state="applied", detail="core 1"),
             ControlRecord(name="CPU governor", state="unavailable", detail="no cpufreq in this machine"),
@@ -104,20 +168,113 @@ def environment() -> Environment:
 
 
 CHECKS: dict[str, dict[str, Any]] = {
-    "latency": {"dimension": "system", "datasets": ("test",), "baseline_models": ("baseline",), "conditions": {"scenario": "single_stream", "batch": 1, "precision": "int8", "device": "cpu", "threads": 1, "processes": 5}, "measured": {"latency_p50": 0.431, "latency_p99": 0.704, "latency_mean": 0.452, "jitter": 0.061}, "units": dict.fromkeys(("latency_p50", "latency_p99", "latency_mean", "jitter"), "ms"), "counts": Counts(attempted=6_300, used=6_000, dropped=300), "summary": "How long one query takes, from the request to the answer.", "cannot_show": "How it behaves under load, on another machine, or past the five minutes that it ran.", "evidence": (EvidenceFile(path="evidence/latency.parquet", digest=FP32, rows=6_000, what="every query with its start and end"),)},
-    "throughput": {"dimension": "system", "datasets": ("test",), "report_only": True, "conditions": {"scenario": "offline", "precision": "int8", "device": "cpu"}, "measured": {"throughput": 26_400.0, "throughput(batch 8)": 11_800.0, "best_batch": 128.0}, "units": {"throughput": "samples/s", "throughput(batch 8)": "samples/s", "best_batch": "count"}, "summary": "How many rows a second it can answer when all are there at once.", "cannot_show": "Latency: the best batch for throughput makes every single row wait."},
-    "quality": {"dimension": "model", "datasets": ("test",), "baseline_models": ("baseline",), "conditions": {"batch": 32, "precision": "int8", "device": "cpu"}, "measured": {"accuracy": 0.974, "balanced_accuracy": 0.973}, "units": {"accuracy": "fraction", "balanced_accuracy": "fraction"}, "counts": Counts(attempted=840, used=840), "why": "Below 95 % the sorting line stops (service agreement, 4.2).", "owner": "vision@example.com", "summary": "How often the answer is right.", "cannot_show": "Pictures unlike the test set's; which mistakes are the costly ones."},
-    "calibration": {"dimension": "model", "datasets": ("test",), "conditions": {"bins": 10, "scheme": "equal mass", "batch": 32}, "measured": {"ece": 0.011, "temperature": 1.04}, "units": {"ece": "fraction", "temperature": "score"}, "summary": "Whether a confidence of 90 % is right in 90 % of cases.", "cannot_show": "Calibration within a slice, or away from this test set."},
-    "slices": {"dimension": "model", "datasets": ("test",), "conditions": {"min_n": 60, "batch": 32}, "measured": {"worst_accuracy": 0.939, "accuracy(dark)": 0.951, "slices_too_small": 0.0}, "units": {"worst_accuracy": "fraction", "accuracy(dark)": "fraction", "slices_too_small": "count"}, "why": DARK, "owner": "vision@example.com", "summary": "Whether it holds for the rows that are few.", "cannot_show": "Slices that nobody named, and columns that were not recorded."},
-    "contamination": {"dimension": "data", "datasets": ("train", "test"), "models": (), "measured": {"exact_duplicates": 0.0, "near_duplicates": 0.12}, "units": {"exact_duplicates": "rows", "near_duplicates": "%"}, "notes": ("The near-duplicate detector finds 97 % of planted pairs.",), "summary": "Whether test rows were seen in training.", "cannot_show": "Leaks through a third set that neither file holds."},
-    "shift": {"dimension": "data", "datasets": ("test", "traffic"), "models": (), "conditions": {"tolerance": 0.1, "columns": 13}, "measured": {"drifted_columns": 7.7, "c2st_auc": 0.548}, "units": {"drifted_columns": "%", "c2st_auc": "score"}, "summary": "Whether traffic still looks like the test set.", "cannot_show": "A change in what the labels mean while the pictures stay alike."},
+    "latency": {
+        "dimension": "system",
+        "datasets": ("test",),
+        "baseline_models": ("baseline",),
+        "conditions": {
+            "scenario": "single_stream",
+            "batch": 1,
+            "precision": "int8",
+            "device": "cpu",
+            "threads": 1,
+            "processes": 5,
+        },
+        "measured": {"latency_p50": 0.431, "latency_p99": 0.704, "latency_mean": 0.452, "jitter": 0.061},
+        "units": dict.fromkeys(("latency_p50", "latency_p99", "latency_mean", "jitter"), "ms"),
+        "counts": Counts(attempted=6_300, used=6_000, dropped=300),
+        "summary": "How long one query takes, from the request to the answer.",
+        "cannot_show": "How it behaves under load, on another machine, or past the five minutes that it ran.",
+        "evidence": (
+            EvidenceFile(
+                path="evidence/latency.parquet", digest=FP32, rows=6_000, what="every query with its start and end"
+            ),
+        ),
+    },
+    "throughput": {
+        "dimension": "system",
+        "datasets": ("test",),
+        "report_only": True,
+        "conditions": {"scenario": "offline", "precision": "int8", "device": "cpu"},
+        "measured": {"throughput": 26_400.0, "throughput(batch 8)": 11_800.0, "best_batch": 128.0},
+        "units": {"throughput": "samples/s", "throughput(batch 8)": "samples/s", "best_batch": "count"},
+        "summary": "How many rows a second it can answer when all are there at once.",
+        "cannot_show": "Latency: the best batch for throughput makes every single row wait.",
+    },
+    "quality": {
+        "dimension": "model",
+        "datasets": ("test",),
+        "baseline_models": ("baseline",),
+        "conditions": {"batch": 32, "precision": "int8", "device": "cpu"},
+        "measured": {"accuracy": 0.974, "balanced_accuracy": 0.973},
+        "units": {"accuracy": "fraction", "balanced_accuracy": "fraction"},
+        "counts": Counts(attempted=840, used=840),
+        "why": "Below 95 % the sorting line stops (service agreement, 4.2).",
+        "owner": "vision@example.com",
+        "summary": "How often the answer is right.",
+        "cannot_show": "Pictures unlike the test set's; which mistakes are the costly ones.",
+    },
+    "calibration": {
+        "dimension": "model",
+        "datasets": ("test",),
+        "conditions": {"bins": 10, "scheme": "equal mass", "batch": 32},
+        "measured": {"ece": 0.011, "temperature": 1.04},
+        "units": {"ece": "fraction", "temperature": "score"},
+        "summary": "Whether a confidence of 90 % is right in 90 % of cases.",
+        "cannot_show": "Calibration within a slice, or away from this test set.",
+    },
+    "slices": {
+        "dimension": "model",
+        "datasets": ("test",),
+        "conditions": {"min_n": 60, "batch": 32},
+        "measured": {"worst_accuracy": 0.939, "accuracy(dark)": 0.951, "slices_too_small": 0.0},
+        "units": {"worst_accuracy": "fraction", "accuracy(dark)": "fraction", "slices_too_small": "count"},
+        "why": DARK,
+        "owner": "vision@example.com",
+        "summary": "Whether it holds for the rows that are few.",
+        "cannot_show": "Slices that nobody named, and columns that were not recorded.",
+    },
+    "contamination": {
+        "dimension": "data",
+        "datasets": ("train", "test"),
+        "models": (),
+        "measured": {"exact_duplicates": 0.0, "near_duplicates": 0.12},
+        "units": {"exact_duplicates": "rows", "near_duplicates": "%"},
+        "notes": ("The near-duplicate detector finds 97 % of planted pairs.",),
+        "summary": "Whether test rows were seen in training.",
+        "cannot_show": "Leaks through a third set that neither file holds.",
+    },
+    "shift": {
+        "dimension": "data",
+        "datasets": ("test", "traffic"),
+        "models": (),
+        "conditions": {"tolerance": 0.1, "columns": 13},
+        "measured": {"drifted_columns": 7.7, "c2st_auc": 0.548},
+        "units": {"drifted_columns": "%", "c2st_auc": "score"},
+        "summary": "Whether traffic still looks like the test set.",
+        "cannot_show": "A change in what the labels mean while the pictures stay alike.",
+    },
 }
-BLOCKS = {"latency": blocks.latency_blocks, "throughput": blocks.throughput_blocks, "quality": blocks.quality_blocks, "calibration": blocks.calibration_blocks, "slices": blocks.slices_blocks, "contamination": blocks.contamination_blocks, "shift": blocks.shift_blocks}
+BLOCKS = {
+    "latency": blocks.latency_blocks,
+    "throughput": blocks.throughput_blocks,
+    "quality": blocks.quality_blocks,
+    "calibration": blocks.calibration_blocks,
+    "slices": blocks.slices_blocks,
+    "contamination": blocks.contamination_blocks,
+    "shift": blocks.shift_blocks,
+}
 
 
 def check(name: str, cases: Iterable[Case], **changes: Any) -> CheckRecord:
     """A check of the digits example with the tests of ``cases`` that are its own."""
-    fields: dict[str, Any] = {"models": ("candidate",), "status": "measured", "duration_s": 3.2, "seed": 7, **CHECKS[name]}
+    fields: dict[str, Any] = {
+        "models": ("candidate",),
+        "status": "measured",
+        "duration_s": 3.2,
+        "seed": 7,
+        **CHECKS[name],
+    }
     if changes.get("status", "measured") in ("measured", "invalid"):
         fields["blocks"] = BLOCKS[name]()
     else:
@@ -140,7 +297,12 @@ def record(verdict: Verdict, checks: Iterable[CheckRecord], **changes: Any) -> R
 
 def ready_cases() -> tuple[Case, ...]:
     """Everything holds, one `warn` is undecided."""
-    parts = tuple(PartTest(part=name, value=value, n=n, lower=value - 0.03, upper=min(1.0, value + 0.02), p_pass=0.001, p_fail=1.0) for name, value, n in (("dark", 0.951, 184), ("occluded", 0.939, 146)))
+    parts = tuple(
+        PartTest(
+            part=name, value=value, n=n, lower=value - 0.03, upper=min(1.0, value + 0.02), p_pass=0.001, p_fail=1.0
+        )
+        for name, value, n in (("dark", 0.951, 184), ("occluded", 0.939, 146))
+    )
     return (
         case("latency/latency_p99", "latency_p99 <= 5 ms", "PASS", "latency_p99 0.704 ms (n 6,000), 95 % upper bound 0.742 ms, needs 5 ms: holds.", threshold=5, unit="ms", value=0.704, lower=0.67, upper=0.742, p_pass=1e-9, p_fail=1.0, n=6000, method="binomial order statistic, design effect 1.8"),
         case("latency/latency_p50 vs baseline", "latency_p50 <= 1.2x baseline", "PASS", "latency_p50 is 0.86x that of baseline (5 pairs of processes), 95 % upper bound 0.91x, needs 1.2x: holds.", threshold=1.2, unit="x", against="baseline", value=0.86, candidate=0.431, baseline=0.501, lower=0.81, upper=0.91, p_pass=1e-4, p_fail=1.0, n=5, method="t on paired log ratios"),
@@ -160,7 +322,13 @@ def ready_cases() -> tuple[Case, ...]:
 def ready() -> Record:
     """READY, one warning undecided."""
     cases = ready_cases()
-    verdict = decide("READY", "All 11 blocking requirements hold at 95 %.", cases, headline="READY (1 undecided)", weakened=("1 `warn` requirement is undecided: shift/c2st_auc.",))
+    verdict = decide(
+        "READY",
+        "All 11 blocking requirements hold at 95 %.",
+        cases,
+        headline="READY (1 undecided)",
+        weakened=("1 `warn` requirement is undecided: shift/c2st_auc.",),
+    )
     return record(verdict, (check(name, cases) for name in CHECKS))
 
 
@@ -176,12 +344,36 @@ def not_ready() -> Record:
         "latency/latency_p50 vs baseline": case("latency/latency_p50 vs baseline", "latency_p50 <= 1.2x baseline", "INCONCLUSIVE", "latency_p50 is 1.14x that of baseline (5 pairs of processes), 95 % upper bound 1.31x, needs 1.2x: not decided; too close to the threshold to decide.", threshold=1.2, unit="x", against="baseline", value=1.14, candidate=0.57, baseline=0.50, lower=0.99, upper=1.31, p_pass=0.21, p_fail=0.79, n=5, waived=True),
     }  # fmt: skip
     cases = tuple(changed.get(item.test.name, item) for item in ready_cases())
-    waiver = Waiver(of="latency/latency_p50 vs baseline", why="The staging machine is shared until January.", owner="sre@example.com", expires="2026-12-31")
-    verdict = decide("NOT READY", "5 of 11 blocking requirements are violated, first calibration/ece: ece 0.142, needs at most 0.05.", cases, headline="NOT READY (1 waived, 1 undecided, 1 invalid)", weakened=("1 requirement is waived: latency/latency_p50 vs baseline.", "This subject was decided 2 times before on these data: the chance that a READY is wrong is at most (2 + 1) x 5 %."))
+    waiver = Waiver(
+        of="latency/latency_p50 vs baseline",
+        why="The staging machine is shared until January.",
+        owner="sre@example.com",
+        expires="2026-12-31",
+    )
+    verdict = decide(
+        "NOT READY",
+        "5 of 11 blocking requirements are violated, first calibration/ece: ece 0.142, needs at most 0.05.",
+        cases,
+        headline="NOT READY (1 waived, 1 undecided, 1 invalid)",
+        weakened=(
+            "1 requirement is waived: latency/latency_p50 vs baseline.",
+            "This subject was decided 2 times before on these data: the chance that a READY is wrong is at most (2 + 1) x 5 %.",
+        ),
+    )
+    measured = {
+        "calibration": {"measured": {"ece": 0.142, "temperature": 1.31}},
+        "slices": {"measured": {"worst_accuracy": 0.717, "accuracy(dark)": 0.717, "slices_too_small": 0.0}},
+        "contamination": {"measured": {"exact_duplicates": 31.0, "near_duplicates": 3.9}},
+        "quality": {"measured": {"accuracy": 0.962, "balanced_accuracy": 0.961}},
+    }
     made = []
     for name in CHECKS:
-        shown = {"calibration": lambda: blocks.calibration_blocks(0.14), "slices": lambda: blocks.slices_blocks(0.717), "contamination": lambda: blocks.contamination_blocks(31)}.get(name, BLOCKS[name])()
-        made.append(check(name, cases, blocks=shown))
+        shown = {
+            "calibration": lambda: blocks.calibration_blocks(0.14),
+            "slices": lambda: blocks.slices_blocks(0.717),
+            "contamination": lambda: blocks.contamination_blocks(31),
+        }.get(name, BLOCKS[name])()
+        made.append(check(name, cases, blocks=shown, **measured.get(name, {})))
     return record(verdict, made, waivers=(waiver,), earlier_runs=2)
 
 
@@ -201,16 +393,49 @@ def every_status() -> Record:
         base["contamination/exact_duplicates"],
         case("shift/c2st_auc", "c2st_auc <= 0.60", "FAIL", "c2st_auc 0.71 (n 420): violated.", severity="warn", threshold=0.6, unit="score", value=0.71, lower=0.66, upper=0.75, n=420),
     )  # fmt: skip
-    verdict = decide("NOT READY", "quality/accuracy is violated: 0.974, needs 0.99.", cases, headline="NOT READY (1 waived, 2 undecided, 1 invalid, 1 not run, 1 error)", weakened=("1 waived", "subject not shown"))
-    states: dict[str, dict[str, Any]] = {"throughput": {"status": "not_run", "reason": "predictions can't be timed", "report_only": False}, "calibration": {"status": "error", "reason": "probabilities of row 17 sum to 0.62"}, "latency": {"status": "invalid", "reason": "other work ran on this machine"}}
-    waiver = Waiver(of="slices/worst_accuracy", why="Dark pictures come with the next release.", owner="pm@example.com", expires="2026-12-01")
-    return record(verdict, (check(name, cases, **states.get(name, {})) for name in CHECKS), waivers=(waiver,), draft=True, only=("quality",), interrupted=True, subject=None)
+    verdict = decide(
+        "NOT READY",
+        "quality/accuracy is violated: 0.974, needs 0.99.",
+        cases,
+        headline="NOT READY (1 waived, 2 undecided, 1 invalid, 1 not run, 1 error)",
+        weakened=("1 waived", "subject not shown"),
+    )
+    states: dict[str, dict[str, Any]] = {
+        "throughput": {"status": "not_run", "reason": "predictions can't be timed", "report_only": False},
+        "calibration": {"status": "error", "reason": "probabilities of row 17 sum to 0.62"},
+        "latency": {"status": "invalid", "reason": "other work ran on this machine"},
+    }
+    waiver = Waiver(
+        of="slices/worst_accuracy",
+        why="Dark pictures come with the next release.",
+        owner="pm@example.com",
+        expires="2026-12-01",
+    )
+    return record(
+        verdict,
+        (check(name, cases, **states.get(name, {})) for name in CHECKS),
+        waivers=(waiver,),
+        draft=True,
+        only=("quality",),
+        interrupted=True,
+        subject=None,
+    )
 
 
 def empty() -> Record:
     """A run in which nothing was measured."""
     verdict = Verdict(word="UNDECIDED", reason="Nothing was measured.", headline="UNDECIDED", exit_code=3, counts={})
-    return Record(evalspec="0.1.0", spec="empty", spec_digest="sha256:00", spec_file="spec.yaml", started="2026-11-20T09:14:03+00:00", finished="2026-11-20T09:14:03+00:00", seed=0, policy=Policy(), verdict=verdict)
+    return Record(
+        evalspec="0.1.0",
+        spec="empty",
+        spec_digest="sha256:00",
+        spec_file="spec.yaml",
+        started="2026-11-20T09:14:03+00:00",
+        finished="2026-11-20T09:14:03+00:00",
+        seed=0,
+        policy=Policy(),
+        verdict=verdict,
+    )
 
 
 def many(count: int = 300) -> Record:
@@ -219,5 +444,9 @@ def many(count: int = 300) -> Record:
         case(f"slices/accuracy(digit_{index})", f"accuracy(digit_{index}) >= 88 %", "PASS" if index % 7 else "FAIL", f"accuracy(digit_{index}) 0.93 (n {84 + index}), 95 % lower bound 0.9, needs 0.88: {'holds' if index % 7 else 'violated'}.", threshold=0.88, unit="fraction", value=0.93, lower=0.9, upper=0.95, p_pass=0.001, p_fail=0.9, n=84 + index)
         for index in range(count)
     )  # fmt: skip
-    verdict = decide("NOT READY", f"{len([item for item in cases if item.status == 'FAIL'])} blocking requirements are violated.", cases)
+    verdict = decide(
+        "NOT READY",
+        f"{len([item for item in cases if item.status == 'FAIL'])} blocking requirements are violated.",
+        cases,
+    )
     return record(verdict, [check("slices", cases)])

@@ -8,6 +8,7 @@ from evalspec.evidence.metric import Metric
 
 PROPORTION = "Clopper-Pearson; Korn and Graubard with clusters"
 MOVER = "MOVER over the classes' Clopper-Pearson bounds; BCa bootstrap of clusters"
+HITS = "Clopper-Pearson on the hits among rows of or called the class"
 MEAN = "BCa bootstrap of the mean, from 200 rows on"
 BCA = "BCa bootstrap, with 20 rows of every class that counts"
 AUC = "DeLong on the logit (two classes), BCa bootstrap (macro one-vs-rest)"
@@ -21,7 +22,7 @@ CLASSIFICATION: tuple[Metric, ...] = (
     Metric("balanced_accuracy", "fraction", "higher", "Mean of the classes' recalls.", interval=MOVER),
     Metric("macro_precision", "fraction", "higher", "Mean of the classes' precisions.", interval=MOVER),
     Metric("macro_recall", "fraction", "higher", "Mean of the classes' recalls.", interval=MOVER),
-    Metric("macro_f1", "fraction", "higher", "Mean of the classes' F1 scores.", interval=BCA),
+    Metric("macro_f1", "fraction", "higher", "Mean of the classes' F1 scores.", interval=MOVER),
     Metric(
         "precision", "fraction", "higher", "Share of the rows predicted as a class that are of it.",
         parts="class", interval=PROPORTION,
@@ -30,7 +31,7 @@ CLASSIFICATION: tuple[Metric, ...] = (
         "recall", "fraction", "higher", "Share of a class's rows that are predicted as it.",
         parts="class", interval=PROPORTION,
     ),
-    Metric("f1", "fraction", "higher", "Harmonic mean of a class's precision and recall.", parts="class", interval=BCA),
+    Metric("f1", "fraction", "higher", "Harmonic mean of precision and recall.", parts="class", interval=HITS),
     Metric("roc_auc", "fraction", "higher", "Chance that a row of a class scores above another row.", interval=AUC),
     Metric("average_precision", "fraction", "higher", "Precision averaged over the recall steps.", interval=BCA),
     Metric("log_loss", "score", "lower", "Mean of -ln(probability of the true class), in nats.", interval=MEAN),

@@ -10,6 +10,7 @@ import numpy as np
 from evalspec.checks.model import _statistics as statistics
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.checks.model._scores import (
+    F1,
     Area,
     Macro,
     MeanLoss,
@@ -18,7 +19,6 @@ from evalspec.checks.model._scores import (
     Score,
     Share,
     both_sides,
-    each_seen,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def score(metric: str, part: str | None, rows: Scored) -> Score:
         return _VALUES[metric]
     classes, _ = rows.labels()
     if metric in ("precision", "recall", "f1"):
-        return _of_class(metric, _class_index(rows, metric, part))
+        index = _class_index(rows, metric, part)
+        return F1(index) if metric == "f1" else _share(metric, index)
     if metric in ("roc_auc", "average_precision"):
         return _ranked(metric, rows)
     if metric == "top_k_accuracy":
@@ -53,10 +54,12 @@ def score(metric: str, part: str | None, rows: Scored) -> Score:
         return ACCURACY
     every = range(len(classes))
     if metric == "macro_f1":
-        return Resampled(metric, statistics.f1_of(every), partial(each_seen, classes=every))
-    of_class = "precision" if metric == "macro_precision" else "recall"
-    statistic = statistics.precision_of(every) if of_class == "precision" else statistics.recall_of(every)
-    return Macro(metric, tuple(_share(of_class, index) for index in every), statistic)
+        # A wrong row counts against two classes: at most twice the variance of separate ones.
+        return Macro(metric, tuple(F1(index) for index in every), statistics.f1_of(every), inflation=2.0)
+    if metric == "macro_precision":
+        return Macro(metric, tuple(_share("precision", index) for index in every), statistics.precision_of(every))
+    recalls = tuple(_share("recall", index) for index in every)
+    return Macro(metric, recalls, statistics.recall_of(every), class_by_class=True)
 
 
 def _all_rows(rows: Scored) -> NDArray[np.bool_]:
@@ -122,12 +125,6 @@ def _share(metric: str, index: int) -> Share:
     if metric == "recall":
         return Share("recall", said, true, partial(_no_rows, index=index))
     return Share("precision", true, said, partial(_never_said, index=index), statistics.precision_of([index]))
-
-
-def _of_class(metric: str, index: int) -> Score:
-    if metric != "f1":
-        return _share(metric, index)
-    return Resampled("f1", statistics.f1_of([index]), partial(each_seen, classes=(index,)), (index,))
 
 
 def _top_k(k: int, rows: Scored) -> Score:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 from typing import TYPE_CHECKING
 
 from evalspec.stats._invert import ValueOnly
@@ -49,47 +48,6 @@ class OnDemand:
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """The full estimate's n."""
         return self.full.n_to_decide(threshold, alpha)
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """The square root of an estimate that is never negative: bounds and p-values follow, since roots keep order.
-
-    Args:
-        square: The estimate under the root.
-    """
-
-    square: Estimate
-
-    @property
-    def value(self) -> float | None:
-        """The root of the value."""
-        return None if self.square.value is None else sqrt(self.square.value)
-
-    @property
-    def n(self) -> int:
-        """Rows."""
-        return self.square.n
-
-    @property
-    def method(self) -> str:
-        """That of the estimate under the root."""
-        return f"root of: {self.square.method}"
-
-    def bound(self, confidence: float, side: Side) -> float | None:
-        """The root of the bound."""
-        found = self.square.bound(confidence, side)
-        return None if found is None else sqrt(max(0.0, found))
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the squared threshold."""
-        if threshold < 0:
-            return 0.0 if side == "lower" else 1.0
-        return self.square.p_value(threshold**2, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """That of the squared threshold."""
-        return self.square.n_to_decide(threshold**2, alpha) if threshold > 0 else None
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import sqrt
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
 import numpy as np
 
 from evalspec.checks.model import _statistics as statistics
-from evalspec.checks.model._points import OnDemand, Root
+from evalspec.checks.model._points import OnDemand
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.stats.auc import paired_roc_auc, roc_auc
 from evalspec.stats.bootstrap import bca, paired_statistic
-from evalspec.stats.macro import mover_mean
+from evalspec.stats.macro import Transformed, f1, mean_comparison, mover_mean
 from evalspec.stats.mean import mean, paired_mean
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import proportion
@@ -142,8 +143,9 @@ class RootMeanSquare:
     """Root of the mean squared error."""
 
     def estimate(self, rows: Scored, tools: Tools) -> Estimate:
-        """The root of the mean's BCa interval."""
-        return Root(MeanLoss("rmse", lambda some: some.errors() ** 2).estimate(rows, tools))
+        """The root of the mean's interval: roots keep order."""
+        squares = mean(rows.errors() ** 2, rng=tools.rng("rmse"), clusters=rows.clusters, alpha=tools.alpha)
+        return Transformed(squares, _root, _square, "root of the mean square")
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
         """Paired BCa of the difference of the roots."""
@@ -151,33 +153,64 @@ class RootMeanSquare:
 
 
 @dataclass(frozen=True, slots=True)
-class Macro:
-    """A mean of the classes' recalls or precisions.
+class F1:
+    """F1 of one class: defined as soon as a row is of it or called so.
 
     Args:
-        name: Of the metric.
-        shares: One for each class.
-        statistic: The same mean, to be resampled.
+        index: Of the class.
     """
 
-    name: str
-    shares: tuple[Share, ...]
-    statistic: Statistic
+    index: int
 
     def estimate(self, rows: Scored, tools: Tools) -> Estimate:
-        """MOVER over the classes; with clusters, which tie classes together, BCa over clusters."""
-        parts = [share.estimate(replace(rows, clusters=None), tools) for share in self.shares]
-        if rows.clusters is None:
-            return mover_mean(parts)
-        return Resampled(self.name, self.statistic, self._defined).estimate(rows, tools)
+        """Clopper-Pearson on the share of hits among the rows that are of the class or called so."""
+        each_seen(rows, (self.index,))
+        return f1(rows.truth == self.index, rows.labels()[1] == self.index, rows.clusters)
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
         """Paired BCa."""
-        return Resampled(self.name, self.statistic, self._defined).compare(candidate, baseline, tools)
+        one = (self.index,)
+        return Resampled("f1", statistics.f1_of(one), partial(each_seen, classes=one), one).compare(
+            candidate, baseline, tools
+        )
 
-    def _defined(self, rows: Scored) -> None:
-        for share in self.shares:
-            share.counted(rows)
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A mean of a score over the classes.
+
+    Args:
+        name: Of the metric.
+        parts: The score of each class.
+        statistic: The same mean, to be resampled.
+        inflation: Of the variance, where the classes share rows.
+        class_by_class: Another model answers the same rows of each class, so that classes can be compared one by one.
+    """
+
+    name: str
+    parts: tuple[Score, ...]
+    statistic: Statistic
+    inflation: float = 1.0
+    class_by_class: bool = False
+
+    def estimate(self, rows: Scored, tools: Tools) -> Estimate:
+        """MOVER over the classes; with clusters, which tie classes together, BCa over clusters."""
+        estimates = self._estimates(rows, tools)
+        if rows.clusters is None:
+            return mover_mean(estimates, inflation=self.inflation)
+        return Resampled(self.name, self.statistic, lambda some: None).estimate(rows, tools)
+
+    def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
+        """MOVER over the classes' comparisons; paired BCa where classes share rows, or with clusters."""
+        if self.class_by_class and candidate.clusters is None:
+            return mean_comparison([part.compare(candidate, baseline, tools) for part in self.parts])
+        self._estimates(candidate, tools)
+        self._estimates(baseline, tools)
+        return Resampled(self.name, self.statistic, lambda some: None).compare(candidate, baseline, tools)
+
+    def _estimates(self, rows: Scored, tools: Tools) -> list[Estimate]:
+        alone = replace(rows, clusters=None)
+        return [part.estimate(alone, tools) for part in self.parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +229,10 @@ class Area:
         return roc_auc(rows.shares()[:, self.positive], rows.truth == self.positive, rows.clusters)
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
-        """Paired DeLong; with clusters paired BCa."""
+        """Paired DeLong."""
         both_sides(candidate, (self.positive,))
-        if candidate.clusters is not None:
-            ranks = statistics.OfRanks((self.positive,), statistics.area)
-            return Resampled("roc_auc", ranks, partial(both_sides, classes=(self.positive,))).compare(
-                candidate, baseline, tools
-            )
         scores = candidate.shares()[:, self.positive], baseline.shares()[:, self.positive]
-        return paired_roc_auc(*scores, candidate.truth == self.positive)
+        return paired_roc_auc(*scores, candidate.truth == self.positive, candidate.clusters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +275,17 @@ class Resampled:
         if rows.classes is None:
             return None
         counts = np.bincount(rows.truth, minlength=len(rows.classes))
+        if isinstance(self.statistic, statistics.OfRanks):
+            counts = np.minimum(counts, rows.n - counts)
         return int(counts.min() if self.classes is None else counts[list(self.classes)].min())
+
+
+def _root(square: float) -> float:
+    return sqrt(max(0.0, square))
+
+
+def _square(root: float) -> float:
+    return max(0.0, root) ** 2
 
 
 def _paired(

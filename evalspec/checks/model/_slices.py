@@ -131,7 +131,9 @@ def _estimates(sliced: Sliced) -> dict[str, Estimate | Parts]:
         return {}
     made: dict[str, Estimate | Parts] = {
         sliced.metric: Parts(sliced.parts),
-        f"worst_{sliced.metric}": AllParts(sliced.parts, METRICS[sliced.metric].better),
+        f"worst_{sliced.metric}": AllParts(
+            sliced.parts, "lower" if METRICS[sliced.metric].better == "lower" else "higher"
+        ),
     }
     if len(sliced.parts) > 1:
         made[f"{sliced.metric}_gap"] = Gap(sliced.parts)

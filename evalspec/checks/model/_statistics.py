@@ -40,7 +40,7 @@ class OfMeans:
 
     def __call__(self, arrays: Sequence[NDArray[Any]], weights: FloatArray) -> FloatArray:
         """Values of the resamples, shape (B,)."""
-        means: FloatArray = (weights @ arrays[0]) / weights.sum(axis=1, keepdims=True)
+        means = np.asarray(weights @ arrays[0], dtype=np.float64) / weights.sum(axis=1, keepdims=True)
         return self.function(means)
 
 

@@ -1,1 +1,1 @@
-""""""
+"""Checks of the system that serves a model."""

@@ -1,0 +1,287 @@
+"""Which test rows occur in a training set: columns told apart by type, the detectors of `stats` put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from evalspec.errors import InputError
+from evalspec.runtimes._columns import column_array
+from evalspec.sources._open import missing_values
+from evalspec.sources._rows import row_digests
+from evalspec.sources._text import normalise, shingle_sets, words
+from evalspec.stats.duplicates import Accept, Matches, Rows, exact_matches, near_rows
+from evalspec.stats.hashing import Words
+from evalspec.stats.minhash import Sets, jaccard, near_sets
+from evalspec.stats.near_vectors import near_vectors, vectors_apart
+
+Family = Literal["text", "number", "truth value", "time", "array", "other", "nothing"]
+
+FREE_TEXT_WORDS = 3.0
+STEPS_OF_GREY = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What counts as near.
+
+    Args:
+        similarity: Jaccard similarity of two texts' shingles.
+        shingle_words: Words in a shingle.
+        tolerance: Difference of numbers, as a share of their range.
+        recall: Share of text pairs just at ``similarity`` that are to be found.
+    """
+
+    similarity: float
+    shingle_words: int
+    tolerance: float
+    recall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Duplicates of one training set.
+
+    Args:
+        exact: shape (m,), the first equal train row, or -1.
+        near: Near duplicates among the rows that have no exact one.
+    """
+
+    exact: Rows
+    near: Matches
+
+
+def family(kind: pa.DataType) -> Family:
+    """What values of this type can be compared with."""
+    if pa.types.is_null(kind):
+        return "nothing"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    if pa.types.is_boolean(kind):
+        return "truth value"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_temporal(kind):
+        return "time"
+    if pa.types.is_dictionary(kind):
+        return family(kind.value_type)
+    return "array" if _is_array(kind) else "other"
+
+
+def _is_array(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.FixedShapeTensorType):
+        kind = kind.storage_type
+    return pa.types.is_fixed_size_list(kind) and family(kind.value_type) == "number"
+
+
+def check_comparable(train: pa.Table, test: pa.Table, columns: Sequence[str], name: str) -> None:
+    """Refuse columns whose values could never be equal, which would read as no duplicates.
+
+    Raises:
+        InputError: A column holds another kind of value in training than in test.
+    """
+    for column in columns:
+        ours, theirs = test.schema.field(column).type, train.schema.field(column).type
+        families = {family(ours), family(theirs)} - {"nothing"}
+        sizes = {_size(kind) for kind in (ours, theirs) if family(kind) == "array"}
+        if len(families) > 1 or len(sizes) > 1:
+            raise InputError(
+                f"column {column!r} is {theirs} in {name} and {ours} in the test set: such rows can never be equal",
+                remedy="give both the same type, or compare other columns",
+            )
+
+
+def _size(kind: pa.DataType) -> int:
+    storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return int(storage.list_size)
+
+
+def comparable(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The compared columns, texts normalised."""
+    picked = table.select(list(columns))
+    for index, column in enumerate(picked.schema):
+        if family(column.type) == "text":
+            picked = picked.set_column(index, column.name, normalise(picked.column(index).cast(pa.string())))
+    return picked
+
+
+def empty_rows(table: pa.Table) -> NDArray[np.bool_]:
+    """Rows that hold nothing to compare: every value missing, or an empty text; shape (n,)."""
+    empty = np.ones(table.num_rows, bool)
+    for column in table.columns:
+        blank = missing_values(column)
+        if family(column.type) == "text":
+            blank = blank | np.asarray(pc.fill_null(pc.equal(column, ""), True).to_numpy())
+        empty &= blank
+    return empty
+
+
+@dataclass
+class Comparison:
+    """Train and test rows, column by column, in the form in which pairs of them are judged.
+
+    Args:
+        train: Comparable columns, n rows.
+        test: The same columns, m rows.
+        settings: What counts as near.
+        ranges: Test rows that limits are taken from: all, also where ``test`` holds only some of them.
+    """
+
+    train: pa.Table
+    test: pa.Table
+    settings: Settings
+    ranges: pa.Table
+    texts: list[tuple[Sets, Sets]] = field(default_factory=list)
+    arrays: list[tuple[NDArray[Any], NDArray[Any], float, float]] = field(default_factory=list)
+    equal: list[str] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for column in self.test.schema:
+            kind = family(column.type)
+            if kind == "text" and self._is_free(column.name):
+                self.texts.append((self._sets(self.train, column.name), self._sets(self.test, column.name)))
+            elif kind == "array" and family(self.train.schema.field(column.name).type) == "array":
+                self.arrays.append(self._array(column.name))
+            elif kind == "number":
+                self.numbers.append(column.name)
+            else:
+                self.equal.append(column.name)
+
+    def near(self, rng: np.random.Generator) -> Matches:
+        """For each test row a near train row."""
+        judges = self._judges()
+        if self.texts:
+            first, second = self.texts[0]
+            return near_sets(
+                first,
+                second,
+                similarity=self.settings.similarity,
+                recall=self.settings.recall,
+                rng=rng,
+                accept=_all_of(judges[1:]),
+            )
+        if self.arrays:
+            train, test, limit, step = self.arrays[0]
+            return near_vectors(train, test, limit=limit, step=step, rng=rng, accept=_all_of(judges[1:]))
+        train_numbers, test_numbers = self._matrix(self.train), self._matrix(self.test)
+        return near_rows(
+            np.nan_to_num(train_numbers),
+            np.nan_to_num(test_numbers),
+            self._limits(),
+            self._keys(self.train, train_numbers),
+            self._keys(self.test, test_numbers),
+        )
+
+    def _judges(self) -> list[Accept]:
+        """One for each text and array, one for all numbers, one for all that must be equal."""
+        judges: list[Accept] = [self._text_judge(train, test) for train, test in self.texts]
+        judges += [self._array_judge(*array) for array in self.arrays]
+        if self.numbers:
+            judges.append(self._number_judge())
+        if self.equal:
+            train, test = row_digests(self.train, self.equal), row_digests(self.test, self.equal)
+            judges.append(lambda test_rows, train_rows: (test[test_rows] == train[train_rows]).all(axis=1))
+        return judges
+
+    def _text_judge(self, train: Sets, test: Sets) -> Accept:
+        return lambda test_rows, train_rows: (
+            jaccard(test, train, test_rows, train_rows) >= self.settings.similarity - 1e-12
+        )
+
+    @staticmethod
+    def _array_judge(train: NDArray[Any], test: NDArray[Any], limit: float, step: float) -> Accept:
+        return lambda test_rows, train_rows: vectors_apart(train, test, train_rows, test_rows, limit, step)[1]
+
+    def _number_judge(self) -> Accept:
+        train, test, limits = self._matrix(self.train), self._matrix(self.test), self._limits() * (1 + 1e-9)
+
+        def judge(test_rows: Rows, train_rows: Rows) -> NDArray[np.bool_]:
+            a, b = test[test_rows], train[train_rows]
+            return np.asarray(((np.abs(a - b) <= limits) | (np.isnan(a) & np.isnan(b))).all(axis=1))
+
+        return judge
+
+    def _is_free(self, name: str) -> bool:
+        """Free text, where a changed word leaves the rest; a few words are a category, which agrees or doesn't."""
+        if self.test.num_columns == 1:
+            return True
+        counts = pc.list_value_length(words(self.ranges.column(name)))
+        return (pc.mean(counts).as_py() or 0.0) > FREE_TEXT_WORDS
+
+    def _sets(self, table: pa.Table, name: str) -> Sets:
+        return shingle_sets(table.column(name), self.settings.shingle_words)
+
+    def _array(self, name: str) -> tuple[NDArray[Any], NDArray[Any], float, float]:
+        train, test, ranges = (_flat(table, name) for table in (self.train, self.test, self.ranges))
+        spread = float(np.nanmax(ranges)) - float(np.nanmin(ranges)) if ranges.size else 0.0
+        whole = all(values.dtype.kind in "ui" for values in (train, test))
+        # Noise of one grey level in a picture of few levels is more than the tolerance, and still the same picture.
+        step = 1.0 if whole and spread >= STEPS_OF_GREY else 0.0
+        return train, test, spread * self.settings.tolerance, step
+
+    def _matrix(self, table: pa.Table) -> NDArray[np.float64]:
+        columns = [np.asarray(table.column(name).cast(pa.float64()).to_numpy()) for name in self.numbers]
+        return np.stack(columns, axis=1) if columns else np.zeros((table.num_rows, 0))
+
+    def _limits(self) -> NDArray[np.float64]:
+        numbers = self._matrix(self.ranges)
+        limits = np.zeros(numbers.shape[1])
+        for index, column in enumerate(numbers.T):
+            finite = column[np.isfinite(column)]
+            if len(finite):
+                low, high = np.quantile(finite, [0.01, 0.99])
+                limits[index] = (high - low) * self.settings.tolerance
+        return limits
+
+    def _keys(self, table: pa.Table, numbers: NDArray[np.float64]) -> Words:
+        """What must be equal besides numbers: other columns, and which numbers are missing."""
+        keyed = row_digests(table, self.equal)[:, 0] if self.equal else np.zeros(table.num_rows, np.uint64)
+        if not numbers.shape[1]:
+            return keyed
+        missing = pa.table({str(index): column for index, column in enumerate(np.isnan(numbers).T)})
+        return keyed ^ row_digests(missing)[:, 1]
+
+
+def _flat(table: pa.Table, name: str) -> NDArray[Any]:
+    values = column_array(table, name)
+    return values.reshape(len(values), -1)
+
+
+def _all_of(judges: Sequence[Accept]) -> Accept | None:
+    if not judges:
+        return None
+
+    def judge(test_rows: Rows, train_rows: Rows) -> NDArray[np.bool_]:
+        good = np.ones(len(test_rows), bool)
+        for one in judges:
+            good[good] = one(test_rows[good], train_rows[good])
+        return good
+
+    return judge
+
+
+def find_duplicates(
+    train: pa.Table, test: pa.Table, usable: NDArray[np.bool_], settings: Settings, rng: np.random.Generator
+) -> Found:
+    """Test rows that a training set holds.
+
+    Args:
+        train: Comparable columns (`comparable`), n rows.
+        test: The same columns, m rows.
+        usable: shape (m,), rows that hold something to compare.
+        settings: What counts as near.
+        rng: For the detectors.
+    """
+    exact = np.where(usable, exact_matches(row_digests(train), row_digests(test)), -1)
+    rest = np.flatnonzero(usable & (exact < 0))
+    some = Comparison(train, test.take(pa.array(rest)), settings, ranges=test).near(rng)
+    train_row, closeness = np.full(test.num_rows, -1, np.int64), np.full(test.num_rows, np.nan)
+    train_row[rest], closeness[rest] = some.train_row, some.closeness
+    return Found(exact, Matches(train_row, closeness, some.recall, some.method))

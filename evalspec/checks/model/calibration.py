@@ -1,0 +1,157 @@
+"""`calibration`: whether a model that says 0.9 is right in 9 of 10 cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil, log
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.evidence.metric import Metric
+from evalspec.evidence.units import from_unit
+from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Inputs
+    from evalspec.language.requirement import Requirement
+
+_INVERSION = "test inversion (PASS), plug-in and overall gap at half the level each (FAIL)"
+_SHARE = "Clopper-Pearson; Korn and Graubard with clusters"
+_MEAN = "BCa of the mean, from 200 rows on"
+
+WITHOUT_INTERVAL = ("classwise_ece", "temperature")
+COMPARED = ("brier", "selective_coverage", "interval_coverage", "pinball")
+"""Metrics that have a paired comparison with another model."""
+SHARES = ("selective_accuracy", "selective_coverage", "interval_coverage")
+AT_THRESHOLD = ("selective_accuracy", "selective_coverage")
+
+
+class Calibration(Check):
+    """Whether the model's confidence means what it says.
+
+    ## What it measures
+    Models with probabilities: `ece` (expected calibration error of the predicted class), `mce` (the worst bin),
+    `classwise_ece` (mean over classes), `brier`, `temperature` (fitted on one half of the rows) and
+    `ece_after_temperature` (judged on the other half). With `threshold:` also `selective_accuracy` (how often it is
+    right where its confidence is at least that) and `selective_coverage` (how often its confidence is that high).
+    Models with a stated interval (`lower`, `upper`): `interval_coverage` and `pinball`.
+
+    ## Why it matters
+    Whoever acts on a confidence (answer alone above 0.85, ask a person below) needs it to be true. Compression often
+    keeps the accuracy and breaks the confidence: an INT8 copy may lose 0.9 pp of accuracy and treble its `ece`.
+    Usual words: below 0.05 well calibrated, 0.05 to 0.10 moderately, above 0.10 poorly.
+
+    ## Method
+    `ece` is the mean absolute gap (L1) between confidence and accuracy over bins of equal mass, cut from the
+    confidences and merged from the top until each expects 5 wrong answers. Noise makes the plain value too large,
+    for a calibrated model with 500 rows about 0.03, so the value in print is debiased by the folded normal. PASS: the
+    chance of a plain value as small as this, were the error as large as allowed and spread over the bins in the way
+    that makes small values likeliest (in proportion to their standard errors). FAIL: the larger of (plain value
+    less what noise adds to a calibrated model) and (overall gap of confidence and accuracy), at half the level each.
+    With a single bin: Clopper-Pearson on its accuracy.
+    `mce`: Clopper-Pearson in every bin; all must hold (PASS), or one is shown to break (FAIL, level divided by bins).
+    Shares: Clopper-Pearson. `brier` and `pinball`: BCa bootstrap of the mean.
+    `classwise_ece` and `temperature` have no interval: they are shown, and can't be required.
+    With clusters, variances grow by the design effect of the gap, and fewer than 20 clusters give no bound.
+
+    References: Naeini, Cooper, Hauskrecht, AAAI 2015 (ECE). Guo et al., ICML 2017 (temperature). Roelofs et al.,
+    AISTATS 2022 (bias). Leone, Nelson, Nottingham, Technometrics 1961 (folded normal). Geifman and El-Yaniv, NeurIPS
+    2017 (selective accuracy).
+
+    ## What it cannot show
+    Gaps that cancel inside a bin, and gaps of a group that is not a bin of its own: see `slices`. Whether the
+    confidence stays true on other rows: see `shift`. A calibrated model can still be useless: see `quality`.
+
+    ## Example
+    ```yaml
+    - check: calibration
+      dataset: test
+      threshold: 0.85
+      require:
+        - ece <= 0.05
+        - selective_accuracy >= 98 %
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("ece", "fraction", "lower", "Mean gap between confidence and accuracy.", interval=_INVERSION),
+        Metric("mce", "fraction", "lower", "Largest gap of any bin.", interval="Clopper-Pearson in every bin"),
+        Metric("classwise_ece", "fraction", "lower", "Mean over classes of the gap of that class's probability."),
+        Metric("brier", "score", "lower", "Mean squared error of the probabilities.", interval=_MEAN),
+        Metric("temperature", "score", "neither", "What logits must be divided by; over 1: over-confident."),
+        Metric("ece_after_temperature", "fraction", "lower", "`ece` after temperature scaling.", interval=_INVERSION),
+        Metric("selective_accuracy", "fraction", "higher", "Accuracy at and above `threshold:`.", interval=_SHARE),
+        Metric("selective_coverage", "fraction", "higher", "Share of rows at and above `threshold:`.", interval=_SHARE),
+        Metric("interval_coverage", "%", "higher", "Share of rows inside the stated interval.", interval=_SHARE),
+        Metric("pinball", "label", "lower", "Mean pinball loss of the stated interval's ends.", interval=_MEAN),
+    )
+
+    check: Literal["calibration"] = "calibration"
+    dataset: DatasetName
+    bins: int = Field(10, gt=1, le=100, description="Bins before merging.")
+    scheme: Literal["equal_mass", "equal_width"] = Field(
+        "equal_mass", description="How bins are cut: as many rows in each, or as wide a range of confidence."
+    )
+    threshold: float | None = Field(
+        None, gt=0, le=1, description="Confidence from which on answers are used without a person."
+    )
+    interval: float = Field(
+        0.9, gt=0, lt=1, description="Share of rows that the stated interval is meant to hold; for `pinball`."
+    )
+
+    def needs(self) -> tuple[Need, ...]:
+        """Predictions of the model and of every model that a requirement names."""
+        models = dict.fromkeys((self.model, *self.baselines))
+        return tuple(NeedPredictions(self.dataset, model) for model in models)
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: no interval, no threshold, no paired comparison, or too few rows."""
+        metric = requirement.metric
+        if metric in WITHOUT_INTERVAL:
+            return f"{metric} has no interval, so nothing can show it; use ece or ece_after_temperature"
+        if metric in AT_THRESHOLD and self.threshold is None:
+            return f"{metric} needs `threshold:`, the confidence from which on answers are used"
+        if requirement.model is not None:
+            if metric in COMPARED:
+                return None
+            return f"{metric} has no paired comparison with another model; require it by itself, or compare brier"
+        return never_passes(requirement, rows.get(self.dataset), confidence)
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Hold confidences against answers."""
+        from evalspec.checks.model._calibration import measure
+
+        return measure(self, inputs)
+
+
+def never_passes(requirement: Requirement, rows: int | None, confidence: float) -> str | None:
+    """Why the best possible outcome could not show it with so many rows; None: it could.
+
+    The best outcome has no row on the wrong side, and its bound is that of 0 in n rows.
+
+    Args:
+        requirement: The requirement.
+        rows: Rows of the dataset, or None where that is not known.
+        confidence: Of the policy.
+    """
+    limit = from_unit(requirement.threshold, requirement.unit)
+    if requirement.metric in SHARES and not requirement.upper:
+        allowed = 1.0 - limit
+    elif requirement.metric in ("ece", "mce", "ece_after_temperature") and requirement.upper:
+        allowed = limit
+    else:
+        return None
+    if allowed <= 0.0:
+        return f"no sample shows {requirement.sentence}: its bound stays away from the limit; allow a little"
+    if rows is None or allowed >= 1.0:
+        return None
+    # Half of the rows go into the fit.
+    factor = 2 if requirement.metric == "ece_after_temperature" else 1
+    needed = factor * ceil(log(1.0 - confidence) / log(1.0 - allowed))
+    if rows >= needed:
+        return None
+    return f"{rows} rows can't show {requirement.sentence} at {confidence:.0%} confidence: {needed} are needed at least"

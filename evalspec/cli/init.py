@@ -1,0 +1,20 @@
+"""``evalspec init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where; made if it is not there.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+) -> None:
+    """Write a commented spec to start from, and the schema that an editor completes it with."""
+    from evalspec.spec.starting import start
+
+    spec, schema = start(folder, force=force)
+    typer.echo(f"wrote {spec} and {schema}")
+    typer.echo(f"edit {spec}, then: evalspec validate {spec}")

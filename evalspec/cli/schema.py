@@ -1,0 +1,29 @@
+"""``evalspec schema``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    record: Annotated[
+        bool, typer.Option("--record", help="The schema of record.json instead of that of a spec.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it there.")] = None,
+    plugins: Annotated[
+        bool, typer.Option("--plugins/--no-plugins", help="With the checks and kinds of other distributions.")
+    ] = True,
+) -> None:
+    """Print the JSON Schema that an editor completes a spec with."""
+    from evalspec.language.registry import discover
+    from evalspec.spec.schema import dump, record_schema, save, spec_schema
+
+    text = dump(record_schema() if record else spec_schema(discover(plugins=plugins)))
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        save(text, output)
+        typer.echo(f"wrote {output}")

@@ -1,0 +1,32 @@
+"""``evalspec validate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalspec.cli._output import AllowOutside, Hub, Json, Overrides, Trust, echo_json
+
+
+def command(
+    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Spec files.")],
+    overrides: Overrides = [],  # noqa: B006  # typer copies it
+    trust: Trust = False,
+    allow_outside: AllowOutside = False,
+    hub: Hub = False,
+    as_json: Json = False,
+) -> None:
+    """Say everything that can be known without measuring, and what was not verified."""
+    from evalspec.spec import Options, load_all
+    from evalspec.spec.summary import summary, to_json
+
+    options = Options(trust=trust, allow_outside=allow_outside, hub=hub)
+    loaded = load_all(specs, overrides, options)
+    if as_json:
+        echo_json({"specs": [to_json(spec) for spec in loaded]})
+        return
+    for spec in loaded:
+        for line in summary(spec):
+            typer.echo(line)

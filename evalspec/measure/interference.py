@@ -1,0 +1,67 @@
+"""What else went on while measuring: garbage collection, other processes, stolen time."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from evalspec.measure.clocks import now_ns
+
+
+class Watch:
+    """Counts from entering to leaving; may be entered again, and adds up.
+
+    Python's garbage collector stays on, as it does when serving, but what was made before is set aside, so that a
+    collection looks at the model's own objects only.
+    """
+
+    def __init__(self) -> None:
+        self._collections = 0
+        self._collecting_ns = 0
+        self._began = 0
+        self._switches = 0
+        self._stolen_s = 0.0
+        self._at_start = (0, 0.0)
+
+    def __enter__(self) -> Self:
+        gc.collect()
+        gc.freeze()
+        gc.callbacks.append(self._on_collection)
+        self._at_start = _counters()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        switches, stolen = _counters()
+        self._switches += switches - self._at_start[0]
+        self._stolen_s += stolen - self._at_start[1]
+        gc.callbacks.remove(self._on_collection)
+        gc.unfreeze()
+
+    def details(self) -> dict[str, str | int | float | bool | None]:
+        """As facts of a run."""
+        return {
+            "gc": "on, older objects set aside" if gc.isenabled() else "off",
+            "gc_collections": self._collections,
+            "gc_ms": self._collecting_ns / 1e6,
+            "involuntary_switches": self._switches,
+            "stolen_cpu_s": self._stolen_s,
+        }
+
+    def _on_collection(self, phase: str, info: Mapping[str, int]) -> None:
+        if phase == "start":
+            self._began = now_ns()
+        else:
+            self._collections += 1
+            self._collecting_ns += now_ns() - self._began
+
+
+def _counters() -> tuple[int, float]:
+    """Times that this process was put off the CPU, and seconds that a hypervisor took from the machine."""
+    import psutil
+
+    switches = psutil.Process().num_ctx_switches().involuntary
+    return int(switches), float(getattr(psutil.cpu_times(), "steal", 0.0))

@@ -1,0 +1,94 @@
+"""Warm-up: so many queries, so long, and until it is steady; how it ended is recorded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalspec.language.inputs import Schedule
+from evalspec.measure.clocks import now_ns
+from evalspec.measure.servable import Rotation, Servable
+
+STEADY = 0.05
+"""The medians of two windows in a row differ by at most this share."""
+SMALLEST_WINDOW = 8
+LIMIT_FACTOR = 10.0
+LEAST_LIMIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """What was done before measuring; its queries are not kept.
+
+    Args:
+        queries: How many.
+        seconds: How long.
+        settled: The last two windows agree.
+        first_ms: The first query, which pays for compilation and caches.
+        last_ms: Median of the last window.
+    """
+
+    queries: int
+    seconds: float
+    settled: bool
+    first_ms: float
+    last_ms: float
+
+    def details(self) -> dict[str, str | int | float | bool | None]:
+        """As facts of a run."""
+        return {
+            "warmup_queries": self.queries,
+            "warmup_s": self.seconds,
+            "warmup_settled": self.settled,
+            "warmup_first_ms": self.first_ms,
+            "warmup_last_ms": self.last_ms,
+        }
+
+
+def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmUp:
+    """Serve until the schedule's count and time are reached and latencies are steady.
+
+    It ends unsettled after 10 times the schedule's time, or 2 s if that is longer: a model that never settles is a
+    finding, not a reason to wait for ever.
+
+    Args:
+        servable: Rows and model.
+        schedule: Its ``warmup_queries`` and ``warmup_s``.
+        rotation: Order of the rows.
+
+    Raises:
+        InputError: As the model raises it; a model that fails now is not measured.
+    """
+    window = max(SMALLEST_WINDOW, math.ceil(schedule.warmup_queries / 4))
+    limit_s = max(LEAST_LIMIT_S, LIMIT_FACTOR * schedule.warmup_s)
+    took: list[int] = []
+    started = now_ns()
+    while True:
+        query = servable.take(rotation.rows(len(took)))
+        sent = now_ns()
+        outputs = servable.serve(query)
+        servable.synchronize()
+        took.append(now_ns() - sent)
+        # Also checks that the outputs are answers at all.
+        servable.answers(outputs)
+        seconds = (now_ns() - started) / 1e9
+        enough = len(took) >= max(1, schedule.warmup_queries) and seconds >= schedule.warmup_s
+        if enough and (steady(took, window) or seconds >= limit_s):
+            break
+    return WarmUp(
+        queries=len(took),
+        seconds=seconds,
+        settled=steady(took, window),
+        first_ms=took[0] / 1e6,
+        last_ms=float(np.median(took[-window:])) / 1e6,
+    )
+
+
+def steady(took: list[int], window: int) -> bool:
+    """The medians of the last two windows differ by at most 5 %."""
+    if len(took) < 2 * window:
+        return False
+    before, last = np.median(took[-2 * window : -window]), np.median(took[-window:])
+    return bool(abs(last - before) <= STEADY * max(before, last))

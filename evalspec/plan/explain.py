@@ -1,0 +1,285 @@
+"""What a plan says: checks, order, n, time, and what each requirement can detect."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from evalspec.evidence.metric import Metric
+from evalspec.evidence.record import Record
+from evalspec.evidence.test import Test
+from evalspec.evidence.units import format_quantity, from_unit, to_unit
+from evalspec.language.parts import Check
+from evalspec.language.requirement import Requirement
+from evalspec.plan.planning import Plan
+from evalspec.stats.power import (
+    Better,
+    Design,
+    PairedDesign,
+    ProportionDesign,
+    chance_of_pass,
+    detectable,
+    recorded_design,
+)
+
+ASSUMED_DISCORDANCE = 0.05
+"""Share of rows on which two versions of a model differ, where no record tells."""
+BINOMIAL = "Clopper-Pearson"
+
+
+@dataclass(frozen=True, slots=True)
+class Detects:
+    """What one requirement can decide.
+
+    Args:
+        name: Of the requirement.
+        sentence: As written.
+        n: Rows or queries, where known.
+        unit: Of headroom and violation.
+        headroom: Distance on the good side at which PASS comes out in 1 - 0.1/m of runs; None: not known, or never.
+        violation: Distance on the bad side at which FAIL comes out in 80 %.
+        assumed: Nuisance values, and whence.
+        chance: Of PASS if the truth is as it was measured before; None where nothing was.
+        blocking: It blocks.
+        note: Why something is not known.
+    """
+
+    name: str
+    sentence: str
+    n: int | None
+    unit: str
+    headroom: float | None
+    violation: float | None
+    assumed: str
+    chance: float | None
+    blocking: bool
+    note: str = ""
+
+
+def detects(plan: Plan, before: Record | None) -> list[Detects]:
+    """For each requirement what it can detect at the n that is known.
+
+    Args:
+        plan: The plan.
+        before: An earlier record of the spec, for assumed truths and standard errors.
+    """
+    tests = {} if before is None else {test.name: test for check in before.checks for test in check.tests}
+    lines = []
+    for planned in plan.checks:
+        check = planned.check
+        for one in check.requirements:
+            metric = check.metric(one.metric)
+            if metric is not None:
+                test = tests.get(one.name(check.name))
+                lines.append(_detects(plan, check, one, metric, test, blocking=one in check.blocking))
+    return lines
+
+
+def _detects(
+    plan: Plan, check: Check, one: Requirement, metric: Metric, test: Test | None, *, blocking: bool
+) -> Detects:
+    name, unit = one.name(check.name), one.unit
+    if metric.exact and one.model is None:
+        chance = None if test is None or test.value is None else float(_holds(test))
+        return Detects(
+            name, one.sentence, None, unit, None, None, "", chance, blocking, "an exact fact: no sampling error"
+        )
+    threshold = from_unit(one.factor if one.is_ratio else one.threshold, unit)
+    design = _design(plan, check, one, metric, test)
+    if design is None:
+        note = "known after a first run" if test is None else "the last run gave no bound here"
+        return Detects(name, one.sentence, None, unit, None, None, "", None if test is None else 0.0, blocking, note)
+    family = plan.family if blocking else plan.family_warn
+    better: Better = "lower" if one.upper else "higher"
+    found = detectable(
+        design,
+        threshold,
+        better,
+        alpha_pass=plan.alpha,
+        alpha_fail=plan.alpha / max(1, len(family)),
+        family=len(family),
+    )
+    chance = None if test is None else _chance(plan, design, test, threshold, one)
+    rows = test.n if test is not None and test.n else _rows(plan, check)
+    return Detects(
+        name=name,
+        sentence=one.sentence,
+        n=rows,
+        unit=unit,
+        headroom=None if found.headroom is None else to_unit(found.headroom, unit),
+        violation=None if found.violation is None else to_unit(found.violation, unit),
+        assumed=found.assumed,
+        chance=chance,
+        blocking=blocking,
+    )
+
+
+def _holds(test: Test) -> bool:
+    value, threshold = test.value, test.threshold
+    if value is None:
+        return False
+    return {
+        "<=": value <= threshold,
+        ">=": value >= threshold,
+        "<": value < threshold,
+        ">": value > threshold,
+        "==": value == threshold,
+    }[test.op]
+
+
+def _rows(plan: Plan, check: Check) -> int | None:
+    dataset = getattr(check, "dataset", None)
+    header = plan.spec.headers.get(dataset) if isinstance(dataset, str) else None
+    where = plan.spec.datasets[dataset].where if isinstance(dataset, str) and dataset in plan.spec.datasets else None
+    return header.rows if header is not None and where is None else None
+
+
+def _design(plan: Plan, check: Check, one: Requirement, metric: Metric, test: Test | None) -> Design | None:
+    """How the requirement will be measured: from the last record, or from what the spec alone tells."""
+    if test is not None:
+        return _recorded(plan, one, test)
+    n = _rows(plan, check)
+    if n is None or one.part is not None or metric.parts is not None or not metric.interval.startswith(BINOMIAL):
+        return None
+    return ProportionDesign(n) if one.model is None else PairedDesign(n, ASSUMED_DISCORDANCE)
+
+
+def _recorded(plan: Plan, one: Requirement, test: Test) -> Design | None:
+    bound = test.upper if one.upper else test.lower
+    if test.value is None or bound is None or test.n < 1:
+        return None
+    if test.method == BINOMIAL and not test.parts and one.model is None:
+        return ProportionDesign(test.n)
+    value, edge = from_unit(test.value, test.unit), from_unit(bound, test.unit)
+    confidence = plan.spec.policy.confidence
+    if value == edge:
+        return None
+    return recorded_design(value, edge, confidence, test.n, test.n, "from the last record")
+
+
+def _chance(plan: Plan, design: Design, test: Test, threshold: float, one: Requirement) -> float:
+    """Chance of PASS if the truth is as it was measured; over parts, that all of them pass."""
+    better: Better = "lower" if one.upper else "higher"
+    if test.parts and test.must_hold == len(test.parts):
+        chances = [
+            chance_of_pass(ProportionDesign(part.n), from_unit(part.value, test.unit), threshold, better, plan.alpha)
+            for part in test.parts
+            if part.value is not None and test.method.startswith(BINOMIAL)
+        ]
+        if len(chances) == len(test.parts):
+            return math.prod(chances)
+    assert test.value is not None
+    return chance_of_pass(design, from_unit(test.value, test.unit), threshold, better, plan.alpha)
+
+
+def chance_of_ready(found: list[Detects]) -> float | None:
+    """The product over blocking requirements; None where one is not known."""
+    chances = [one.chance for one in found if one.blocking]
+    if not chances or any(chance is None for chance in chances):
+        return None
+    return math.prod(chance for chance in chances if chance is not None)
+
+
+def explain(plan: Plan, before: Record | None) -> list[str]:
+    """The plan for people."""
+    found = detects(plan, before)
+    lines = [f"{plan.spec.name}: {len(plan.checks)} checks, about {_duration(_seconds(plan, before))}"]
+    if before is None:
+        lines.append("no earlier run of this spec is here: times are guesses, and chances are not known")
+    else:
+        lines.append(f"times and assumed truths are those of the run of {before.started}")
+    lines += ["", "order"]
+    if plan.predictions:
+        lines.append("  predictions: " + ", ".join(f"{model} on {dataset}" for dataset, model in plan.predictions))
+    for one in plan.checks:
+        queries = f", {one.queries:,} timed queries" if one.queries else ""
+        lines.append(f"  {one.check.dimension}: {one.check.name} on {', '.join(one.datasets)}{queries}")
+    alpha = plan.alpha
+    lines += [
+        "",
+        f"{len(plan.family)} blocking requirements are decided from samples: PASS at level {alpha:.3g} each, "
+        f"FAIL after Holm, at its strictest level {plan.alpha_fail:.3g}",
+        "",
+    ]
+    for row in found:
+        lines += _lines(row)
+    ready = chance_of_ready(found)
+    if ready is None:
+        lines.append("chance of READY: not known before a first run")
+    else:
+        lines.append(
+            f"chance of READY if the truth is as it was measured then: {ready:.2f} (product over requirements)"
+        )
+    lines += [f"not verified: {line}" for line in plan.spec.unverified]
+    return lines
+
+
+def _lines(row: Detects) -> list[str]:
+    n = f", n {row.n:,}" if row.n else ""
+    lines = [f"{row.name}: {row.sentence}{n}"]
+    if row.note:
+        lines.append(f"  {row.note}")
+    elif row.headroom is None:
+        lines.append("  no possible truth passes often enough at this n")
+    else:
+        lines.append(f"  passes nearly always from {format_quantity(row.headroom, row.unit)} of headroom on")
+    if row.violation is not None:
+        lines.append(f"  fails in 4 of 5 runs from a violation of {format_quantity(row.violation, row.unit)} on")
+    elif not row.note:
+        lines.append("  no possible violation fails in 4 of 5 runs at this n")
+    if row.assumed:
+        lines.append(f"  assumes {row.assumed}")
+    if row.chance is not None:
+        lines.append(f"  chance of PASS {row.chance:.3f}")
+    return lines
+
+
+def _seconds(plan: Plan, before: Record | None) -> float:
+    measured = {} if before is None else {check.id: check.duration_s for check in before.checks}
+    return sum(measured.get(one.check.name, one.seconds) for one in plan.checks)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def to_json(plan: Plan, before: Record | None) -> dict[str, Any]:
+    """The plan for machines."""
+    found = detects(plan, before)
+    return {
+        "spec": plan.spec.name,
+        "seconds": _seconds(plan, before),
+        "predictions": [{"dataset": dataset, "model": model} for dataset, model in plan.predictions],
+        "checks": [
+            {
+                "id": one.check.name,
+                "check": one.check.check,
+                "dimension": one.check.dimension,
+                "datasets": list(one.datasets),
+                "models": list(one.models),
+                "queries": one.queries,
+            }
+            for one in plan.checks
+        ],
+        "alpha": plan.alpha,
+        "alpha_fail": plan.alpha_fail,
+        "family": list(plan.family),
+        "requirements": [
+            {
+                "name": row.name,
+                "sentence": row.sentence,
+                "n": row.n,
+                "unit": row.unit,
+                "headroom": row.headroom,
+                "violation": row.violation,
+                "assumed": row.assumed,
+                "chance_of_pass": row.chance,
+                "blocking": row.blocking,
+                "note": row.note,
+            }
+            for row in found
+        ],
+        "chance_of_ready": chance_of_ready(found),
+        "unverified": list(plan.spec.unverified),
+    }

@@ -1,0 +1,89 @@
+"""Pictures as arrays of one shape."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evalspec.errors import InputError
+from evalspec.sources._arrays import array_column
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Colours = Literal["grey", "rgb"]
+Opener = Callable[[], IO[bytes]]
+DEEP = ("I;16", "I;16L", "I;16B", "I")
+
+
+def decode(
+    openers: Sequence[Opener], names: Sequence[str], *, colours: Colours | None, size: tuple[int, int] | None
+) -> pa.Array:
+    """Pictures as a tensor column: shape (h, w) for grey, (h, w, 3) for colour, uint8 (uint16 for grey of 16 bits).
+
+    Pixels are as stored: no turning by EXIF, transparency dropped.
+
+    Args:
+        openers: Each opens one picture's bytes.
+        names: What each is called in errors.
+        colours: Make them all grey or all colour; None: as they are.
+        size: Height and width to resize to (bilinear); None: as they are.
+
+    Raises:
+        InputError: One can't be read, or they have several shapes.
+    """
+    stack: NDArray[Any] | None = None
+    for index, (opener, name) in enumerate(zip(openers, names, strict=True)):
+        pixels = _pixels(opener, name, colours, size)
+        if stack is None:
+            stack = np.empty((len(names), *pixels.shape), pixels.dtype)
+        if pixels.shape != stack.shape[1:] or pixels.dtype != stack.dtype:
+            raise _differ(names[0], stack[0], name, pixels)
+        stack[index] = pixels
+    if stack is None:
+        raise InputError("there is no picture")
+    return array_column(stack, "the column of images")
+
+
+def _differ(first: str, a: NDArray[Any], name: str, b: NDArray[Any]) -> InputError:
+    if a.ndim != b.ndim or a.dtype != b.dtype:
+        kinds = [("grey" if one.ndim == 2 else "colour") + f" of {one.dtype.itemsize * 8} bits" for one in (a, b)]
+        message = f"images are of several kinds: {first} is {kinds[0]}, {name} {kinds[1]}"
+        return InputError(message, remedy="write `colours: rgb` or `colours: grey`")
+    shapes = [f"{one.shape[0]} x {one.shape[1]}" for one in (a, b)]
+    message = f"images have several sizes: {first} is {shapes[0]} pixels (height x width), {name} {shapes[1]}"
+    return InputError(message, remedy="write `size: [height, width]` to resize them as they are read")
+
+
+def _pixels(opener: Opener, name: str, colours: Colours | None, size: tuple[int, int] | None) -> NDArray[Any]:
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            # A picture of suspicious size is refused rather than warned of.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with opener() as stream, Image.open(stream) as picture:
+                picture.load()
+                return _converted(picture, colours, size)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise InputError(f"image {name} is too large to be read: {error}") from error
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
+        raise InputError(f"image {name} can't be read: it is truncated, damaged or no image") from error
+
+
+def _converted(picture: Image, colours: Colours | None, size: tuple[int, int] | None) -> NDArray[Any]:
+    deep = picture.mode in DEEP and colours is None
+    if not deep:
+        is_grey = picture.mode in ("L", "1", "LA", *DEEP)
+        picture = picture.convert("L" if colours == "grey" or (colours is None and is_grey) else "RGB")
+    if size is not None:
+        from PIL.Image import Resampling
+
+        picture = picture.resize((size[1], size[0]), Resampling.BILINEAR)
+    pixels = np.asarray(picture)
+    return pixels.astype(np.uint16) if deep else pixels

@@ -1,0 +1,149 @@
+"""A folder of images, with an optional table of what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from evalspec.errors import InputError
+from evalspec.language.inputs import Header
+from evalspec.language.parts import Access, Dataset
+from evalspec.sources._files import one_file, shown
+from evalspec.sources._pictures import Colours, decode
+from evalspec.sources._table import choose, tidy, type_text
+from evalspec.sources.arrow import Arrow
+from evalspec.sources.csv import Csv
+from evalspec.sources.jsonl import Jsonl
+from evalspec.sources.parquet import Parquet
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+IMAGE, PATH, LABEL = "image", "path", "label"
+Side = Annotated[int, Field(ge=1, le=16384)]
+
+
+class Images(Dataset):
+    """Images in a folder and the folders below, in the order of their paths.
+
+    Columns are ``image`` (height x width, or height x width x 3), ``path`` (from the folder on), ``label`` (the
+    topmost folder below, where images lie in such folders) and those of ``metadata``, whose ``label`` goes before the
+    folder's name. Pixels are as they are stored: not turned by EXIF.
+    """
+
+    extra_name: ClassVar[str] = "images"
+    packages: ClassVar[tuple[str, ...]] = ("PIL",)
+
+    kind: Literal["images"] = "images"
+    path: str = Field(description="The folder.")
+    metadata: str | None = Field(None, description="A table with one row an image: .csv, .jsonl, .parquet or .arrow.")
+    file_column: str = Field(
+        "file_name", description="Column of the metadata with the image's path from the folder on."
+    )
+    colours: Colours | None = Field(None, description="Make all images grey or rgb; default: as they are.")
+    size: tuple[Side, Side] | None = Field(None, description="Height and width to resize to; default: as they are.")
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """The images, in the order of their paths, and the metadata last.
+
+        Raises:
+            InputError: There is no such folder, no image in it, or no metadata.
+        """
+        metadata = () if self.metadata is None else (one_file(access, self.metadata, "images"),)
+        return (*self._images(access), *metadata)
+
+    def header(self, access: Access) -> Header:
+        """Rows and columns; only the first image is read.
+
+        Raises:
+            InputError: No folder, no image, or one that can't be read; metadata that can't be read.
+        """
+        files = self._images(access)
+        extra = self._metadata_kind().header(access).columns if self.metadata is not None else {}
+        columns = {IMAGE: type_text(self._decoded(access, files[:1]).type), PATH: "string"}
+        if self._labels(access, files) is not None:
+            columns[LABEL] = "string"
+        known = {name: kind for name, kind in extra.items() if name != self.file_column}
+        return Header(rows=len(files), columns={**columns, **known})
+
+    def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, these columns; images are read only where they are asked for.
+
+        Raises:
+            InputError: As `header`; an image without a row in the metadata, or the other way round.
+        """
+        files = self._images(access)
+        paths = pa.array([self._relative(access, file) for file in files], pa.string())
+        found: dict[str, pa.Array | pa.ChunkedArray] = {PATH: paths}
+        labels = self._labels(access, files)
+        if labels is not None:
+            found[LABEL] = pa.array(labels, pa.string())
+        if self.metadata is not None:
+            found |= self._known(access, paths)
+        names = choose(columns, [IMAGE, *found], repr(self.path))
+        if IMAGE in names:
+            found[IMAGE] = self._decoded(access, files)
+        return tidy(pa.table({name: found[name] for name in names}))
+
+    def _images(self, access: Access) -> tuple[Path, ...]:
+        folder = access.path(self.path)
+        if not folder.is_dir():
+            raise InputError(f"{self.path!r} is a file; kind images reads a folder")
+        found = sorted(
+            (file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")),
+            key=lambda file: file.relative_to(folder).as_posix(),
+        )
+        if not found:
+            raise InputError(f"there is no image in {self.path!r}", choices=sorted(SUFFIXES))
+        for file in found:
+            access.path(str(file))
+        return tuple(found)
+
+    def _relative(self, access: Access, file: Path) -> str:
+        return file.relative_to(access.path(self.path)).as_posix()
+
+    def _decoded(self, access: Access, files: Sequence[Path]) -> pa.Array:
+        openers = [partial(file.open, "rb") for file in files]
+        return decode(openers, [shown(access, file) for file in files], colours=self.colours, size=self.size)
+
+    def _labels(self, access: Access, files: Sequence[Path]) -> list[str | None] | None:
+        """The topmost folder of each image; None where none lies in one."""
+        parts = [self._relative(access, file).split("/") for file in files]
+        labels = [part[0] if len(part) > 1 else None for part in parts]
+        return labels if any(label is not None for label in labels) else None
+
+    def _metadata_kind(self) -> Dataset:
+        kinds: dict[str, type[Csv] | type[Jsonl] | type[Parquet] | type[Arrow]] = {
+            ".csv": Csv, ".jsonl": Jsonl, ".parquet": Parquet, ".arrow": Arrow, ".feather": Arrow,
+        }  # fmt: skip
+        path = str(self.metadata)
+        kind = kinds.get(Path(path).suffix.lower())
+        if kind is None:
+            raise InputError(f"metadata {path!r} is no table that can be read", choices=list(kinds))
+        return kind(path=path)
+
+    def _known(self, access: Access, paths: pa.Array) -> dict[str, pa.ChunkedArray]:
+        """Columns of the metadata, in the order of the images."""
+        table = self._metadata_kind().read(access)
+        choose([self.file_column], table.column_names, f"metadata {self.metadata!r}")
+        named = table.column(self.file_column).cast(pa.string())
+        twice = [entry["values"] for entry in pc.value_counts(named).to_pylist() if entry["counts"] > 1]
+        if twice:
+            raise InputError(f"metadata {self.metadata!r} has two rows for {twice[0]!r}")
+        at = pc.index_in(paths, value_set=named.combine_chunks())
+        lost = paths.filter(pc.is_null(at)).to_pylist()
+        if lost:
+            raise InputError(f"{len(lost):,} images have no row in metadata {self.metadata!r}, such as {lost[0]!r}")
+        gone = named.filter(pc.invert(pc.is_in(named, value_set=paths))).to_pylist()
+        if gone:
+            raise InputError(f"metadata {self.metadata!r} names {len(gone):,} images that aren't there: {gone[0]!r}")
+        taken = [name for name in (IMAGE, PATH) if name in table.column_names]
+        if taken:
+            raise InputError(
+                f"metadata {self.metadata!r} has a column {taken[0]!r}, which images have", remedy="rename it"
+            )
+        return {name: table.column(name).take(at) for name in table.column_names if name != self.file_column}

@@ -1,0 +1,363 @@
+"""Area under the ROC curve: DeLong on the logit, a finite-sample bound near 1, paired DeLong for two models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Estimate, Side
+from evalspec.stats._clusters import cluster_codes, cluster_sums
+from evalspec.stats._invert import ValueOnly, clears, far_side, n_by_scaling
+from evalspec.stats._types import BoolArray, FloatArray, IntArray
+
+FEWEST_WRONG = 4.0
+"""(1 - AUC) x rows of the smaller class from which on DeLong's variance can be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogitAuc:
+    """An AUC with DeLong's variance, on the logit.
+
+    Args:
+        value: The AUC, in 0..1, not at an end.
+        n: Rows.
+        standard_error: DeLong's.
+        degrees: Clusters - 1, or None.
+
+    References:
+        DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Obuchowski (1997), Biometrics 53 (clusters);
+        Pepe (2003), The Statistical Evaluation of Medical Tests, 5.2 (logit).
+    """
+
+    value: float
+    n: int
+    standard_error: float
+    degrees: int | None = None
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        return (
+            "DeLong on the logit" if self.degrees is None else f"DeLong on the logit over {self.degrees + 1} clusters"
+        )
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound, in 0..1."""
+        step = quantile(confidence, self.degrees) * self._logit_error
+        return _expit(_logit(self.value) + (-step if side == "lower" else step))
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """Wald's test on the logit."""
+        if not 0.0 < threshold < 1.0:
+            return 0.0 if (threshold <= 0.0) == (side == "lower") else 1.0
+        z = (_logit(self.value) - _logit(threshold)) / self._logit_error
+        return upper_tail(z if side == "lower" else -z, self.degrees)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows, at this share of positives, that decide with 80 % power; more than 20 times n is given too."""
+        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
+
+    @property
+    def _logit_error(self) -> float:
+        return self.standard_error / (self.value * (1.0 - self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialAuc:
+    """An AUC near 1 (or 0), where too few pairs are wrong for a variance: Hoeffding's bound for U-statistics.
+
+    The AUC is an average over ways to pair each row of the smaller class with a row of its own of the larger, so its
+    tail is at most Chernoff's for as many independent pairs as the smaller class has rows. It holds at any n.
+
+    Args:
+        value: The AUC, in 0..1.
+        n: Rows.
+        smaller: Rows of the smaller class.
+
+    References:
+        Hoeffding (1963), Probability inequalities for sums of bounded random variables, JASA 58, sections 2 and 5a.
+    """
+
+    value: float
+    n: int
+    smaller: int
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        return (
+            f"Hoeffding's bound over {self.smaller} pairs: DeLong needs (1 - AUC) x rows of the smaller class "
+            f"of at least {FEWEST_WRONG:g}"
+        )
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound, in 0..1; the value itself at confidences that ask for less."""
+        outer, inner = (0.0, self.value) if side == "lower" else (1.0, self.value)
+        for _ in range(60):
+            middle = 0.5 * (outer + inner)
+            if self._p(middle, side) <= 1.0 - confidence:
+                outer = middle
+            else:
+                inner = middle
+        return outer
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """Chernoff's tail at the threshold."""
+        return self._p(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows, at this share of positives, at which the bound of this value reaches the threshold."""
+        side = far_side(self.value, threshold)
+        if side is None or not 0.0 < threshold < 1.0:
+            return None
+        return math.ceil(-math.log(alpha) / relative_entropy(self.value, threshold) * self.n / self.smaller)
+
+    def _p(self, threshold: float, side: Side) -> float:
+        if not clears(self.value, threshold, side) or self.value == threshold:
+            return 1.0
+        return math.exp(-self.smaller * relative_entropy(self.value, threshold))
+
+
+@dataclass(frozen=True, slots=True)
+class NormalDifference:
+    """A difference with a normal (with clusters: t) interval.
+
+    Args:
+        value: The difference.
+        n: Rows.
+        standard_error: Of the difference.
+        method: How the standard error is made.
+        degrees: Clusters - 1, or None.
+    """
+
+    value: float
+    n: int
+    standard_error: float
+    method: str
+    degrees: int | None = None
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound."""
+        step = quantile(confidence, self.degrees) * self.standard_error
+        return self.value - step if side == "lower" else self.value + step
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """Wald's test."""
+        z = (self.value - threshold) / self.standard_error
+        return upper_tail(z if side == "lower" else -z, self.degrees)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows that decide with 80 % power; more than 20 times n is given too."""
+        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class Placements:
+    """What each row says of an AUC.
+
+    Args:
+        value: The AUC.
+        scores: shape (n,): for a positive row the share of negatives below it, for a negative one the share of
+            positives above it (ties count half).
+        positive: shape (n,).
+    """
+
+    value: float
+    scores: FloatArray = field(repr=False)
+    positive: BoolArray = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedAuc:
+    """The AUC of two models on the same rows.
+
+    Args:
+        candidate: The candidate's placements.
+        baseline: The baseline's.
+        codes: shape (n,), cluster of each row as 0..G-1, or None.
+        groups: G, 0 without clusters.
+
+    References:
+        DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
+    """
+
+    candidate: Placements
+    baseline: Placements
+    codes: IntArray | None = None
+    groups: int = 0
+
+    @property
+    def candidate_value(self) -> float | None:
+        """The candidate's AUC."""
+        return self.candidate.value
+
+    @property
+    def baseline_value(self) -> float | None:
+        """The baseline's AUC."""
+        return self.baseline.value
+
+    def difference(self, factor: float = 1.0, margin: float = 0.0) -> Estimate:
+        """Estimate of candidate - factor x baseline; ``margin`` is not needed."""
+        value = self.candidate.value - factor * self.baseline.value
+        n, positive = len(self.candidate.positive), self.candidate.positive
+        smaller = min(int(positive.sum()), n - int(positive.sum()))
+        if min(_wrong(self.candidate.value, smaller), _wrong(self.baseline.value, smaller)) < FEWEST_WRONG:
+            return ValueOnly(value, n, f"no bound: paired DeLong needs {_needs()} for both models")
+        influence = self.candidate.scores - factor * self.baseline.scores
+        error = standard_error(Placements(value, influence, positive), self.codes, self.groups)
+        if error is None or error <= 1e-12:
+            return ValueOnly(value, n, "no bound: the two models order all rows alike")
+        degrees = self.groups - 1 if self.codes is not None else None
+        return NormalDifference(value, n, error, "paired DeLong", degrees)
+
+    def ratio(self) -> Estimate | None:
+        """None: only differences are defined."""
+        return None
+
+
+def roc_auc(scores: FloatArray, positive: BoolArray, clusters: IntArray | None = None) -> Estimate:
+    """Area under the ROC curve.
+
+    Args:
+        scores: shape (n,), higher for positives.
+        positive: shape (n,).
+        clusters: shape (n,), cluster of each row, or None where rows are independent.
+
+    Returns:
+        The estimate, in 0..1. Near 1, where (1 - AUC) x rows of the smaller class is under 4, its bounds are
+        Hoeffding's (none with clusters); without rows of both classes it has no value.
+
+    Raises:
+        InputError: A score isn't finite, or the arrays differ in length.
+
+    References:
+        DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Hoeffding (1963), JASA 58.
+    """
+    placed = placements(scores, positive)
+    n = len(np.asarray(positive))
+    if placed is None:
+        return ValueOnly(None, n, "no value: an AUC needs rows of both classes")
+    smaller = min(int(placed.positive.sum()), n - int(placed.positive.sum()))
+    codes, groups = (None, 0) if clusters is None else cluster_codes(clusters, n)
+    if _wrong(placed.value, smaller) < FEWEST_WRONG:
+        if codes is not None and groups < n:
+            return ValueOnly(placed.value, n, f"no bound: DeLong over clusters needs {_needs()}")
+        return ExponentialAuc(placed.value, n, smaller)
+    error = standard_error(placed, codes, groups)
+    if error is None or error <= 0.0:
+        return ValueOnly(placed.value, n, "no bound: DeLong needs two rows of each class, in two clusters, that vary")
+    return LogitAuc(placed.value, n, error, groups - 1 if codes is not None and groups < n else None)
+
+
+def paired_roc_auc(
+    candidate_scores: FloatArray,
+    baseline_scores: FloatArray,
+    positive: BoolArray,
+    clusters: IntArray | None = None,
+) -> PairedAuc:
+    """Compare the AUC of two models on the same rows.
+
+    Args:
+        candidate_scores: shape (n,), higher for positives.
+        baseline_scores: shape (n,).
+        positive: shape (n,).
+        clusters: shape (n,), or None.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        InputError: A score isn't finite, the arrays differ in length, or a class has no rows.
+
+    References:
+        DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
+    """
+    first, second = placements(candidate_scores, positive), placements(baseline_scores, positive)
+    if first is None or second is None:
+        raise InputError("an AUC needs rows of both classes, and here is only one")
+    n = len(first.positive)
+    codes, groups = (None, 0) if clusters is None else cluster_codes(clusters, n)
+    return PairedAuc(first, second, codes, groups)
+
+
+def placements(scores: FloatArray, positive: BoolArray) -> Placements | None:
+    """Placement of each row among the rows of the other class, by midranks; None without rows of both.
+
+    Raises:
+        InputError: A score isn't finite, or the arrays differ in length.
+
+    References:
+        Sun and Xu (2014), Fast implementation of DeLong's algorithm, IEEE Signal Processing Letters 21.
+    """
+    from scipy.stats import rankdata
+
+    values, is_positive = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.bool_)
+    if values.shape != is_positive.shape:
+        raise InputError(f"{values.shape[0]} scores for {is_positive.shape[0]} rows")
+    if not np.isfinite(values).all():
+        raise InputError(f"{int(np.count_nonzero(~np.isfinite(values)))} of {values.shape[0]} scores are not finite")
+    positives = int(is_positive.sum())
+    negatives = len(values) - positives
+    if positives == 0 or negatives == 0:
+        return None
+    overall = rankdata(values)
+    placed = np.empty(len(values))
+    placed[is_positive] = (overall[is_positive] - rankdata(values[is_positive])) / negatives
+    placed[~is_positive] = 1.0 - (overall[~is_positive] - rankdata(values[~is_positive])) / positives
+    return Placements(float(placed[is_positive].mean()), placed, is_positive)
+
+
+def standard_error(placed: Placements, codes: IntArray | None, groups: int) -> float | None:
+    """DeLong's standard error (with clusters Obuchowski's); None where there are too few rows or clusters."""
+    positives = int(placed.positive.sum())
+    negatives = len(placed.positive) - positives
+    if codes is not None and groups < len(codes):
+        if groups < 2:
+            return None
+        residuals = placed.scores - placed.value
+        residuals = np.where(placed.positive, residuals / positives, residuals / negatives)
+        return math.sqrt(float(np.sum(cluster_sums(residuals, codes, groups) ** 2)) * groups / (groups - 1))
+    if min(positives, negatives) < 2:
+        return None
+    inside = float(placed.scores[placed.positive].var(ddof=1)) / positives
+    return math.sqrt(inside + float(placed.scores[~placed.positive].var(ddof=1)) / negatives)
+
+
+def quantile(confidence: float, degrees: int | None) -> float:
+    """Normal quantile, or that of t."""
+    from scipy.special import ndtri, stdtrit
+
+    return float(ndtri(confidence)) if degrees is None else float(stdtrit(degrees, confidence))
+
+
+def upper_tail(z: float, degrees: int | None) -> float:
+    """Upper tail of the normal distribution, or of t."""
+    from scipy.special import ndtr, stdtr
+
+    return float(ndtr(-z)) if degrees is None else float(stdtr(degrees, -z))
+
+
+def relative_entropy(share: float, reference: float) -> float:
+    """Kullback-Leibler divergence of one Bernoulli distribution from another, in nats."""
+    from scipy.special import rel_entr
+
+    return float(rel_entr(share, reference) + rel_entr(1.0 - share, 1.0 - reference))
+
+
+def _wrong(value: float, smaller: int) -> float:
+    return min(value, 1.0 - value) * smaller
+
+
+def _needs() -> str:
+    return f"(1 - AUC) x rows of the smaller class of at least {FEWEST_WRONG:g}"
+
+
+def _logit(share: float) -> float:
+    return math.log(share / (1.0 - share))
+
+
+def _expit(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x)) if x > -700 else 0.0

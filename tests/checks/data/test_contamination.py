@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import base64
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from evalspec.checks.data.contamination import Contamination
+from evalspec.errors import InputError
+from evalspec.evidence.blocks import Examples, Table
+from evalspec.evidence.estimate import Fact
+from evalspec.language.parts import CheckResult, NeedRows
+from tests.fakes import FakeInputs
+
+WORDS = np.array([f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("n", "r", "st", "lk")])
+
+
+def run(tmp_path: Path, train: pa.Table | dict[str, pa.Table], test: pa.Table, **fields: object) -> CheckResult:
+    sets = train if isinstance(train, dict) else {"train": train}
+    inputs = FakeInputs(tmp_path, tables={**sets, "test": test}, labels={"test": "y", **dict.fromkeys(sets, "y")})
+    return Contamination(train=tuple(sets), test="test", report_only=True, **fields).run(inputs)  # type: ignore[arg-type]
+
+
+def value(result: CheckResult, metric: str) -> float:
+    fact = result.estimates[metric]
+    assert isinstance(fact, Fact)
+    return fact.value
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
+    pixels = load_digits().data.astype(np.uint8)
+    order = np.random.default_rng(0).permutation(len(pixels))
+    return pixels[order[:840]], pixels[order[840:1680]].copy()
+
+
+def pictures(pixels: np.ndarray) -> pa.Table:
+    flat = pa.array(pixels.reshape(-1))
+    return pa.table({"pixels": pa.FixedSizeListArray.from_arrays(flat, pixels.shape[1]), "y": np.zeros(len(pixels))})
+
+
+def texts(n: int, seed: int, length: int = 30) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [" ".join(row) for row in WORDS[rng.integers(0, len(WORDS), (n, length))]]
+
+
+def text_table(rows: list[str]) -> pa.Table:
+    return pa.table({"text": rows, "y": np.zeros(len(rows))})
+
+
+def test_clean_pictures_have_no_duplicate(tmp_path: Path) -> None:
+    train, test = digits()
+    result = run(tmp_path, pictures(train), pictures(test))
+    assert value(result, "exact_duplicates") == 0
+    assert value(result, "near_duplicates") == 0
+    assert result.counts.used == 840
+    assert not [block for block in result.blocks if isinstance(block, Examples)]
+
+
+def test_leaked_pictures_are_counted_and_shown(tmp_path: Path) -> None:
+    train, test = digits()
+    test[:30] = train[100:130]
+    result = run(tmp_path, pictures(train), pictures(test))
+    assert value(result, "exact_duplicates") == 30
+    assert value(result, "near_duplicates") == pytest.approx(30 / 840)
+    examples = next(block for block in result.blocks if isinstance(block, Examples))
+    assert examples.pairs
+    assert examples.total == 30
+    assert len(examples.examples) == 16
+    assert examples.examples[0].title == "test, row 0"
+    assert examples.examples[1].title == "train, row 100"
+    assert examples.examples[0].image == examples.examples[1].image
+    image = base64.b64decode(examples.examples[0].image or "")
+    assert image.startswith(b"\x89PNG")
+    assert struct.unpack(">II", image[16:24])[0] >= 8
+    evidence = pq.read_table(tmp_path / "duplicates.parquet")
+    assert evidence.column("test_row").to_pylist() == list(range(30))
+    assert evidence.column("train_row").to_pylist() == list(range(100, 130))
+    assert set(evidence.column("kind").to_pylist()) == {"exact"}
+
+
+def test_noise_of_one_grey_level_is_near_but_not_exact(tmp_path: Path) -> None:
+    train, test = digits()
+    rng = np.random.default_rng(1)
+    noisy = train[:50].astype(int) + rng.choice([-1, 1], (50, 64))
+    test[:50] = noisy.clip(0, 16).astype(np.uint8)
+    result = run(tmp_path, pictures(train), pictures(test))
+    assert value(result, "exact_duplicates") == 0
+    assert value(result, "near_duplicates") == pytest.approx(50 / 840)
+
+
+def test_small_noise_in_photographs_is_near_whatever_their_type(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    train = rng.integers(0, 256, (300, 12, 12, 3)).astype(np.uint8)
+    test = rng.integers(0, 256, (100, 12, 12, 3)).astype(np.uint8)
+    test[:20] = np.clip(train[:20].astype(int) + rng.integers(-4, 5, train[:20].shape), 0, 255)
+
+    def table(images: np.ndarray) -> pa.Table:
+        kind = pa.fixed_shape_tensor(pa.from_numpy_dtype(images.dtype), images.shape[1:])
+        storage = pa.FixedSizeListArray.from_arrays(pa.array(images.reshape(-1)), images[0].size)
+        return pa.table({"image": pa.ExtensionArray.from_storage(kind, storage)})
+
+    result = run(tmp_path, table(train), table(test.astype(np.float32)))
+    assert value(result, "exact_duplicates") == 0
+    assert value(result, "near_duplicates") == pytest.approx(0.2)
+    examples = next(block for block in result.blocks if isinstance(block, Examples))
+    assert examples.examples[0].image is not None
+
+
+def test_clean_texts_have_no_duplicate(tmp_path: Path) -> None:
+    result = run(tmp_path, text_table(texts(2000, 0)), text_table(texts(500, 1)))
+    assert value(result, "exact_duplicates") == 0
+    assert value(result, "near_duplicates") == 0
+
+
+def test_texts_with_other_case_and_white_space_are_exact(tmp_path: Path) -> None:
+    train, test = texts(2000, 0), texts(500, 1)
+    test[:4] = [train[0].upper(), train[1].replace(" ", "\u00a0\n "), f"  {train[2]}\t", "\ufb01ne STRASSE \u200bend"]
+    train[3] = "fine stra\u00dfe end"
+    result = run(tmp_path, text_table(train), text_table(test))
+    assert value(result, "exact_duplicates") == 4
+    assert value(result, "near_duplicates") == pytest.approx(4 / 500)
+
+
+def test_texts_with_a_few_words_changed_are_near(tmp_path: Path) -> None:
+    train, test = texts(2000, 0), texts(500, 1)
+    for row in range(100):
+        changed = train[row].split()
+        changed[3], changed[20] = "quite", "another"
+        test[row] = " ".join(changed)
+    result = run(tmp_path, text_table(train), text_table(test))
+    assert value(result, "exact_duplicates") == 0
+    # Two words changed in 30: 25 of 33 bigrams are shared, 0.758; found with a chance of 99.8 %.
+    assert 98 / 500 <= value(result, "near_duplicates") <= 100 / 500
+    fact = result.estimates["near_duplicates"]
+    assert isinstance(fact, Fact)
+    assert "recall" in fact.method
+
+
+def test_texts_with_half_of_their_words_changed_are_not_near(tmp_path: Path) -> None:
+    train, test = texts(500, 0), texts(500, 1)
+    test[:100] = [" ".join(a.split()[:15] + b.split()[15:]) for a, b in zip(train[:100], test[:100], strict=True)]
+    assert value(run(tmp_path, text_table(train), text_table(test)), "near_duplicates") == 0
+
+
+def numbers(n: int, seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    columns: dict[str, np.ndarray] = {f"x{i}": rng.normal(size=n) * 10.0**i for i in range(6)}
+    return {**columns, "site": rng.choice(["a", "b", "c"], n), "y": rng.integers(0, 2, n)}
+
+
+def test_tables_clean_exact_and_near(tmp_path: Path) -> None:
+    train, test = numbers(3000, 0), numbers(600, 1)
+    assert value(run(tmp_path, pa.table(train), pa.table(test)), "near_duplicates") == 0
+    for name in train:
+        test[name][:10] = train[name][:10]
+        test[name][10:30] = train[name][10:30]
+    for i in range(6):
+        test[f"x{i}"][10:30] *= 1.001
+    result = run(tmp_path, pa.table(train), pa.table(test))
+    assert value(result, "exact_duplicates") == 10
+    assert value(result, "near_duplicates") == pytest.approx(30 / 600)
+
+
+def test_another_category_is_no_duplicate(tmp_path: Path) -> None:
+    train, test = numbers(300, 0), numbers(100, 1)
+    for name in train:
+        test[name][:10] = train[name][:10]
+    test["site"][:5] = "elsewhere"
+    assert value(run(tmp_path, pa.table(train), pa.table(test)), "near_duplicates") == pytest.approx(5 / 100)
+
+
+def test_missing_numbers_agree_with_missing_ones_only(tmp_path: Path) -> None:
+    train = pa.table({"a": [1.0, None, 3.0], "b": [1.0, 2.0, 3.0]})
+    test = pa.table({"a": [1.0, None, None, 0.0], "b": [1.0, 2.0, 3.0, 2.0]})
+    assert value(run(tmp_path, train, test), "near_duplicates") == pytest.approx(2 / 4)
+
+
+def test_the_label_is_not_compared(tmp_path: Path) -> None:
+    train = pa.table({"x": [1.0, 2.0], "y": [0, 0]})
+    test = pa.table({"x": [1.0, 9.0], "y": [1, 0]})
+    assert value(run(tmp_path, train, test), "exact_duplicates") == 1
+
+
+def test_a_row_in_two_training_sets_counts_once(tmp_path: Path) -> None:
+    test = pa.table({"x": [1.0, 2.0, 3.0, 4.0, 50.0]})
+    sets = {"train": pa.table({"x": [1.0, 2.0, 1.0]}), "extra": pa.table({"x": [1.0, 3.0]})}
+    result = run(tmp_path, sets, test)
+    assert value(result, "exact_duplicates") == 3
+    table = next(block for block in result.blocks if isinstance(block, Table))
+    assert [row[:3] for row in table.rows] == [("train", 3, 2), ("extra", 2, 2), ("any of them", 5, 3)]
+
+
+def test_rows_without_content_are_left_out_and_counted(tmp_path: Path) -> None:
+    result = run(tmp_path, text_table(["", "seen before"]), text_table(["", "  ", "seen before", "not seen"]))
+    assert value(result, "exact_duplicates") == 1
+    assert (result.counts.attempted, result.counts.used, result.counts.dropped) == (4, 2, 2)
+
+
+def test_columns_that_a_training_set_lacks_are_named(tmp_path: Path) -> None:
+    result = run(tmp_path, pa.table({"a": [1.0]}), pa.table({"a": [1.0], "b": [2.0]}))
+    assert value(result, "exact_duplicates") == 1
+    assert any("lacks them: b" in note for note in result.notes)
+
+
+def test_a_key_names_the_rows(tmp_path: Path) -> None:
+    table = pa.table({"id": ["k1", "k2"], "a": [1.0, 2.0]})
+    result = run(tmp_path, table, table, key="id", column="a")
+    examples = next(block for block in result.blocks if isinstance(block, Examples))
+    assert examples.examples[0].title == "test, k1"
+
+
+def test_repeats_inside_the_test_set_are_noted(tmp_path: Path) -> None:
+    result = run(tmp_path, pa.table({"a": [9]}), pa.table({"a": [1, 1, 1, 2]}))
+    assert value(result, "exact_duplicates") == 0
+    assert any("2 rows repeat" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "fields", "words"),
+    [
+        ({"a": ["1"]}, {"a": [1]}, {}, "column 'a' is string in train and int64 in the test set"),
+        ({"b": [1]}, {"a": [1]}, {}, "share none of the columns"),
+        ({"a": [1]}, {"a": [1]}, {"column": "c"}, "has no column 'c'"),
+        ({"a": [1]}, {"a": [1]}, {"key": "id"}, "has no column 'id'"),
+        ({"a": ["x"]}, {"a": ["", None]}, {}, "every row of test is missing or empty"),
+    ],
+)
+def test_what_cant_be_compared(
+    tmp_path: Path, train: dict[str, list[object]], test: dict[str, list[object]], fields: dict[str, str], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        run(tmp_path, pa.table(train), pa.table(test), **fields)
+
+
+def test_pictures_of_different_sizes_cant_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="can never be equal"):
+        run(tmp_path, pictures(np.zeros((2, 16), np.uint8)), pictures(np.zeros((2, 64), np.uint8)))
+
+
+def test_fields() -> None:
+    with pytest.raises(ValidationError, match="among its own training sets"):
+        Contamination(train=("test",), test="test")
+    with pytest.raises(ValidationError, match="named twice"):
+        Contamination(train=("a", "a"), test="test")
+    check = Contamination(train=("a", "b"), test="test", column="text", key="id")
+    assert check.needs() == tuple(NeedRows(name, columns=("text", "id")) for name in ("a", "b", "test"))
+    assert not check.uses_model

@@ -1,0 +1,188 @@
+"""Models and machines that misbehave: each ends as that check's ERROR, and what was measured is kept."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+MODEL = """
+import os, sys, time, signal
+import numpy as np
+
+def good(inputs):
+    x = np.asarray(next(iter(inputs.values()))).reshape(-1)
+    p = np.where(x > 0, 0.97, 0.03)
+    return {"probabilities": np.stack([1 - p, p], axis=1)}
+
+def raises(inputs):
+    raise RuntimeError("the weights are gone")
+
+def hangs(inputs):
+    time.sleep(600)
+
+def exits(inputs):
+    os._exit(0)
+
+def leaves(inputs):
+    sys.exit(0)
+
+def killed(inputs):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def nan(inputs):
+    answer = good(inputs)
+    answer["probabilities"][0, 0] = np.nan
+    return answer
+
+def unsummed(inputs):
+    answer = good(inputs)
+    return {"probabilities": answer["probabilities"] * 0.5}
+
+def hungry(inputs):
+    hoard = []
+    while True:
+        hoard.append(bytearray(os.urandom(1 << 20)) * 32)
+        time.sleep(0.005)
+
+def short(inputs):
+    return {"probabilities": good(inputs)["probabilities"][:-1]}
+"""
+
+SPEC = """
+evalspec: 1
+name: faults
+seed: 1
+models:
+  candidate: {{kind: python, function: "behaviour:good", artifact: behaviour.py, inputs: {{x: x}}, classes: [a, b]}}
+  other: {{kind: python, function: "behaviour:{function}", artifact: behaviour.py, inputs: {{x: x}}, classes: [a, b]}}
+datasets:
+  test: {{kind: parquet, path: test.parquet, label: y}}
+model:
+  - {{check: quality, dataset: test, require: [accuracy >= 90 %]}}
+  - {{check: quality, id: other, model: other, dataset: test, require: [accuracy >= 90 %]}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    pq.write_table(pa.table({"x": x, "y": np.where(x > 0, "b", "a")}), tmp_path / "test.parquet")
+    (tmp_path / "behaviour.py").write_text(MODEL)
+    return tmp_path
+
+
+def run(folder: Path, function: str, *options: str, **popen: Any) -> subprocess.CompletedProcess[str]:
+    (folder / "evalspec.yaml").write_text(SPEC.format(function=function))
+    return subprocess.run(
+        [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml"), "--trust", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        timeout=120,
+        **popen,
+    )
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "reports/faults/latest/record.json").read_text())
+    return found
+
+
+def test_a_good_model_is_ready(folder: Path) -> None:
+    done = run(folder, "good")
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+    assert done.stdout.startswith("faults: READY")
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence", "options"),
+    [
+        ("raises", "RuntimeError: the weights are gone", ()),
+        ("hangs", "gave no answer within 4 s and was killed", ("--time-limit", "4 s")),
+        ("exits", "exited with code 0 without an answer", ()),
+        ("leaves", "exited with code 0 without an answer", ()),
+        ("killed", "was killed by SIGKILL", ()),
+        ("nan", "NaN", ()),
+        ("unsummed", "sum", ()),
+        ("hungry", "MiB of resident memory, over the limit of 700 MiB", ("--memory-limit", "700 MiB")),
+        ("short", "rows", ()),
+    ],
+)
+def test_a_bad_model_is_an_error_and_the_other_check_stays(
+    folder: Path, function: str, sentence: str, options: tuple[str, ...]
+) -> None:
+    done = run(folder, function, *options)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    record = record_of(folder)
+    good, bad = record["checks"]
+    assert (good["status"], bad["status"]) == ("measured", "error")
+    assert sentence in bad["reason"]
+    statuses = {one["name"]: one["status"] for one in record["verdict"]["decisions"]}
+    assert statuses == {"quality/accuracy": "PASS", "other/accuracy": "ERROR"}
+    assert (folder / "reports/faults/latest/report.html").exists()
+
+
+def test_without_trust_no_code_runs(folder: Path) -> None:
+    (folder / "evalspec.yaml").write_text(SPEC.format(function="good"))
+    done = subprocess.run(
+        [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+    assert done.returncode in (2, 4)
+    assert "--trust" in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of file size are POSIX")
+def test_a_full_disk_is_one_sentence(folder: Path) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    done = run(folder, "good", preexec_fn=limit)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "can't be written" in done.stderr
+
+
+def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(folder: Path) -> None:
+    (folder / "evalspec.yaml").write_text(SPEC.format(function="hangs"))
+    command = [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml"), "--trust"]
+    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        journals = list((folder / "reports").glob("faults/2*/journal.jsonl"))
+        if journals and '"event": "check"' in journals[0].read_text():
+            break
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, out + err
+    assert "Traceback" not in out + err
+    record = record_of(folder)
+    assert [one["status"] for one in record["checks"]] == ["measured", "not_run"]
+    assert record["interrupted"]
+    # The first check is kept as it was; the second still hangs, now against a limit.
+    done = subprocess.run(
+        [*command, "--resume", "--time-limit", "3 s"], capture_output=True, text=True, check=False, cwd=folder
+    )
+    assert done.returncode == 4, done.stdout + done.stderr
+    resumed = record_of(folder)
+    assert resumed["checks"][0]["duration_s"] == record["checks"][0]["duration_s"]
+    assert len(list((folder / "reports/faults").glob("2*"))) == 1
