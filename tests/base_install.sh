@@ -14,7 +14,7 @@ cp -r reports/sample "$work/run"
 cd "$work"
 python="$OLDPWD/$python"
 "$python" -m evalspec --help >/dev/null
-"$python" -m evalspec validate "$OLDPWD/suites/base/evalspec.yaml" >/dev/null
+"$python" -m evalspec validate "$OLDPWD/suites/predictions/evalspec.yaml" >/dev/null
 "$python" -m evalspec report run >/dev/null
 "$python" -m evalspec verify run >/dev/null
 for name in torch onnxruntime sklearn pandas datasets transformers; do

@@ -170,6 +170,7 @@ class Record(Frozen):
     family: tuple[str, ...] = Field((), description="Names of the blocking requirements decided from a sample.")
     family_warn: tuple[str, ...] = ()
     environment: Environment = Environment()
+    predictions: tuple[EvidenceFile, ...] = Field((), description="Answers that several checks read, made once.")
     checks: tuple[CheckRecord, ...] = ()
     not_tested: tuple[str, ...] = ()
     verdict: Verdict | None = None

@@ -414,7 +414,7 @@ class Check(Part):
         """What is wrong with it, given the spec's names, in one sentence with the remedy; None: nothing."""
         return None
 
-    def columns(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
+    def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Columns that its datasets must have beside those in `needs`, where that depends on the spec's names."""
         return {}
 

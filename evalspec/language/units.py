@@ -53,10 +53,8 @@ def convert(value: float, unit: str, to: str) -> float:
                 remedy=None if known else did_you_mean(unit, choices),
             )
         )
-    factor = UNITS[unit].scale / UNITS[to].scale
-    # Dividing by a whole number is exact where multiplying by its inverse is not: 95 % is 0.95.
-    inverse = UNITS[to].scale / UNITS[unit].scale
-    return value / round(inverse) if factor < 1 and math.isclose(inverse, round(inverse)) else value * factor
+    # Fifteen digits, so that 99.9 % is the 0.999 that was meant and not 0.9990000000000001.
+    return float(f"{value * UNITS[unit].scale / UNITS[to].scale:.15g}")
 
 
 def split_quantity(text: str) -> tuple[float, str | None]:

@@ -368,7 +368,7 @@ def _compare(column: Any, op: Comparison, literal: Scalar) -> Any:
         return pa.nulls(len(column), pa.bool_())
     held = pa.scalar(literal)
     if isinstance(literal, str) and pa.types.is_temporal(column.type):
-        held = held.cast(column.type)
+        held = _moment(held, column.type)
     compare = {
         "==": pc.equal,
         "!=": pc.not_equal,
@@ -378,3 +378,13 @@ def _compare(column: Any, op: Comparison, literal: Scalar) -> Any:
         ">=": pc.greater_equal,
     }[op]
     return compare(column, held)
+
+
+def _moment(text: Any, wanted: Any) -> Any:
+    """A text as a date or time of a column's type; without a zone of its own it is UTC where the column has one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_timestamp(wanted) or wanted.tz is None or re.search(r"(Z|[+-][0-9:]{4,5})$", text.as_py()[10:]):
+        return text.cast(wanted)
+    return pc.assume_timezone(text.cast(pa.timestamp(wanted.unit)), "UTC").cast(wanted)

@@ -16,11 +16,12 @@ from evalspec.plan import Plan, plan
 from evalspec.run.checking import check_record, run_check
 from evalspec.run.files import sha256_of
 from evalspec.run.folders import read_record
-from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
+from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_file, predictions_key
 from evalspec.run.process import Limits
 from evalspec.run.reader import dataset_record
 from evalspec.run.replay import Replay
 from evalspec.run.runner import seed_of
+from evalspec.run.subjects import model_facts
 from evalspec.spec import Options, load
 from evalspec.verdict import decide
 
@@ -54,6 +55,10 @@ class _Findings:
     def compare(self, what: str, before: object, now: object) -> None:
         if _equal(before, now):
             self.same.append(what)
+        elif isinstance(before, Mapping) and isinstance(now, Mapping):
+            changed = [key for key in {**before, **now} if not _equal(before.get(key), now.get(key))]
+            pairs = (f"{key} {_short(before.get(key))}, recomputed {_short(now.get(key))}" for key in changed)
+            self.differs.append(f"{what}: the record says {'; '.join(pairs)}")
         else:
             self.differs.append(f"{what}: the record says {_short(before)}, recomputed {_short(now)}")
 
@@ -81,19 +86,19 @@ def _plain(model: Any) -> Any:
 
 
 def _evidence(record: Record, folder: Path, findings: _Findings) -> set[str]:
-    """Checks whose evidence is missing or changed."""
+    """Files of evidence that are missing or changed."""
+    files = [*record.predictions, *(file for check in record.checks for file in check.evidence)]
     damaged = set()
-    for check in record.checks:
-        for file in check.evidence:
-            path = folder / file.path
-            if not path.exists():
-                findings.differs.append(f"{file.path}: the record names it and it is not there")
-            elif sha256_of(path) != file.digest:
-                findings.differs.append(f"{file.path}: its bytes are not those that were written")
-            else:
-                findings.same.append(f"digest of {file.path}")
-                continue
-            damaged.add(check.id)
+    for file in files:
+        path = folder / file.path
+        if not path.exists():
+            findings.differs.append(f"{file.path}: the record names it and it is not there")
+        elif sha256_of(path) != file.digest:
+            findings.differs.append(f"{file.path}: its bytes are not those that were written")
+        else:
+            findings.same.append(f"digest of {file.path}")
+            continue
+        damaged.add(path.name)
     return damaged
 
 
@@ -115,8 +120,18 @@ def _recompute(record: Record, folder: Path, findings: _Findings, damaged: set[s
         gone = sorted(changed.keys() & set(check.datasets))
         if gone:
             findings.skipped.append(f"{check.id}: dataset {gone[0]} {changed[gone[0]]}")
-        elif check.id not in damaged:
+        elif lost := _needed(check, planned) & damaged:
+            findings.skipped.append(f"{check.id}: its evidence {min(lost)} was changed")
+        else:
             _check(record, check, planned, folder, access, findings)
+
+
+def _needed(check: CheckRecord, planned: Plan) -> set[str]:
+    """Names of the files that a check is recomputed from."""
+    pairs = next((one.predictions for one in planned.checks if one.check.name == check.id), ())
+    return {predictions_file(dataset, model) for dataset, model in pairs} | {
+        Path(file.path).name for file in check.evidence
+    }
 
 
 def _datasets(record: Record, planned: Plan, access: Access, findings: _Findings) -> dict[str, str]:
@@ -162,10 +177,10 @@ def _check(
         parts=_parts(record, planned, access),
         check=one.check,
         predictions={
-            predictions_key(dataset, model): str(evidence / f"predictions-{model}-{dataset}.parquet")
+            predictions_key(dataset, model): str(evidence / predictions_file(dataset, model))
             for dataset, model in one.predictions
         },
-        model_facts={model.name: _facts(model) for model in record.models},
+        model_facts={model.name: model_facts(model) for model in record.models},
         confidence=record.policy.confidence,
         alpha_fail=planned.alpha_fail,
         seed=seed_of(record.seed, check.id),
@@ -187,19 +202,6 @@ def _check(
     for before, now in zip(check.tests, again.tests, strict=True):
         findings.compare(before.name, _plain(before), _plain(now))
     findings.compare(f"values of {check.id}", check.measured, again.measured)
-
-
-def _facts(model: Any) -> dict[str, Any]:
-    return {
-        "digest": model.digest,
-        "size_bytes": model.size_bytes,
-        "precision": model.precision,
-        "precision_observed": model.precision_observed,
-        "device": model.device,
-        "batch": model.batch,
-        "preprocess_digest": model.preprocess_digest,
-        **model.details,
-    }
 
 
 def _equal(before: Any, now: Any) -> bool:

@@ -28,6 +28,7 @@ from evalspec.report._charts import ChartView, chart_view
 from evalspec.report._names import shorten
 from evalspec.report._requirements import interval_words
 from evalspec.report._strips import Scale, Strip, Tick, strip
+from evalspec.report._words import DASH
 
 MAX_ROWS = 200
 MAX_EXAMPLES = 24
@@ -192,7 +193,7 @@ def block_view(block: AnyBlock) -> BlockView:
 def cell(value: Cell, unit: str = "") -> TableCell:
     """A raw value for people, with its unit."""
     if value is None:
-        return TableCell("–")
+        return TableCell(DASH)
     if isinstance(value, bool):
         return TableCell("yes" if value else "no")
     if isinstance(value, int | float):

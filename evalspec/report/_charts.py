@@ -23,6 +23,30 @@ WIDTH, HEIGHT = 400, 210
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (4, 4), (1, 3))
 
+AXIS: dict[str, Any] = {
+    "gridColor": "var(--hair)",
+    "domainColor": "var(--rule)",
+    "tickColor": "var(--rule)",
+    "labelColor": "var(--muted)",
+    "titleColor": "var(--muted)",
+    "labelFontSize": 11,
+    "titleFontSize": 11,
+    "titleFontWeight": "normal",
+    "labelLimit": 0,
+    "titleLimit": 0,
+    "tickSize": 4,
+    "labelPadding": 4,
+    "format": ",.6~g",
+}
+Y_TITLE: dict[str, Any] = {
+    "titleAngle": 0,
+    "titleAlign": "left",
+    "titleAnchor": "end",
+    "titleX": 0,
+    "titleY": -12,
+    "titleBaseline": "bottom",
+}
+
 Ends = tuple[float, float]
 
 
@@ -193,19 +217,16 @@ def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: st
     layers.extend(_rules(lines, frame, series))
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, background="transparent")
     chart = chart.properties(padding={"left": 12, "right": 20, "top": 6, "bottom": 8})
-    chart = chart.configure(aria=False).configure_view(stroke=None).configure_axis(
-        gridColor="var(--hair)", domainColor="var(--rule)", tickColor="var(--rule)", labelColor="var(--muted)",
-        titleColor="var(--muted)", labelFontSize=11, titleFontSize=11, titleFontWeight="normal", labelLimit=0, titleLimit=0,
-        tickSize=4, labelPadding=4,
-    )  # fmt: skip
+    chart = chart.configure(aria=False).configure_view(stroke=None).configure_axis(**AXIS)
     return clean_svg(vl_convert.vegalite_to_svg(chart.to_dict()), title=title, tips=tips)
 
 
 def _tips(block: Axes, series: Series) -> tuple[str, ...]:
-    return tuple(
-        f"{series.name}: {block.x_label} {format_quantity(x, block.x_unit)}, {block.y_label} {format_quantity(y, block.y_unit)}"
-        for x, y in zip(series.x, series.y, strict=True)
-    )
+    texts = []
+    for x, y in zip(series.x, series.y, strict=True):
+        at = f"{block.x_label} {format_quantity(x, block.x_unit)}"
+        texts.append(f"{series.name}: {at}, {block.y_label} {format_quantity(y, block.y_unit)}")
+    return tuple(texts)
 
 
 def _marks(block: Curve | Points | Histogram, series: Series, colour: str, index: int) -> list[alt.Chart]:
@@ -293,20 +314,15 @@ def _frame(block: Axes, series: Sequence[Series], lines: Sequence[_Line | Ends])
             xs, ys = [*xs, *line], [*ys, *line]
     if isinstance(block, Histogram) or 0 <= min(ys) < max(ys) / 2:
         ys.append(0.0)
-    x_axis = alt.Axis(
-        title=shorten(_axis(block.x_label, block.x_unit), 60),
-        grid=False,
-        format=",.6~g",
-        titlePadding=8,
-        labelFlush=False,
-        **_ticks(xs, block.log_x, 6),
-    )
-    y_axis = alt.Axis(
-        title=shorten(_axis(block.y_label, block.y_unit), 60), domain=False, ticks=False, format=",.6~g", **_ticks(ys, block.log_y, 5),
-        titleAngle=0, titleAlign="left", titleAnchor="end", titleX=0, titleY=-12, titleBaseline="bottom",
-    )  # fmt: skip
+    x_title, y_title = (shorten(_axis(*words), 60) for words in _labels(block))
+    x_axis = alt.Axis(title=x_title, grid=False, titlePadding=8, labelFlush=False, **_ticks(xs, block.log_x, 6))
+    y_axis = alt.Axis(title=y_title, domain=False, ticks=False, **Y_TITLE, **_ticks(ys, block.log_y, 5))
     y_scale = _scale(ys, block.log_y, nice=True)
     return _Frame(_scale(xs, block.log_x, nice=False), x_axis, y_scale, y_axis)
+
+
+def _labels(block: Axes) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (block.x_label, block.x_unit), (block.y_label, block.y_unit)
 
 
 def _ticks(values: Sequence[float], log: bool, count: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from evalspec.report._blocks import cell
 from evalspec.report._checks import TITLES, Section
 from evalspec.report._names import short_digest
 from evalspec.report._requirements import SIGNS, Row
-from evalspec.report._words import Badge
+from evalspec.report._words import DASH, Badge
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[Agreement]) -> tup
     undecided = [TITLES[name] for name in TITLES if status.get(name) not in ("PASS", "FAIL", "", None)]
     if undecided:
         found.append(
-            f"{_and(undecided)}: not every blocking requirement is decided, so nothing may be concluded from what holds elsewhere."
+            f"{_and(undecided)}: not every blocking requirement is decided, so what holds elsewhere stands alone."
         )
     silent = [TITLES[name] for name in TITLES if not status.get(name)]
     if silent:
@@ -144,7 +144,7 @@ def _agreements(record: Record) -> tuple[Agreement, ...]:
             "batch",
             used,
             _batch,
-            "Timed at another batch than judged at: speed and quality hold together only where the answers are the same.",
+            "Timed at another batch than judged at: speed and quality go together only if the answers are the same.",
         ),
         _agreement(
             "preprocessing",
@@ -211,7 +211,7 @@ def _columns(seen: Mapping[Dimension, Mapping[str, Sequence[str]]]) -> tuple[str
         if len(texts) > 1:
             columns.append("; ".join(f"{text} ({', '.join(dict.fromkeys(checks))})" for text, checks in texts.items()))
         else:
-            columns.append(next(iter(texts), "–"))
+            columns.append(next(iter(texts), DASH))
     return tuple(columns)
 
 
@@ -229,7 +229,9 @@ def _datasets(record: Record) -> tuple[DatasetUse, ...]:
             means = "The model is judged on it, and no data check looks at it."
         elif not any(users.values()):
             means = "No check uses it."
-        found.append(DatasetUse(dataset.name, tuple(", ".join(users[dimension]) or "–" for dimension in TITLES), means))
+        found.append(
+            DatasetUse(dataset.name, tuple(", ".join(users[dimension]) or DASH for dimension in TITLES), means)
+        )
     return tuple(found)
 
 

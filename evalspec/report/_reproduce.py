@@ -46,7 +46,7 @@ def took(record: Record) -> str:
 
 
 def when(moment: str) -> str:
-    """A moment for people, in its own time zone: ``20 November 2026, 09:14 UTC``; as it stands where it can't be read."""
+    """A moment for people, in its own time zone: ``20 November 2026, 09:14 UTC``, or as it stands."""
     try:
         parsed = datetime.fromisoformat(moment)
     except ValueError:

@@ -117,11 +117,8 @@ def _paired(record: Record, verdict: Verdict) -> list[tuple[Decision, Test | Non
 
 
 def _rank(row: Row) -> tuple[int, int, bool]:
-    if row.blocking:
-        group = 3 if row.holds else 0
-    else:
-        group = 4 if row.holds else (1 if row.decision.waived else 2)
-    return group, WORST_FIRST.index(row.decision.status), not row.decision.looks_violated
+    set_aside = 0 if row.blocking else 1 if row.decision.waived else 2
+    return (3 if row.holds else 0) + set_aside, WORST_FIRST.index(row.decision.status), not row.decision.looks_violated
 
 
 def _extra(decision: Decision, test: Test | None) -> str:

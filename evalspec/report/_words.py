@@ -10,6 +10,9 @@ from evalspec.evidence.verdict import Status
 
 WORST_FIRST: tuple[Status, ...] = ("FAIL", "ERROR", "INVALID", "NOT_RUN", "INCONCLUSIVE", "PASS")
 
+DASH = "\u2013"
+"""Stands where there is no value."""
+
 WORD_TONES = {"READY": "pass", "NOT READY": "fail", "UNDECIDED": "inconclusive", "ERROR": "error"}
 
 

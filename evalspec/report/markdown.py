@@ -98,9 +98,9 @@ def _top(record: Record, verdict: Verdict) -> str:
         escape(when(record.started)),
         took(record),
     ]
-    counts = ", ".join(
-        f"{verdict.counts[status]} {badge(status).word}" for status in WORST_FIRST if verdict.counts.get(status)
-    )
+    order = {name: index for index, name in enumerate(WORST_FIRST)}
+    ranked = sorted(verdict.counts.items(), key=lambda item: order.get(item[0], len(order)))
+    counts = ", ".join(f"{count} {escape(name).replace('NOT_RUN', 'NOT RUN')}" for name, count in ranked if count)
     lines = [
         f"## {escape(verdict.headline)}",
         prose(verdict.reason, 1_000),
@@ -111,13 +111,17 @@ def _top(record: Record, verdict: Verdict) -> str:
 
 
 def _weakened(record: Record, verdict: Verdict) -> str:
-    lines = [_waiver(waiver) for waiver in record.waivers] + [prose(caution) for caution in cautions(record, verdict)]
+    lines = [_waiver(waiver, verdict) for waiver in record.waivers] + [
+        prose(caution) for caution in cautions(record, verdict)
+    ]
     return "### What weakens this verdict\n\n" + _list(lines) if lines else ""
 
 
-def _waiver(waiver: Waiver) -> str:
+def _waiver(waiver: Waiver, verdict: Verdict) -> str:
+    idle = any(decision.name == waiver.of and not decision.waived for decision in verdict.decisions)
+    word = "Waiver that sets nothing aside:" if idle else "Waived:"
     until = f"Owner {escape(waiver.owner)}, until {escape(waiver.expires)}."
-    return f"**Waived:** {code(waiver.of)}: {escape(waiver.why)} {until}"
+    return f"**{word}** {code(waiver.of)}: {escape(waiver.why)} {until}"
 
 
 def _list(lines: Sequence[str]) -> str:

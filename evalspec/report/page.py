@@ -93,8 +93,10 @@ def render(record: Record, verdict: Verdict) -> str:
 
 
 def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
-    """Everything that makes the verdict weaker than it reads, each once."""
-    said = " ".join(verdict.weakened).lower()
+    """Everything that makes the verdict weaker than it reads, each once, but for waivers, which have their own list."""
+    shown = tuple(f"waived: {waiver.of}:" for waiver in record.waivers)
+    found = [line for line in verdict.weakened if not line.startswith(shown)]
+    said = " ".join(found).lower()
     only = ", ".join(record.only)
     own = (
         (record.draft, "draft", "A draft: a few rows and queries of everything, to see that it runs; never READY."),
@@ -102,7 +104,8 @@ def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
         (record.interrupted, "interrupted", "The run was interrupted; what was measured until then is shown."),
         (record.subject is None, "subject", "The subject is not shown: no digest says which artifact this is about."),
     )
-    return tuple(dict.fromkeys((*verdict.weakened, *(text for holds, word, text in own if holds and word not in said))))
+    found += [text for holds, word, text in own if holds and word not in said]
+    return tuple(dict.fromkeys(line[:1].upper() + line[1:] for line in found))
 
 
 def _top(record: Record, verdict: Verdict, rows: tuple[Row, ...]) -> Top:
@@ -138,6 +141,7 @@ def _groups(rows: tuple[Row, ...]) -> tuple[Group, ...]:
 
 
 def _waivers(waivers: tuple[Waiver, ...], rows: tuple[Row, ...]) -> tuple[tuple[Waiver, Row | None], ...]:
+    """Waivers, each with the requirement that it is of, if there is one."""
     return tuple((waiver, next((row for row in rows if row.name == waiver.of), None)) for waiver in waivers)
 
 

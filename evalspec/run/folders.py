@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from evalspec.errors import RecordError
+from evalspec.errors import RecordError, SpecError
 from evalspec.evidence.record import Record
 from evalspec.run.files import Journal
 
@@ -23,6 +23,17 @@ def new_folder(root: Path, spec: str, digest: str, started: datetime) -> Path:
     while folder.exists():
         number += 1
         folder = base.with_name(f"{base.name}-{number}")
+    return folder
+
+
+def fresh(folder: Path) -> Path:
+    """A folder that a run may be written to.
+
+    Raises:
+        SpecError: It holds something already.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SpecError(f"--output {folder} is not empty; name another folder, or pass --resume to go on with its run")
     return folder
 
 

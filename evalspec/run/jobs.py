@@ -66,6 +66,11 @@ class CheckJob:
     environment: Mapping[str, str]
 
 
+def predictions_file(dataset: str, model: str) -> str:
+    """Name of a file of predictions in the folder of evidence."""
+    return f"predictions-{model}-{dataset}.parquet"
+
+
 def predictions_key(dataset: str, model: str) -> str:
     """How a file of predictions is named in a job."""
     return f"{dataset}/{model}"

@@ -6,40 +6,33 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from evalspec import __version__
-from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, WorkerError, WriteError
-from evalspec.evidence.record import CheckRecord, CheckStatus, DatasetRecord, ModelRecord, Record
+from evalspec.errors import EvalspecError, InvalidError, NotRunError, WriteError
+from evalspec.evidence.record import (
+    CheckRecord,
+    CheckStatus,
+    Record,
+)
 from evalspec.language.parts import Access
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.run import environment
-from evalspec.run.describe import not_tested
+from evalspec.run.describe import not_tested, words
 from evalspec.run.files import Journal, write_atomically
-from evalspec.run.folders import earlier_runs, find_unfinished, new_folder, point_latest
-from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, WorkerJob, predictions_key
-from evalspec.run.process import Child, Limits
+from evalspec.run.folders import earlier_runs, find_unfinished, fresh, new_folder, point_latest
+from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
+from evalspec.run.process import Limits
 from evalspec.run.requirements import empty_tests
+from evalspec.run.subjects import Children, Observer, Subjects, digest_of
 from evalspec.verdict import decide
 
 DEFAULT_TIME_S = 1800.0
 MEMORY_SHARE = 0.9
 """Of the memory that is free at the start: what a child may grow to where nothing else is said."""
-
-
-class Observer(Protocol):
-    """Whoever watches a run."""
-
-    def step(self, text: str) -> None:
-        """A new step begins."""
-
-    def progress(self, done: float, total: float, what: str) -> None:
-        """Progress within the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +101,10 @@ class _Run:
         self.started = datetime.now(UTC)
         self.folder = self._folder()
         self.journal = Journal(self.folder / "journal.jsonl")
-        self.done = {event["key"]: event for event in self.journal.read() if event["event"] in ("check", "predictions")}
-        self.models: dict[str, ModelRecord] = {}
-        self.datasets: dict[str, DatasetRecord] = {}
-        self.broken: dict[str, str] = {}
-        self.predictions: dict[str, str] = {}
+        events = self.journal.read() if options.resume else []
+        self.done = {event["key"]: event["record"] for event in events if event["event"] == "check"}
+        self.children = Children(options.access, options.limits, options.threads, self.folder)
+        self.subjects = Subjects(self.parts, self.children, self.journal, observer, events)
         self.checks: list[CheckRecord] = []
         self.interrupted = False
 
@@ -121,14 +113,19 @@ class _Run:
             folder = find_unfinished(self.options.output, self.options.root, self.spec.name, self.spec.digest)
             if folder is not None:
                 return folder
-        return self.options.output or new_folder(self.options.root, self.spec.name, self.spec.digest, self.started)
+        if self.options.output is not None:
+            return fresh(self.options.output)
+        return new_folder(self.options.root, self.spec.name, self.spec.digest, self.started)
 
     def go(self) -> tuple[Record, Path]:
         write_atomically(self.folder / "spec.yaml", self.spec.text)
         self.journal.write("start", spec=self.spec.digest, time=_stamp(self.started), draft=self.options.draft)
         where = environment.capture(self.options.access.folder)
         try:
-            self._describe()
+            self.observer.step("reading datasets and models")
+            datasets = [name for one in self.plan.checks for name in one.datasets]
+            models = [name for one in self.plan.checks for name in one.models]
+            self.subjects.describe(datasets, [*models, *({"candidate"} & self.spec.models.keys())])
             for planned in self.plan.checks:
                 self._check(planned)
                 if self.options.fail_fast and self._violated():
@@ -145,98 +142,22 @@ class _Run:
             point_latest(self.folder)
         return record, self.folder
 
-    # -- describing ---------------------------------------------------------------------------------------------
-
-    def _describe(self) -> None:
-        """Digest every dataset and model that the plan uses, in a child, each on its own."""
-        self.observer.step("reading datasets and models")
-        datasets = dict.fromkeys(name for one in self.plan.checks for name in one.datasets)
-        models = dict.fromkeys(name for one in self.plan.checks for name in one.models)
-        if "candidate" in self.spec.models:
-            models["candidate"] = None
-        wanted = [("dataset", name) for name in datasets] + [("model", name) for name in models]
-        while wanted:
-            wanted = self._read(wanted)
-
-    def _read(self, wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Ask one child about all of these; gives back what is left when one of them has killed it."""
-        with self._child("evalspec.run.reader", self.parts, "reader") as child:
-            for index, (what, name) in enumerate(wanted):
-                try:
-                    answer = child.ask({"do": what, "name": name}, progress=self.observer.progress)["record"]
-                except EvalspecError as error:
-                    self.broken[f"{what} {name}"] = str(error)
-                    self.journal.write("broken", what=what, name=name, reason=str(error))
-                    if isinstance(error, WorkerError) and not child.alive:
-                        return wanted[index + 1 :]
-                    continue
-                if what == "dataset":
-                    self.datasets[name] = DatasetRecord.model_validate(answer)
-                else:
-                    self.models[name] = ModelRecord.model_validate(answer)
-        return []
-
-    # -- predictions --------------------------------------------------------------------------------------------
-
-    def _predict(self, dataset: str, model: str) -> None:
-        """Predictions of a model on a dataset, made once.
-
-        Raises:
-            EvalspecError: Why there are none.
-        """
-        key = predictions_key(dataset, model)
-        if key in self.predictions:
-            return
-        digest = _digest("predictions", self._datasets_key([dataset]), self._models_key([model]), self.options.draft)
-        file = self.folder / "evidence" / f"predictions-{model}-{dataset}.parquet"
-        before = self.done.get(digest)
-        if before is None or not file.exists():
-            self.observer.step(f"{model} on {dataset}")
-            job = WorkerJob(self.parts, model, self.options.threads)
-            with self._child("evalspec.run.worker", job, f"worker-{model}-{dataset}") as child:
-                child.ask({"do": "load"}, progress=self.observer.progress)
-                answer = child.ask(
-                    {"do": "predict", "dataset": dataset, "out": str(file), "digest": digest},
-                    progress=self.observer.progress,
-                )
-            before = {"observed": answer["observed"]}
-            self.journal.write("predictions", key=digest, dataset=dataset, model=model, **before)
-        self.predictions[key] = str(file)
-        self._observed(model, before["observed"])
-
-    def _observed(self, model: str, observed: Mapping[str, Any]) -> None:
-        record = self.models.get(model)
-        if record is None:
-            return
-        details = record.details | {
-            name: value for name, value in observed.items() if name not in ("precision", "device")
-        }
-        self.models[model] = record.model_copy(
-            update={
-                "details": details,
-                "precision_observed": observed.get("precision", record.precision_observed),
-                "device_observed": observed.get("device", record.device_observed),
-            }
-        )
-
     # -- checks -------------------------------------------------------------------------------------------------
 
     def _check(self, planned: PlannedCheck) -> None:
         check = planned.check
-        key = _digest(
+        key = digest_of(
             "check",
             check.model_dump_json(),
-            self._datasets_key(planned.datasets),
-            self._models_key(planned.models),
+            self.subjects.key(planned.datasets, planned.models),
             self.plan.alpha,
             self.plan.alpha_fail,
-            self.options.draft,
         )
         before = self.done.get(key)
-        if before is not None and before["event"] == "check" and before["record"]["status"] == "measured":
+        if before is not None and before["status"] == "measured":
             for dataset, model in planned.predictions:
-                self._predict(dataset, model)
-            self.checks.append(CheckRecord.model_validate(before["record"]))
+                self.subjects.predict(dataset, model)
+            self.checks.append(CheckRecord.model_validate(before))
             return
         begun = time.monotonic()
         try:
@@ -254,24 +175,21 @@ class _Run:
         self.journal.write("check", key=key, id=check.name, record=json.loads(record.model_dump_json()))
 
     def _measure(self, planned: PlannedCheck) -> CheckRecord:
-        for kind, names in (("dataset", planned.datasets), ("model", planned.models)):
-            for name in names:
-                if f"{kind} {name}" in self.broken:
-                    raise InputError(f"{kind} {name}: {self.broken[f'{kind} {name}']}")
+        self.subjects.need(planned.datasets, planned.models)
         for name in planned.timed:
             if not self.spec.models[name].timed:
                 raise NotRunError(f"model {name} is a file of predictions: nothing can be timed")
-        for dataset, model in planned.predictions:
-            self._predict(dataset, model)
+        predictions = {
+            predictions_key(dataset, model): str(self.subjects.predict(dataset, model))
+            for dataset, model in planned.predictions
+        }
         check = planned.check
         self.observer.step(f"{check.dimension}: {check.name}")
         job = CheckJob(
             parts=self.parts,
             check=check,
-            predictions={
-                predictions_key(d, m): self.predictions[predictions_key(d, m)] for d, m in planned.predictions
-            },
-            model_facts={name: self._facts(name) for name in self.models},
+            predictions=predictions,
+            model_facts=self.subjects.facts(),
             confidence=self.spec.policy.confidence,
             alpha_fail=self.plan.alpha_fail,
             seed=seed_of(self.spec.seed, check.name),
@@ -279,34 +197,19 @@ class _Run:
             evidence=self.folder / "evidence",
             limits=self.options.limits,
             threads=self.options.threads,
-            environment=self._environment(),
+            environment=self.children.environment,
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
-        with self._child("evalspec.run.checking", job, f"check-{check.name}") as child:
+        with self.children.start("evalspec.run.checking", job, f"check-{check.name}") as child:
             answer = child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
         for model, observed in answer.get("observed", {}).items():
-            self._observed(model, observed)
+            self.subjects.observe(model, observed)
         return CheckRecord.model_validate(answer["record"]).model_copy(
             update={"models": planned.models, "datasets": planned.datasets}
         )
 
-    def _facts(self, name: str) -> dict[str, str | int | float | bool | None]:
-        record = self.models[name]
-        return {
-            "digest": record.digest,
-            "size_bytes": record.size_bytes,
-            "precision": record.precision,
-            "precision_observed": record.precision_observed,
-            "device": record.device,
-            "batch": record.batch,
-            "preprocess_digest": record.preprocess_digest,
-            **record.details,
-        }
-
     def _without(self, planned: PlannedCheck, status: CheckStatus, reason: str) -> CheckRecord:
         check = planned.check
-        from evalspec.run.describe import words
-
         summary, cannot_show = words(check)
         return CheckRecord(
             id=check.name,
@@ -351,7 +254,7 @@ class _Run:
 
     def _record(self, where: Any) -> Record:
         order = {check.name: index for index, check in enumerate(self.spec.checks)}
-        candidate = self.models.get("candidate")
+        candidate = self.subjects.models.get("candidate")
         record = Record(
             evalspec=__version__,
             spec=self.spec.name,
@@ -368,11 +271,12 @@ class _Run:
             waivers=self.spec.waivers,
             claims=self.spec.claims,
             subject=candidate.digest if candidate else None,
-            models=tuple(self.models.values()),
-            datasets=tuple(self.datasets.values()),
+            models=tuple(self.subjects.models.values()),
+            datasets=tuple(self.subjects.datasets.values()),
             family=self.plan.family,
             family_warn=self.plan.family_warn,
             environment=where,
+            predictions=tuple(self.subjects.answered),
             checks=tuple(sorted(self.checks, key=lambda one: order.get(one.id, 0))),
         )
         record = record.model_copy(
@@ -382,41 +286,6 @@ class _Run:
             }
         )
         return record.model_copy(update={"verdict": decide(record)})
-
-    # -- helpers ------------------------------------------------------------------------------------------------
-
-    def _environment(self) -> dict[str, str]:
-        threads = str(self.options.threads)
-        safe = {} if self.options.access.trust else {"TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1"}
-        offline = {} if self.options.access.hub else {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-        return (
-            {
-                "OMP_NUM_THREADS": threads,
-                "MKL_NUM_THREADS": threads,
-                "OPENBLAS_NUM_THREADS": threads,
-                "TOKENIZERS_PARALLELISM": "false",
-                "HF_EVALUATE_OFFLINE": "1",
-                "HF_HUB_DISABLE_TELEMETRY": "1",
-                "PYTHONHASHSEED": "0",
-            }
-            | safe
-            | offline
-        )
-
-    @contextmanager
-    def _child(self, role: str, job: Any, name: str) -> Iterator[Child]:
-        log = self.folder / "logs" / f"{name}.log"
-        with Child(role, job, limits=self.options.limits, log=log, environment=self._environment()) as child:
-            yield child
-
-    def _datasets_key(self, names: Any) -> list[str]:
-        return [self.datasets[name].digest if name in self.datasets else "" for name in names]
-
-    def _models_key(self, names: Any) -> list[str]:
-        return [
-            f"{record.digest}{record.preprocess_digest}{record.batch}{record.device}" if record else ""
-            for record in (self.models.get(name) for name in names)
-        ]
 
 
 def decide_alone(op: str, value: float, threshold: float) -> bool:
@@ -433,10 +302,6 @@ def decide_alone(op: str, value: float, threshold: float) -> bool:
 def seed_of(seed: int, name: str) -> int:
     """A seed of a check's own: adding a check doesn't change what another one draws."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4], "big")
-
-
-def _digest(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _stamp(moment: datetime) -> str:

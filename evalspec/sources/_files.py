@@ -77,7 +77,7 @@ def _matches(access: Access, relative: str) -> list[Path]:
     parts = Path(relative).parts
     first = next(index for index, part in enumerate(parts) if GLOB & set(part))
     root = access.path(str(Path(*parts[:first])) if first else ".")
-    return list(root.glob(str(Path(*parts[first:]))))
+    return [file for file in root.glob(str(Path(*parts[first:]))) if not _hidden(file, root)]
 
 
 def _hidden(file: Path, root: Path) -> bool:

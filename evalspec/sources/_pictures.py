@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,6 +21,16 @@ if TYPE_CHECKING:
 Colours = Literal["grey", "rgb"]
 Opener = Callable[[], IO[bytes]]
 DEEP = ("I;16", "I;16L", "I;16B", "I")
+
+
+def from_file(path: Path) -> Opener:
+    """Opens a file."""
+    return lambda: path.open("rb")
+
+
+def from_bytes(data: bytes) -> Opener:
+    """Opens bytes."""
+    return lambda: io.BytesIO(data)
 
 
 def decode(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -15,7 +14,7 @@ from evalspec.errors import InputError
 from evalspec.language.inputs import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._files import one_file, shown
-from evalspec.sources._pictures import Colours, decode
+from evalspec.sources._pictures import Colours, decode, from_file
 from evalspec.sources._table import choose, tidy, type_text
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
@@ -107,8 +106,12 @@ class Images(Dataset):
         return file.relative_to(access.path(self.path)).as_posix()
 
     def _decoded(self, access: Access, files: Sequence[Path]) -> pa.Array:
-        openers = [partial(file.open, "rb") for file in files]
-        return decode(openers, [shown(access, file) for file in files], colours=self.colours, size=self.size)
+        return decode(
+            [from_file(file) for file in files],
+            [shown(access, file) for file in files],
+            colours=self.colours,
+            size=self.size,
+        )
 
     def _labels(self, access: Access, files: Sequence[Path]) -> list[str | None] | None:
         """The topmost folder of each image; None where none lies in one."""

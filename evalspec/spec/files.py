@@ -137,7 +137,7 @@ class NeedsCheck:
                 self._inputs(need.model, need.dataset)
             if not isinstance(need, NeedTiming) and need.label:
                 self._label(entry, need.dataset)
-        for dataset, columns in entry.check.columns(names).items():
+        for dataset, columns in entry.check.columns_read(names).items():
             wanted += [(dataset, column) for column in columns]
         without: dict[str, list[str]] = {}
         for dataset, column in dict.fromkeys(wanted):

@@ -6,9 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from evalspec.evidence.estimate import Side
+from evalspec.stats._types import FloatArray
 
 POWER = 0.8
+FEWEST_CARRYING = 10.0
+"""Rows' worth of deviations that must carry a bootstrap's variance; with fewer its bounds err too often."""
 _Z_LIMIT = 8.0
 
 
@@ -37,6 +42,19 @@ class ValueOnly:
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """None: the method can't say."""
         return None
+
+
+def carrying(deviations: FloatArray, units: FloatArray | None = None) -> float:
+    """How many equally large deviations would have this kurtosis: n / kurtosis, between 1 and n.
+
+    Args:
+        deviations: shape (n,), what each unit adds to a statistic, summing to 0.
+        units: shape (n,), how many equal units each stands for; None: one each.
+    """
+    squares = deviations**2
+    weights = np.ones_like(squares) if units is None else units
+    fourth = float(weights @ squares**2)
+    return float(weights @ squares) ** 2 / fourth if fourth > 0 else 0.0
 
 
 def clears(bound: float | None, threshold: float, side: Side) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._clusters import cluster_codes
-from evalspec.stats._invert import ValueOnly, n_by_scaling
+from evalspec.stats._invert import FEWEST_CARRYING, ValueOnly, carrying, n_by_scaling
 from evalspec.stats._resample import Plan, jackknife, replicates
 from evalspec.stats._types import FloatArray, IntArray
 
@@ -166,8 +166,12 @@ def from_replicates(
         return ValueOnly(value, n, "no bound: all resamples lie on one side of the value")
     left, units = left_out
     lead = np.average(left, weights=units) - left
+    share = carrying(lead, units) / FEWEST_CARRYING
+    if share < 1.0:
+        reason = f"no bound: few rows carry the variance; like these it has one from about {n / share:,.0f} rows on"
+        return ValueOnly(value, n, reason)
     spread = float(units @ lead**2)
-    acceleration = float(units @ lead**3) / (6.0 * spread**1.5) if spread > 0 else 0.0
+    acceleration = float(units @ lead**3) / (6.0 * spread**1.5)
     return Bootstrap(value, n, method, np.sort(drawn), float(ndtri(below)), acceleration)
 
 

@@ -11,13 +11,11 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._clusters import cluster_codes, cluster_sums
-from evalspec.stats._invert import ValueOnly, n_by_scaling
+from evalspec.stats._invert import FEWEST_CARRYING, ValueOnly, carrying, n_by_scaling
 from evalspec.stats._saddlepoint import tail_z
 from evalspec.stats._types import FloatArray, IntArray
 
 SMALLEST_N = 200
-LARGEST_SKEWNESS = 0.25
-"""Of the sample, over the square root of n: beyond it the bounds err too often (lognormal with sigma 1.5)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,9 +307,9 @@ def _mean_of_units(numerator: FloatArray, denominator: FloatArray, n: int) -> Es
         return ValueOnly(estimate.value, n, f"no bound: a mean has one from {SMALLEST_N} {what} on, here are {units}")
     if float(np.ptp(estimate.residuals)) <= 1e-12 * (1.0 + abs(estimate.value)):
         return ValueOnly(estimate.value, n, "no bound: all values are equal")
-    needed = math.ceil(n * (estimate.skewness / LARGEST_SKEWNESS) ** 2 / units)
-    if needed > n:
-        reason = f"no bound: with a skewness of {estimate.skewness:.1f} a mean has one from about {needed:,} rows on"
+    share = carrying(estimate.residuals) / FEWEST_CARRYING
+    if share < 1.0:
+        reason = f"no bound: few rows carry the mean's variance; like these it has one from about {n / share:,.0f} rows on"
         return ValueOnly(estimate.value, n, reason)
     return estimate
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
+from evalspec.stats._clusters import cluster_codes, design_effect
 from evalspec.stats._invert import n_by_scaling
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 from evalspec.stats.conjunction import AbsoluteDifference
@@ -29,6 +32,7 @@ SMALLEST_N = 50
 EXACT_ROWS = 2000
 """Rows of both sides together beyond which the permutation distribution is replaced by its limit."""
 _CELLS = 1000
+_EVENTS = 9
 _CHUNK = 4_000_000
 
 
@@ -289,7 +293,69 @@ def missingness_difference(reference: BoolArray, current: BoolArray) -> Absolute
     return AbsoluteDifference(mover_difference(proportion(current), proportion(reference)))
 
 
-def category_counts(reference: Sequence[object], current: Sequence[object]) -> tuple[list[str], IntArray, IntArray]:
+def clustered(distance: Distance, n: int, m: int, first: float, second: float) -> Distance:
+    """The same distance with wider bounds, for rows that share clusters.
+
+    Args:
+        distance: As if rows were independent.
+        n: Rows of the reference.
+        m: Rows of the current data.
+        first: Design effect of the reference.
+        second: Design effect of the current data.
+    """
+    if distance.value is None:
+        return distance
+    factor = math.sqrt((first / n + second / m) / (1.0 / n + 1.0 / m))
+    return replace(
+        distance,
+        smaller=math.floor(min(n / first, m / second)),
+        # A side may weigh more than the other (Wasserstein), so the larger of the two effects holds for both.
+        upper_error=distance.upper_error * math.sqrt(max(first, second)),
+        null_scale=distance.null_scale * factor,
+        null=None if distance.null is None else distance.null * math.sqrt(max(first, second)),
+    )
+
+
+def indicators(
+    reference: FloatArray | NDArray[np.str_], current: FloatArray | NDArray[np.str_]
+) -> tuple[FloatArray, FloatArray]:
+    """Events that a distance may hang on: below a decile of both sides together, or a frequent category.
+
+    Args:
+        reference: shape (n,), numbers or categories.
+        current: shape (m,), of the same kind.
+
+    Returns:
+        0 or 1, shape (events, n) and (events, m).
+    """
+    pooled = np.concatenate((reference, current))
+    if pooled.dtype.kind == "U":
+        names, counts = np.unique(pooled, return_counts=True)
+        frequent = names[np.argsort(-counts, kind="stable")[:_EVENTS]]
+        first, second = reference[None, :] == frequent[:, None], current[None, :] == frequent[:, None]
+    else:
+        x, y = reference.astype(np.float64), current.astype(np.float64)
+        levels = np.quantile(np.concatenate((x, y)), np.linspace(0.1, 0.9, _EVENTS)) if len(pooled) else np.empty(0)
+        first, second = x[None, :] <= levels[:, None], y[None, :] <= levels[:, None]
+    return first.astype(np.float64), second.astype(np.float64)
+
+
+def largest_design_effect(events: FloatArray, clusters: IntArray | None) -> float:
+    """The largest design effect of any event's share, at least 1.
+
+    Args:
+        events: shape (events, n), 0 or 1.
+        clusters: shape (n,), or None where rows are independent.
+    """
+    if clusters is None or not events.size:
+        return 1.0
+    codes, groups = cluster_codes(clusters, events.shape[1])
+    return max(design_effect(event, codes, groups).effect for event in events)
+
+
+def category_counts(
+    reference: Sequence[object] | NDArray[Any], current: Sequence[object] | NDArray[Any]
+) -> tuple[list[str], IntArray, IntArray]:
     """Rows of each category on both sides, most frequent first.
 
     Args:

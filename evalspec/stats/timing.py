@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalspec.evidence.estimate import Side
 
-DRIFT_FLOOR = 0.05
+DRIFT_FLOOR = 0.10
 """A change from start to end below this share is no drift, however certain it is."""
 DRIFT_LEVEL = 0.01
 POWER = 0.8
@@ -214,7 +214,7 @@ class Drift:
 
     @property
     def direction(self) -> Literal["none", "up", "down"]:
-        """Up or down where the change is both certain and over 5 %."""
+        """Up or down where the change is both certain and over 10 %."""
         if self.p_value > DRIFT_LEVEL or abs(self.change) < DRIFT_FLOOR:
             return "none"
         return "up" if self.change > 0 else "down"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SEED = 7
 DRAWS = 2
-LEAKED = 40
+LEAKED = 4
 OVERCONFIDENCE = 4.0
 HERE = Path(__file__).resolve().parent
 DIGESTS = "digests.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from evalspec.evidence.blocks import (
     AnyBlock,
@@ -31,7 +32,7 @@ def _log_normal(x: float, median: float, sigma: float) -> float:
 
 def latency_blocks() -> tuple[AnyBlock, ...]:
     edges = tuple(round(0.30 + 0.02 * step, 3) for step in range(36))
-    middles = [(low + high) / 2 for low, high in zip(edges, edges[1:], strict=False)]
+    middles = [(low + high) / 2 for low, high in pairwise(edges)]
     total = sum(_log_normal(x, 0.47, 0.16) for x in middles)
     counts = tuple(round(6000 * _log_normal(x, 0.47, 0.16) / total) for x in middles)
     slower = tuple(round(6000 * _log_normal(x, 0.55, 0.14) / total * 0.85) for x in middles)

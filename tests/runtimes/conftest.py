@@ -79,9 +79,7 @@ def save_linear_onnx(path: Path, *, batch: int | str = "n", external: bool = Fal
         [numpy_helper.from_array(WEIGHT.astype(dtype), "w"), numpy_helper.from_array(BIAS.astype(dtype), "b")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    onnx.save_model(
-        model, str(path), save_as_external_data=external, location=path.name + ".data", size_threshold=0
-    )
+    onnx.save_model(model, str(path), save_as_external_data=external, location=path.name + ".data", size_threshold=0)
 
 
 @pytest.fixture(scope="session")
@@ -131,3 +129,23 @@ def estimators(made: Path) -> dict[str, bytes]:
     joblib.dump(plain, made / "plain.joblib")
     found["plain.joblib"] = (made / "plain.joblib").read_bytes()
     return found
+
+
+def save_linear_pt2(path: Path, *, fixed: bool = False) -> None:
+    """The same linear model as an exported program."""
+    import torch
+
+    module = torch.nn.Linear(4, 3)
+    with torch.no_grad():
+        module.weight.copy_(torch.from_numpy(WEIGHT.T.copy()))
+        module.bias.copy_(torch.from_numpy(BIAS))
+    shapes = None if fixed else ({0: torch.export.Dim("n")},)
+    torch.export.save(torch.export.export(module.eval(), (torch.zeros(4, 4),), dynamic_shapes=shapes), path)
+
+
+@pytest.fixture
+def linear_pt2(tmp_path: Path, once: Callable[[str, Callable[[Path], None]], bytes]) -> Path:
+    """``linear.pt2`` in the spec's folder."""
+    path = tmp_path / "linear.pt2"
+    path.write_bytes(once("linear.pt2", save_linear_pt2))
+    return path

@@ -75,9 +75,7 @@ def test_other_outputs(tmp_path: Path, access: Access, rows: pa.Table, estimator
         served(access, **common, outputs={"label": "transform"})
 
 
-def test_a_regressor_gives_values(
-    tmp_path: Path, access: Access, rows: pa.Table, estimators: dict[str, bytes]
-) -> None:
+def test_a_regressor_gives_values(tmp_path: Path, access: Access, rows: pa.Table, estimators: dict[str, bytes]) -> None:
     (tmp_path / "m.skops").write_bytes(estimators["regressor.skops"])
     answers = served(access, path="m.skops", inputs={"X": ["x0", "x1", "x2", "x3"]}).predict_all(rows)
     assert answers.classes is None and answers.probabilities is None and answers.values is not None
@@ -122,13 +120,13 @@ def test_files_that_hold_no_model(tmp_path: Path, access: Access, content: bytes
 
 def test_truncated_and_foreign_archives(tmp_path: Path, access: Access, estimators: dict[str, bytes]) -> None:
     (tmp_path / "m.skops").write_bytes(estimators["plain.skops"][:-200])
-    with pytest.raises(InputError, match="no skops file, or a truncated one"):
+    with pytest.raises(InputError, match=r"no skops file, or a truncated one"):
         Sklearn(path="m.skops").load(access)
     other = io.BytesIO()
     with zipfile.ZipFile(other, "w") as archive:
         archive.writestr("readme.txt", "hello")
     (tmp_path / "m.skops").write_bytes(other.getvalue())
-    with pytest.raises(InputError, match="can't be read as a skops file"):
+    with pytest.raises(InputError, match=r"can't be read as a skops file"):
         Sklearn(path="m.skops").load(access)
 
 
@@ -140,7 +138,7 @@ def test_no_such_file_and_no_way_out_of_the_folder(tmp_path: Path, access: Acces
 
 
 def test_it_has_no_gpu() -> None:
-    with pytest.raises(ValidationError, match="scikit-learn runs on the cpu"):
+    with pytest.raises(ValidationError, match=r"scikit-learn runs on the cpu"):
         Sklearn(path="m.skops", device="cuda:0")
 
 

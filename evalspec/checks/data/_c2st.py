@@ -82,7 +82,10 @@ def make_pool(
     first, second = rng.permutation(sizes[0])[:k], rng.permutation(sizes[1])[:k]
     encoded = [_encode(column, sizes) for column in columns]
     values = np.stack([np.concatenate((a[first], b[second])) for a, b in encoded], axis=1)
-    one, two = (np.arange(n) if c is None else np.unique(c, return_inverse=True)[1] for n, c in zip(sizes, clusters, strict=True))
+    one, two = (
+        np.arange(n) if c is None else np.unique(c, return_inverse=True)[1]
+        for n, c in zip(sizes, clusters, strict=True)
+    )
     units = np.concatenate((one[first], two[second] + one.max() + 1))
     categorical = np.array([column.kind == "category" for column in columns])
     clustered = any(c is not None for c in clusters)
@@ -119,11 +122,18 @@ def tell_apart(pool: Pool, tolerance: float, confidence: float, rng: np.random.G
         confidence: At which the planted shift must be found to be one.
         rng: The source of randomness.
     """
+    from evalspec.stats.auc import roc_auc
+
     current = np.repeat([False, True], len(pool.values) // 2)
     held = _held_out(pool.units, rng)
-    auc, gain = _judge(pool, pool.values, current, pool.units, held, rng, importance=True)
+    model = _fit(pool, pool.values[~held], current[~held], rng)
+    clusters = pool.units[held] if pool.clustered else None
+    auc = roc_auc(_scores(model, pool.values[held]), current[held], clusters)
+    gain = _gain(pool, model, pool.values[held], current[held], rng)
     values, side, units, apart = _plant(pool, tolerance, rng)
-    planted, _ = _judge(pool, values, side, units, apart, rng, importance=False)
+    other = _fit(pool, values[~apart], side[~apart], rng)
+    # The planted sample holds rows more than once.
+    planted = roc_auc(_scores(other, values[apart]), side[apart], units[apart])
     p = planted.p_value(0.5, "lower")
     return Told(auc, len(current) // 2, gain, planted, p is not None and p <= 1.0 - confidence)
 
@@ -135,34 +145,34 @@ def _held_out(units: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.
     return held
 
 
-def _judge(
-    pool: Pool,
-    values: NDArray[np.float64],
-    current: NDArray[np.bool_],
-    units: NDArray[np.int64],
-    held: NDArray[np.bool_],
-    rng: np.random.Generator,
-    *,
-    importance: bool,
-) -> tuple[Estimate, dict[str, float]]:
+def _fit(pool: Pool, rows: NDArray[np.float64], side: NDArray[np.bool_], rng: np.random.Generator) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
+    seed = int(rng.integers(2**31))
+    model = HistGradientBoostingClassifier(**SETTINGS, categorical_features=pool.categorical, random_state=seed)
+    return model.fit(rows, side)
+
+
+def _scores(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    scores: NDArray[np.float64] = model.predict_proba(rows)[:, 1]
+    return scores
+
+
+def _gain(
+    pool: Pool, model: Any, rows: NDArray[np.float64], side: NDArray[np.bool_], rng: np.random.Generator
+) -> dict[str, float]:
+    """How much the AUC on held-out rows falls when one column is shuffled, for each column."""
     from evalspec.stats.auc import roc_auc
 
-    model = HistGradientBoostingClassifier(
-        **SETTINGS, categorical_features=pool.categorical, random_state=int(rng.integers(2**31))
-    ).fit(values[~held], current[~held])
-    rows, truth = values[held], current[held]
-    clusters = units[held] if pool.clustered else None
-    auc = roc_auc(model.predict_proba(rows)[:, 1], truth, clusters)
+    whole = roc_auc(_scores(model, rows), side).value
     gain: dict[str, float] = {}
-    for index, name in enumerate(pool.names) if importance else ():
+    for index, name in enumerate(pool.names):
         shuffled = rows.copy()
         shuffled[:, index] = rng.permutation(shuffled[:, index])
-        without = roc_auc(model.predict_proba(shuffled)[:, 1], truth).value
-        if auc.value is not None and without is not None:
-            gain[name] = auc.value - without
-    return auc, gain
+        without = roc_auc(_scores(model, shuffled), side).value
+        if whole is not None and without is not None:
+            gain[name] = whole - without
+    return gain
 
 
 def _plant(
@@ -185,16 +195,15 @@ def _plant(
     units = pool.units
     part = (rng.permutation(int(units.max()) + 1) % 4)[units]
     power = (1.0 - tolerance) / tolerance
-    k = len(column) // 2
     rows, shifted, held = [], [], []
-    for is_held in (False, True):
-        count = k // 2 if is_held else k - k // 2
-        for is_shifted in (False, True):
-            source = np.flatnonzero(part == 2 * is_held + is_shifted)
-            ranks = rng.random(count) ** (power if is_shifted else 1.0)
+    for is_held, is_shifted in ((False, False), (False, True), (True, False), (True, True)):
+        source = np.flatnonzero(part == 2 * is_held + is_shifted)
+        if is_shifted:
             source = source[np.argsort(rank[source], kind="stable")]
-            rows.append(source[np.minimum((ranks * len(source)).astype(np.int64), len(source) - 1)])
-            shifted.append(np.full(count, is_shifted))
-            held.append(np.full(count, is_held))
+            ranks = ((np.arange(len(source)) + rng.random()) / max(1, len(source))) ** power
+            source = source[(ranks * len(source)).astype(np.int64)]
+        rows.append(source)
+        shifted.append(np.full(len(source), is_shifted))
+        held.append(np.full(len(source), is_held))
     drawn = np.concatenate(rows)
     return pool.values[drawn], np.concatenate(shifted), units[drawn], np.concatenate(held)

@@ -62,7 +62,8 @@ class Compared:
     @property
     def near(self) -> NDArray[np.bool_]:
         """Test rows with an exact or near duplicate anywhere; shape (m,)."""
-        return self.exact | np.asarray(np.logical_or.reduce([one.near.found for one in self.found.values()]))
+        near = [one.near.found for one in self.found.values()]
+        return np.asarray(np.logical_or.reduce([self.exact, *near]))
 
 
 def contamination(

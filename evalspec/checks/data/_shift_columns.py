@@ -84,7 +84,9 @@ def compare_columns(reference: pa.Table, current: pa.Table, names: Sequence[str]
 def _column(table: pa.Table, name: str, side: str) -> pa.Array:
     if name not in table.column_names:
         columns = tuple(table.column_names)
-        raise InputError(f"the {side} data have no column {name!r}", choices=columns, remedy=did_you_mean(name, columns))
+        raise InputError(
+            f"the {side} data have no column {name!r}", choices=columns, remedy=did_you_mean(name, columns)
+        )
     array = table.column(name).combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)

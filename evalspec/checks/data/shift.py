@@ -24,8 +24,8 @@ class Shift(Check):
 
     ## What it measures
     `shift(column)`: the distance between the two populations in one column. Numbers: Kolmogorov-Smirnov (0..1), or
-    Wasserstein in standard deviations of the reference with `distance: wasserstein`. Categories: total variation (0..1).
-    Lists and arrays (`pixels`) are judged by the mean and standard deviation of each row, as `pixels:mean` and
+    Wasserstein in standard deviations of the reference with `distance: wasserstein`. Categories: total variation
+    (0..1). Lists and arrays (`pixels`) are judged by the mean and standard deviation of each row, as `pixels:mean` and
     `pixels:sd`; texts by their length, as `note:length`.
     `drifted_columns`: the share of columns whose distance is over `tolerance:`.
     `missingness_shift(column)`: how much the share of missing cells differs.
@@ -113,7 +113,9 @@ class Shift(Check):
     ) -> str | None:
         """Why it can't pass: a tolerance that two equal samples of this size don't show."""
         if requirement.metric == "c2st_auc" and requirement.threshold <= 0.5:
-            return "no classifier is shown to be at chance: its bound stays above 0.5; require a little more, such as 0.6"
+            return (
+                "no classifier is shown to be at chance: its bound stays above 0.5; require a little more, such as 0.6"
+            )
         if requirement.metric not in ("drifted_columns", "shift"):
             return None
         tolerance = self.tolerance if requirement.metric == "drifted_columns" else requirement.threshold

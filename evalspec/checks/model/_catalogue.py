@@ -11,7 +11,7 @@ MOVER = "MOVER over the classes' Clopper-Pearson bounds; BCa bootstrap of cluste
 HITS = "Clopper-Pearson on the hits among rows of or called the class"
 MEAN = "BCa bootstrap of the mean, from 200 rows on"
 BCA = "BCa bootstrap, with 20 rows of every class that counts"
-AUC = "DeLong on the logit (two classes), BCa bootstrap (macro one-vs-rest)"
+AUC = "DeLong on the logit"
 
 CLASSIFICATION: tuple[Metric, ...] = (
     Metric("accuracy", "fraction", "higher", "Share of rows predicted as their true class.", interval=PROPORTION),

@@ -13,6 +13,7 @@ from evalspec.checks.model._scores import (
     F1,
     Area,
     Macro,
+    MacroArea,
     MeanLoss,
     Resampled,
     RootMeanSquare,
@@ -138,8 +139,7 @@ def _top_k(k: int, rows: Scored) -> Score:
 def _ranked(metric: str, rows: Scored) -> Score:
     rows.shares()
     count = len(rows.labels()[0])
-    if metric == "roc_auc" and rows.positive is not None:
-        return Area(rows.positive)
     chosen = tuple(range(count)) if rows.positive is None else (rows.positive,)
-    one = statistics.area if metric == "roc_auc" else statistics.precision_over_recall
-    return Resampled(metric, statistics.OfRanks(chosen, one), partial(both_sides, classes=chosen), chosen)
+    if metric == "roc_auc":
+        return Area(rows.positive) if rows.positive is not None else MacroArea(chosen)
+    return Resampled(metric, statistics.OfPrecision(chosen), partial(both_sides, classes=chosen), chosen)

@@ -199,19 +199,36 @@ def _conditions(check: Quality, rows: Scored) -> dict[str, str | float]:
 
 
 def _notes(rows: Scored, found: Found, confidence: float) -> Sequence[str]:
+    notes = (_beside_majority(rows, found, confidence), _beside_top_1(found))
+    return tuple(note for note in notes if note is not None)
+
+
+def _beside_majority(rows: Scored, found: Found, confidence: float) -> str | None:
     metric = "accuracy" if rows.classes is not None else "mae"
     estimate = found.estimates.get(metric)
     blind = _baselines.majority(rows, metric)
     if estimate is None or isinstance(estimate, Parts) or estimate.value is None or blind is None:
-        return ()
+        return None
     answer = "always the most frequent class" if rows.classes is not None else "always the median"
     if rows.classes is None:
-        worse, shown = estimate.value >= blind, True
+        worse, bound = estimate.value >= blind, estimate.bound(confidence, "upper")
+        shown = bound is not None and bound < blind
     else:
-        lower = estimate.bound(confidence, "lower")
-        worse, shown = estimate.value <= blind, lower is not None and lower > blind
-    if worse:
-        return (f"{metric} {estimate.value:.4g} is not better than the {blind:.4g} of answering {answer}",)
-    if not shown:
-        return (f"{metric} {estimate.value:.4g} is not shown to be better than the {blind:.4g} of answering {answer}",)
-    return ()
+        worse, bound = estimate.value <= blind, estimate.bound(confidence, "lower")
+        shown = bound is not None and bound > blind
+    if shown:
+        return None
+    verb = "is not better" if worse else "is not shown to be better"
+    return f"{metric} {estimate.value:.4g} {verb} than the {blind:.4g} of answering {answer}"
+
+
+def _beside_top_1(found: Found) -> str | None:
+    first, tops = found.estimates.get("accuracy"), found.estimates.get("top_k_accuracy")
+    if first is None or isinstance(first, Parts) or first.value is None or not isinstance(tops, Parts):
+        return None
+    gaps = [
+        f"top-{k} is {100 * (top.value - first.value):.3g} pp above top-1"
+        for k, top in tops.parts.items()
+        if k != "1" and top.value is not None
+    ]
+    return "; ".join(gaps) or None

@@ -12,6 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from evalspec.checks.model import _statistics as statistics
+from evalspec.checks.model._areas import MeanArea, PairedMeanArea, mean_area
 from evalspec.checks.model._points import OnDemand
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.stats.auc import paired_roc_auc, roc_auc
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     Rows = Callable[[Scored], NDArray[np.bool_]]
     Losses = Callable[[Scored], NDArray[np.float64]]
-    Statistic = statistics.OfMeans | statistics.OfRanks | statistics.OfCounts
+    Statistic = statistics.OfMeans | statistics.OfPrecision | statistics.OfCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,28 @@ class Area:
 
 
 @dataclass(frozen=True, slots=True)
+class MacroArea:
+    """Mean of the areas of each class against the others.
+
+    Args:
+        classes: Indices of the classes.
+    """
+
+    classes: tuple[int, ...]
+
+    def estimate(self, rows: Scored, tools: Tools) -> Estimate:
+        """DeLong over all classes at once, on the logit."""
+        both_sides(rows, self.classes)
+        return mean_area(rows.shares(), rows.truth, self.classes, rows.clusters)
+
+    def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
+        """Paired DeLong."""
+        both_sides(candidate, self.classes)
+        pair = [MeanArea.of(rows.shares(), rows.truth, self.classes) for rows in (candidate, baseline)]
+        return PairedMeanArea(pair[0], pair[1], candidate.clusters)
+
+
+@dataclass(frozen=True, slots=True)
 class Resampled:
     """A statistic whose interval is a BCa bootstrap.
 
@@ -275,7 +298,7 @@ class Resampled:
         if rows.classes is None:
             return None
         counts = np.bincount(rows.truth, minlength=len(rows.classes))
-        if isinstance(self.statistic, statistics.OfRanks):
+        if isinstance(self.statistic, statistics.OfPrecision):
             counts = np.minimum(counts, rows.n - counts)
         return int(counts.min() if self.classes is None else counts[list(self.classes)].min())
 

@@ -69,17 +69,14 @@ class OfCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class OfRanks:
-    """A mean over classes of a statistic of how a score ranks the rows of a class above the others.
+class OfPrecision:
+    """Average precision, a mean over classes: precision at each row of a class, as its score falls.
 
     Args:
         classes: Indices of the classes.
-        one: Statistic of one class: weights of the positive and of all rows, both (B, n) and in falling order of the
-            score, and for each row the index of the last row with the same score; gives shape (B,).
     """
 
     classes: tuple[int, ...]
-    one: Callable[[FloatArray, FloatArray, NDArray[np.int64]], FloatArray]
 
     def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
         """Scores, shape (n, classes), and which rows are of each class, shape (n, classes)."""
@@ -92,46 +89,8 @@ class OfRanks:
         total = np.zeros(len(weights))
         for column in range(len(self.classes)):
             order = np.argsort(-scores[:, column], kind="stable")
-            falling = scores[order, column]
-            last = np.searchsorted(-falling, -falling, side="right") - 1
-            drawn = weights[:, order]
-            total += self.one(drawn * positive[order, column], drawn, last)
+            total += _average_precision(weights[:, order], -scores[order, column], positive[order, column])
         return total / len(self.classes)
-
-
-def area(positive: FloatArray, drawn: FloatArray, last: NDArray[np.int64]) -> FloatArray:
-    """Area under the ROC curve, ties counted half (Mann and Whitney), shape (B,).
-
-    Args:
-        positive: shape (B, n), weights of the positive rows, in falling order of the score.
-        drawn: shape (B, n), weights of all rows.
-        last: shape (n,), index of the last row with the same score.
-    """
-    negative = drawn - positive
-    ends = np.unique(last)
-    above = np.cumsum(positive, axis=1)[:, ends]
-    below = np.diff(np.cumsum(negative, axis=1)[:, ends], axis=1, prepend=0.0)
-    tied = np.diff(above, axis=1, prepend=0.0)
-    pairs = positive.sum(axis=1) * negative.sum(axis=1)
-    won = ((above - 0.5 * tied) * below).sum(axis=1)
-    return _ratio(won, pairs)
-
-
-def precision_over_recall(positive: FloatArray, drawn: FloatArray, last: NDArray[np.int64]) -> FloatArray:
-    """Average precision: precision at each distinct score, weighted by the step of recall there, shape (B,).
-
-    Args:
-        positive: shape (B, n), weights of the positive rows, in falling order of the score.
-        drawn: shape (B, n), weights of all rows.
-        last: shape (n,), index of the last row with the same score.
-    """
-    ends = np.unique(last)
-    found = np.cumsum(positive, axis=1)[:, ends]
-    taken = np.cumsum(drawn, axis=1)[:, ends]
-    # A score that no resampled row reaches has taken nothing and steps over nothing.
-    precision = found / np.where(taken > 0, taken, 1.0)
-    steps = np.diff(found, axis=1, prepend=0.0)
-    return _ratio((precision * steps).sum(axis=1), found[:, -1])
 
 
 def f1_of(classes: Sequence[int]) -> OfCounts:
@@ -195,6 +154,20 @@ def top_k_hits(rows: Scored, k: int) -> NDArray[np.bool_]:
     own = shares[np.arange(rows.n), rows.truth]
     hits: NDArray[np.bool_] = (shares >= own[:, None]).sum(axis=1) <= k
     return hits
+
+
+def _average_precision(drawn: FloatArray, rising: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
+    """Of one class, shape (B,): weights, negated scores in rising order, and the rows of the class in that order."""
+    hits = np.flatnonzero(positive)
+    # Rows with the same score are taken together: each counts what is there at the last of them.
+    last = np.searchsorted(rising, rising[hits], side="right") - 1
+    last_hit = np.searchsorted(rising[hits], rising[hits], side="right") - 1
+    own = drawn[:, hits]
+    taken = np.cumsum(drawn, axis=1)[:, last]
+    found = np.cumsum(own, axis=1)[:, last_hit]
+    # Where nothing is taken yet, nothing is found: the row weighs 0.
+    precision = found / np.maximum(taken, 1.0)
+    return _ratio(np.einsum("ij,ij->i", precision, own), own.sum(axis=1))
 
 
 def _counts(codes: NDArray[np.int64], classes: tuple[int, ...], weights: FloatArray) -> FloatArray:

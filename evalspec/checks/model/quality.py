@@ -121,9 +121,7 @@ def never_passes(requirement: Requirement, rows: int | None, confidence: float) 
     if requirement.model is not None or requirement.upper or requirement.metric not in PROPORTIONS:
         return None
     share = from_unit(requirement.threshold, requirement.unit)
-    if share >= 1.0:
-        return f"no sample shows {requirement.metric} of 100 %: its lower bound stays below; require a little less"
-    if rows is None or share <= 0.0:
+    if rows is None or not 0.0 < share < 1.0:
         return None
     needed = ceil(log(1.0 - confidence) / log(share))
     if rows >= needed:

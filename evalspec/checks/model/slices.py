@@ -160,7 +160,7 @@ class Slices(Check):
         """That what is too small to count is bounded."""
         return self.unbounded(names.slices)
 
-    def columns(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
+    def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Entries of ``by`` that are no slices."""
         found = (name for entry in self.entries for name in entry if name not in (*names.slices, LABEL_WORD))
         return {self.dataset: tuple(dict.fromkeys(found))}

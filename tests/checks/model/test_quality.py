@@ -343,8 +343,8 @@ def test_regression_against_another_model(sentence: str, allowed: str, tmp_path:
     noise = rng.normal(0.0, 5.0, 800)
     base = regressor(truth + noise, truth, model="baseline")
     asked = check(sentence)
-    near = run(tmp_path, asked, regressor(truth + 1.01 * noise, truth), base)
-    far = run(tmp_path, asked, regressor(truth + 2.0 * noise, truth), base)
+    near = run(tmp_path, asked, regressor(truth + noise + rng.normal(0.0, 0.1, 800), truth), base)
+    far = run(tmp_path, asked, regressor(truth + 2.0 * noise + rng.normal(0.0, 0.1, 800), truth), base)
     assert outcome(near, the(asked, sentence)) == "PASS", allowed
     assert outcome(far, the(asked, sentence)) == "FAIL", allowed
 
@@ -353,7 +353,7 @@ def test_classes_in_another_order_are_matched_by_name(tmp_path: Path) -> None:
     truth, shares = noisy(900, 3, 41)
     order = [2, 0, 1]
     base = classifier(shares[:, order], np.argsort(order)[truth], model="baseline", classes=[CLASSES[i] for i in order])
-    asked = check("accuracy >= baseline - 1 pp", "recall(bee) >= baseline - 1 pp")
+    asked = check("accuracy >= baseline - 1 pp", "recall(bee) >= baseline - 5 pp")
     result = run(tmp_path, asked, classifier(shares, truth, classes=CLASSES), base)
     comparison = result.comparisons["accuracy", "baseline"]
     assert comparison.difference(1.0, -0.01).value == 0.0  # type: ignore[union-attr]
@@ -378,9 +378,9 @@ def test_models_that_can_not_be_paired_say_why(tmp_path: Path) -> None:
 
 def test_rows_of_one_cluster_are_no_more_than_one_row(tmp_path: Path) -> None:
     """Each row ten times: the share stays, and its bounds are those of a tenth of the rows, or wider."""
-    truth, shares = noisy(200, 2, 3, skill=2.5)
+    truth, shares = noisy(300, 2, 3, skill=1.5)
     once = run(tmp_path, check("accuracy >= 50 %"), classifier(shares, truth))
-    clusters = np.repeat(np.arange(200), 10)
+    clusters = np.repeat(np.arange(300), 10)
     copies = classifier(np.repeat(shares, 10, axis=0), np.repeat(truth, 10), clusters=clusters)
     tenfold = run(tmp_path, check("accuracy >= 50 %"), copies)
     free = run(tmp_path, check("accuracy >= 50 %"), classifier(np.repeat(shares, 10, axis=0), np.repeat(truth, 10)))
@@ -478,7 +478,6 @@ def test_many_classes_show_the_most_frequent_mistakes(tmp_path: Path) -> None:
         ("accuracy >= 95 %", None, None),
         ("recall(fraud) >= 99 %", 298, "299 are needed"),
         ("recall(fraud) >= 99 %", 299, None),
-        ("accuracy >= 1", 10_000, "no sample shows accuracy of 100 %"),
         ("accuracy >= baseline - 1 pp", 3, None),
         ("log_loss <= 0.1", 3, None),
         ("top_k_accuracy(half) >= 5 %", 1000, "k is a whole number"),

@@ -1,0 +1,171 @@
+"""The mean of the one-vs-rest areas under the ROC curve, by what each row adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.stats._clusters import cluster_codes, cluster_sums
+from evalspec.stats._invert import ValueOnly
+from evalspec.stats.auc import FEWEST_WRONG, LogitAuc, NormalDifference, placements, roc_auc
+from evalspec.stats.macro import mover_mean
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.evidence.estimate import Estimate, Side
+
+    FloatArray = NDArray[np.float64]
+    IntArray = NDArray[np.int64]
+
+METHOD = "DeLong over one-vs-rest areas, on the logit"
+
+
+@dataclass(frozen=True, slots=True)
+class SameRows:
+    """An average over estimates that all come from the same rows.
+
+    Args:
+        average: The average.
+        n: Rows.
+    """
+
+    average: Estimate
+    n: int
+
+    @property
+    def value(self) -> float | None:
+        """The average's."""
+        return self.average.value
+
+    @property
+    def method(self) -> str:
+        """The average's."""
+        return self.average.method
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """The average's."""
+        return self.average.bound(confidence, side)
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """The average's."""
+        return self.average.p_value(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """The average's, in rows."""
+        needed = self.average.n_to_decide(threshold, alpha)
+        return None if needed is None else -(-needed * self.n // self.average.n)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanArea:
+    """A mean of areas and what each row adds to its error.
+
+    Args:
+        value: The mean area, in 0..1.
+        influence: shape (n,), sums to 0.
+        wrong: (1 - mean area) x rows of the smallest class.
+    """
+
+    value: float
+    influence: FloatArray = field(repr=False)
+    wrong: float
+
+    @classmethod
+    def of(cls, scores: FloatArray, truth: IntArray, classes: Sequence[int]) -> MeanArea:
+        """From scores.
+
+        Args:
+            scores: shape (n, C).
+            truth: shape (n,), class index.
+            classes: Those that are averaged; each has rows, and rows of others.
+        """
+        influence = np.zeros(len(truth))
+        areas, smallest = [], len(truth)
+        for index in classes:
+            positive = truth == index
+            placed = placements(scores[:, index], positive)
+            if placed is None:
+                raise ValueError(f"class {index} has no rows, or all of them")
+            count = int(positive.sum())
+            smallest = min(smallest, count, len(truth) - count)
+            influence += (placed.scores - placed.value) / np.where(positive, count, len(truth) - count)
+            areas.append(placed.value)
+        value = float(np.mean(areas))
+        return cls(value, influence / len(areas), min(value, 1.0 - value) * smallest)
+
+
+def mean_area(scores: FloatArray, truth: IntArray, classes: Sequence[int], clusters: IntArray | None) -> Estimate:
+    """The mean of the areas of each class against the others.
+
+    Args:
+        scores: shape (n, C).
+        truth: shape (n,), class index.
+        classes: Those that are averaged.
+        clusters: shape (n,), or None.
+
+    Returns:
+        The estimate. Near 1, where (1 - area) x rows of the smallest class is under 4, its bounds are those of the
+        classes under the worst dependence (none with clusters).
+
+    References:
+        Hoeffding (1948), A class of statistics with asymptotically normal distribution, Annals of Mathematical
+        Statistics 19 (the projection); DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
+    """
+    found = MeanArea.of(scores, truth, classes)
+    if found.wrong < FEWEST_WRONG:
+        parts = [roc_auc(scores[:, index], truth == index, clusters) for index in classes]
+        # The variance of a mean of C is at most C times what it would be if they were independent.
+        return SameRows(mover_mean(parts, inflation=float(len(classes))), len(truth))
+    error, degrees = _error(found.influence, clusters)
+    if error is None or error <= 0.0:
+        return ValueOnly(found.value, len(truth), f"{METHOD}; no bound: it does not vary, or all rows are one cluster")
+    return LogitAuc(found.value, len(truth), error, degrees)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedMeanArea:
+    """The mean areas of two models on the same rows.
+
+    Args:
+        candidate: The candidate's.
+        baseline: The baseline's.
+        clusters: shape (n,), or None.
+    """
+
+    candidate: MeanArea
+    baseline: MeanArea
+    clusters: IntArray | None
+
+    @property
+    def baseline_value(self) -> float | None:
+        """The baseline's mean area."""
+        return self.baseline.value
+
+    def difference(self, factor: float, margin: float) -> Estimate:
+        """Estimate of candidate - factor x baseline; ``margin`` is not needed."""
+        value, n = self.candidate.value - factor * self.baseline.value, len(self.candidate.influence)
+        if min(self.candidate.wrong, self.baseline.wrong) < FEWEST_WRONG:
+            reason = f"(1 - area) x rows of the smallest class of at least {FEWEST_WRONG:g} for both models"
+            return ValueOnly(value, n, f"no bound: paired DeLong needs {reason}")
+        error, degrees = _error(self.candidate.influence - factor * self.baseline.influence, self.clusters)
+        if error is None or error <= 1e-12:
+            return ValueOnly(value, n, "no bound: the two models order all rows alike")
+        return NormalDifference(value, n, error, "paired DeLong over one-vs-rest areas", degrees)
+
+    def ratio(self) -> Estimate | None:
+        """None: only differences are defined."""
+        return None
+
+
+def _error(influence: FloatArray, clusters: IntArray | None) -> tuple[float | None, int | None]:
+    """Standard error, and clusters - 1 where there are any."""
+    n = len(influence)
+    codes, groups = (np.arange(n), n) if clusters is None else cluster_codes(clusters, n)
+    if groups < 2:
+        return None, None
+    square = float(np.sum(cluster_sums(influence, codes, groups) ** 2)) * groups / (groups - 1)
+    return float(np.sqrt(square)), None if groups == n else groups - 1

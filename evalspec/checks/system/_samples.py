@@ -1,0 +1,87 @@
+"""Raw timings as the system checks read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.evidence.blocks import Cell
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.language.inputs import Inputs, Samples
+
+SETTLING = 0.1
+"""Share of a block that is dropped at its start."""
+SHOWN = ("precision", "device", "provider", "threads", "framework", "warmup_s", "warmup_settled")
+
+
+def latencies_ms(samples: Samples) -> NDArray[np.float64]:
+    """From the intended start to the end of each query, infinite where it failed; shape (q,)."""
+    spent = (samples.end_ns - samples.intended_ns) / 1e6
+    latencies: NDArray[np.float64] = np.where(samples.ok, spent, np.inf)
+    return latencies
+
+
+def settled(samples: Samples) -> NDArray[np.bool_]:
+    """Queries that are not in the first tenth of their block, shape (q,)."""
+    keep = np.ones(len(samples.block), dtype=np.bool_)
+    for block in np.unique(samples.block):
+        at = np.flatnonzero(samples.block == block)
+        keep[at[: int(SETTLING * len(at))]] = False
+    return keep
+
+
+def seconds(samples: Samples) -> NDArray[np.float64]:
+    """When each query was sent, from the first one on; shape (q,)."""
+    elapsed: NDArray[np.float64] = (samples.sent_ns - samples.sent_ns[0]) / 1e9
+    return elapsed
+
+
+def too_short(samples: Sequence[Samples], processes: int, queries: int) -> str | None:
+    """Why the plan was not reached, or None.
+
+    Args:
+        samples: One per process.
+        processes: Planned.
+        queries: Planned in each process.
+    """
+    if len(samples) < processes:
+        return f"{len(samples)} of {processes} planned processes were measured"
+    short = min((len(one.end_ns) for one in samples), default=0)
+    if short < queries:
+        return f"a process made {short:,} of {queries:,} planned queries"
+    return None
+
+
+def conditions(inputs: Inputs, model: str, samples: Sequence[Samples]) -> dict[str, Cell]:
+    """What the numbers hold for: facts of the model and of its processes."""
+    facts: Mapping[str, Cell] = inputs.model_facts(model)
+    found: dict[str, Cell] = {name: facts[name] for name in SHOWN if name in facts}
+    for name in SHOWN:
+        seen = {one.details[name] for one in samples if name in one.details}
+        if len(seen) == 1:
+            found[name] = seen.pop()
+        elif name == "warmup_settled" and seen:
+            found[name] = False
+    return found
+
+
+def notes(samples: Sequence[Samples], typical_ms: float | None) -> list[str]:
+    """What a reader should know of the processes: failures, the clock, warm-up that did not settle."""
+    found = []
+    failed = sum(int((~one.ok).sum()) for one in samples)
+    total = sum(len(one.ok) for one in samples)
+    if failed:
+        found.append(f"{failed:,} of {total:,} queries failed; they count as slower than any threshold.")
+    unsettled = sum(one.details.get("warmup_settled") is False for one in samples)
+    if unsettled:
+        found.append(f"Latency had not settled at the end of warm-up in {unsettled} of {len(samples)} processes.")
+    overhead = [float(v) for one in samples if isinstance(v := one.details.get("timer_overhead_ns"), int | float)]
+    if overhead and typical_ms and max(overhead) / 1e6 > 0.01 * typical_ms:
+        share = max(overhead) / 1e6 / typical_ms
+        found.append(f"Reading the clock takes {share:.0%} of the median latency.")
+    return found

@@ -1,0 +1,167 @@
+"""`latency`: how long one query takes, and how long the slow ones take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.evidence.metric import Metric
+from evalspec.evidence.units import from_unit
+from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming
+from evalspec.language.units import Milliseconds
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Inputs
+    from evalspec.language.requirement import Requirement
+
+PERCENTILES: dict[str, float] = {
+    "latency_p50": 0.5, "latency_p90": 0.9, "latency_p95": 0.95, "latency_p99": 0.99, "latency_p99_9": 0.999,
+}  # fmt: skip
+EPISODES = 10
+"""Queries that must be expected beyond a percentile."""
+DESIGN_EFFECT = 2
+"""Of a closed loop, for the plan."""
+DEFAULT_PERCENTILE = 0.99
+WARMUP_S = 0.5
+BLOCK_S = 1.0
+"""Each block of a comparison lasts at least so long."""
+GUESS_MS = 5.0
+START_S = 3.0
+
+_BINOMIAL = "binomial on the share of queries over, with a design effect; t over processes"
+
+
+class Latency(Check):
+    """How long one query takes, from sending it to having the answer on the host.
+
+    ## What it measures
+    `latency_p50` to `latency_p99_9` [ms] of queries sent one after the other, one item each (`scenario:
+    single_stream`); `deadline_miss_rate` with `deadline:`; `latency_mean` and `jitter` (mean absolute difference of
+    latencies that follow each other). Against another model: the ratio or difference of the two in the same pairs of
+    processes.
+
+    ## Why it matters
+    People notice the slow answers. A mean hides them: with 1 query in 100 taking ten times as long, the mean moves by
+    a tenth and the p99 by ten. So a requirement that blocks stands at a percentile, never at the mean.
+
+    ## Method
+    Fresh processes, at least 5, one after the other, each warmed up first. A percentile is a claim on the share of
+    queries over the threshold. With t over of n it passes when the binomial chance of t or fewer is at most 1 -
+    confidence; the upper bound is the (n - t)-th smallest latency. Queries depend on each other, so t and n are divided
+    by a design effect (the larger of the summed autocorrelation and the spread of 20 blocks, of the indicator of the
+    run's own percentile), and Student's t over the processes' shares must show the same. Fewer than 10 separate slow
+    episodes give no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice that are planned.
+    A query that fails counts as slower than any threshold.
+    Mean and jitter: t over processes. Against another model: A B B A blocks of at least 1 s in pairs of fresh
+    processes, the first tenth of each block dropped; t on the log ratio of each pair's percentiles (a difference: t on
+    the differences).
+    A run in which latency rises by more than 10 % (Kendall's trend of block medians), or whose block medians vary by
+    more than `max_cv:`, is kept from PASS, not from FAIL. Fewer queries than planned void the measurement.
+
+    References: Conover, Practical Nonparametric Statistics (quantile test). Geyer, Statistical Science 1992. Kalibera
+    and Jones, ISMM 2013 (pairs). Hirsch, Slack, Smith, Water Resources Research 1982 (trend).
+
+    ## What it cannot show
+    Waiting: nothing queues here, so latency under load is longer. What is rarer than the run itself. Other machines,
+    and this one when it is busy. Network and serialisation, unless the model is a server.
+
+    ## Example
+    ```yaml
+    - check: latency
+      scenario: single_stream
+      dataset: test
+      deadline: 10 ms
+      require:
+        - latency_p99 <= 5 ms
+        - latency_p50 <= 1.2x baseline
+        - deadline_miss_rate <= 1 %
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "system"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        *(
+            Metric(name, "ms", "lower", f"Latency that {100 * p:g} % of queries stay within.", interval=_BINOMIAL)
+            for name, p in PERCENTILES.items()
+        ),
+        Metric("latency_mean", "ms", "lower", "Mean latency; never decides alone.", interval="t over processes"),
+        Metric(
+            "jitter", "ms", "lower", "Mean absolute difference of successive latencies.", interval="t over processes"
+        ),
+        Metric("deadline_miss_rate", "%", "lower", "Share of queries over `deadline:`.", interval=_BINOMIAL),
+    )
+
+    check: Literal["latency"] = "latency"
+    scenario: Literal["single_stream"] = Field("single_stream", description="One query after the other.")
+    dataset: DatasetName
+    processes: int = Field(5, ge=5, le=100, description="Fresh processes, or pairs of them against another model.")
+    queries: int | None = Field(
+        None,
+        ge=20,
+        description="Queries of all processes together; default: twice what the strictest percentile needs.",
+    )
+    warmup: int = Field(32, ge=3, description="Queries before measuring, in each process.")
+    deadline_ms: Milliseconds | None = Field(None, gt=0, alias="deadline", description="For `deadline_miss_rate`.")
+    max_cv: float = Field(
+        0.3, gt=0, description="Variation of block medians (standard deviation by mean) beyond which nothing passes."
+    )
+
+    @property
+    def planned(self) -> int:
+        """Queries of all processes together."""
+        needed = max((least_queries(r) for r in self.requirements), default=0)
+        if not self.requirements:
+            needed = ceil(EPISODES / (1.0 - DEFAULT_PERCENTILE) - 1e-9)
+        total = self.queries if self.queries is not None else max(DESIGN_EFFECT * needed, 20 * self.processes)
+        return self.processes * ceil(total / self.processes)
+
+    def needs(self) -> tuple[Need, ...]:
+        """Timings of the model, and pairs with every model that a requirement names."""
+        alone = self.planned * GUESS_MS / 1e3 + self.processes * (START_S + WARMUP_S)
+        needs = [NeedTiming(self.dataset, self.model, self.planned, alone)]
+        for baseline in self.baselines:
+            pairs = self.processes * (2 * START_S + 4 * BLOCK_S)
+            needs.append(NeedTiming(self.dataset, baseline, self.planned, pairs))
+        return tuple(needs)
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: a mean that blocks, no deadline, or too few queries."""
+        if requirement.metric == "latency_mean" and requirement in self.blocking:
+            return (
+                "a mean is no service level: it hides the slow queries; require latency_p99, or put this under `warn:`"
+            )
+        if requirement.metric == "deadline_miss_rate" and self.deadline_ms is None:
+            return "deadline_miss_rate needs `deadline:`, such as 10 ms"
+        if requirement.model is not None and requirement.metric == "deadline_miss_rate":
+            return "deadline_miss_rate has no paired comparison; compare a percentile, such as latency_p99"
+        needed = least_queries(requirement)
+        if needed <= self.planned:
+            return None
+        return f"{self.planned:,} queries can't show {requirement.sentence}: {needed:,} are needed at least"
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Time the model."""
+        from evalspec.checks.system._latency import measure
+
+        return measure(self, inputs)
+
+
+def least_queries(requirement: Requirement) -> int:
+    """Queries below which a requirement has no bound: 10 expected beyond the percentile.
+
+    Args:
+        requirement: About a percentile or the share over a deadline; others need none.
+    """
+    if requirement.model is not None:
+        return 0
+    if requirement.metric in PERCENTILES:
+        return ceil(EPISODES / (1.0 - PERCENTILES[requirement.metric]) - 1e-6)
+    if requirement.metric == "deadline_miss_rate":
+        share = from_unit(requirement.threshold, requirement.unit)
+        return ceil(EPISODES / share - 1e-6) if 0 < share < 1 else 0
+    return 0

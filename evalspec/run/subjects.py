@@ -1,0 +1,208 @@
+"""What a run is about: datasets and models by digest, and what models answered, made once and shared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from evalspec.errors import EvalspecError, InputError, WorkerError
+from evalspec.evidence.record import DatasetRecord, EvidenceFile, ModelRecord
+from evalspec.language.parts import Access
+from evalspec.run.files import Journal, sha256_of
+from evalspec.run.jobs import Parts, WorkerJob, predictions_file
+from evalspec.run.process import Child, Limits
+
+
+class Observer(Protocol):
+    """Whoever watches a run."""
+
+    def step(self, text: str) -> None:
+        """A new step begins."""
+
+    def progress(self, done: float, total: float, what: str) -> None:
+        """Progress within the step."""
+
+
+class Children:
+    """Starts every child of a run in the same way."""
+
+    def __init__(self, access: Access, limits: Limits, threads: int, folder: Path) -> None:
+        """``folder`` of the run, which takes their logs."""
+        self.limits = limits
+        self.threads = threads
+        self.folder = folder
+        self.environment = _environment(access, threads)
+
+    @contextmanager
+    def start(self, role: str, job: object, name: str) -> Iterator[Child]:
+        """A child for as long as the context lasts."""
+        log = self.folder / "logs" / f"{name}.log"
+        with Child(role, job, limits=self.limits, log=log, environment=self.environment) as child:
+            yield child
+
+
+def _environment(access: Access, threads: int) -> dict[str, str]:
+    """Set before a child imports anything."""
+    environment = {
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_EVALUATE_OFFLINE": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "PYTHONHASHSEED": "0",
+    }
+    if not access.trust:
+        environment["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
+    if not access.hub:
+        environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    return environment
+
+
+class Subjects:
+    """Records of datasets and models, and files of answers."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        children: Children,
+        journal: Journal,
+        observer: Observer,
+        events: Iterable[Mapping[str, Any]],
+    ) -> None:
+        """``events`` of the run that is resumed; none for a new one."""
+        self._parts = parts
+        self._children = children
+        self._journal = journal
+        self._observer = observer
+        self._done = {event["key"]: event for event in events if event["event"] == "predictions"}
+        self._broken: dict[str, str] = {}
+        self._files: dict[tuple[str, str], Path] = {}
+        self._refused: dict[tuple[str, str], EvalspecError] = {}
+        self.models: dict[str, ModelRecord] = {}
+        self.datasets: dict[str, DatasetRecord] = {}
+        self.answered: list[EvidenceFile] = []
+
+    def describe(self, datasets: Iterable[str], models: Iterable[str]) -> None:
+        """Digest them, in a child; one that kills the child leaves the others unharmed."""
+        wanted = [("dataset", name) for name in dict.fromkeys(datasets)]
+        wanted += [("model", name) for name in dict.fromkeys(models)]
+        while wanted:
+            wanted = self._describe(wanted)
+
+    def _describe(self, wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Ask one child about all of these; gives back what is left when one of them has killed it."""
+        with self._children.start("evalspec.run.reader", self._parts, "reader") as child:
+            for index, (what, name) in enumerate(wanted):
+                try:
+                    answer = child.ask({"do": what, "name": name}, progress=self._observer.progress)["record"]
+                except EvalspecError as error:
+                    self._broken[f"{what} {name}"] = str(error)
+                    self._journal.write("broken", what=what, name=name, reason=str(error))
+                    if isinstance(error, WorkerError) and not child.alive:
+                        return wanted[index + 1 :]
+                    continue
+                if what == "dataset":
+                    self.datasets[name] = DatasetRecord.model_validate(answer)
+                else:
+                    self.models[name] = ModelRecord.model_validate(answer)
+        return []
+
+    def need(self, datasets: Iterable[str], models: Iterable[str]) -> None:
+        """Make sure that these could be read.
+
+        Raises:
+            InputError: The first that could not, with the reason.
+        """
+        for what in (*(f"dataset {name}" for name in datasets), *(f"model {name}" for name in models)):
+            if what in self._broken:
+                raise InputError(f"{what}: {self._broken[what]}")
+
+    def key(self, datasets: Sequence[str], models: Sequence[str]) -> str:
+        """Stands for the content of these: what rests on the same key need not be made again."""
+        return digest_of(
+            [(name, self.datasets[name].digest) for name in datasets if name in self.datasets],
+            [_model_key(self.models[name]) for name in models if name in self.models],
+            self._parts.rows,
+        )
+
+    def predict(self, dataset: str, model: str) -> Path:
+        """The file with a model's answers on a dataset, made once.
+
+        Raises:
+            EvalspecError: Why there is none; asked again, the same.
+        """
+        pair = (dataset, model)
+        if pair in self._refused:
+            raise self._refused[pair]
+        if pair not in self._files:
+            try:
+                self._files[pair] = self._predict(dataset, model)
+            except EvalspecError as error:
+                self._refused[pair] = error
+                raise
+        return self._files[pair]
+
+    def _predict(self, dataset: str, model: str) -> Path:
+        key = digest_of("predictions", self.key([dataset], [model]))
+        file = self._children.folder / "evidence" / predictions_file(dataset, model)
+        before = self._done.get(key)
+        if before is None or not file.exists() or sha256_of(file) != before["digest"]:
+            self._observer.step(f"{model} on {dataset}")
+            job = WorkerJob(self._parts, model, self._children.threads)
+            with self._children.start("evalspec.run.worker", job, f"worker-{model}-{dataset}") as child:
+                child.ask({"do": "load"}, progress=self._observer.progress)
+                question = {"do": "predict", "dataset": dataset, "out": str(file)}
+                answer = child.ask(question, progress=self._observer.progress)
+            before = {"observed": answer["observed"], "rows": answer["rows"], "digest": sha256_of(file)}
+            self._journal.write("predictions", key=key, dataset=dataset, model=model, **before)
+        what = f"answers of {model} on {dataset}"
+        path = f"evidence/{file.name}"
+        self.answered.append(EvidenceFile(path=path, digest=before["digest"], rows=before["rows"], what=what))
+        self.observe(model, before["observed"])
+        return file
+
+    def observe(self, model: str, observed: Mapping[str, Any]) -> None:
+        """Add what was got when a model ran: precision, device, provider."""
+        record = self.models.get(model)
+        if record is None:
+            return
+        details = {name: value for name, value in observed.items() if name not in ("precision", "device")}
+        self.models[model] = record.model_copy(
+            update={
+                "details": record.details | details,
+                "precision_observed": observed.get("precision", record.precision_observed),
+                "device_observed": observed.get("device", record.device_observed),
+            }
+        )
+
+    def facts(self) -> dict[str, dict[str, str | int | float | bool | None]]:
+        """Model: what is known of it, for the checks."""
+        return {name: model_facts(record) for name, record in self.models.items()}
+
+
+def model_facts(record: ModelRecord) -> dict[str, str | int | float | bool | None]:
+    """What a check is told of a model."""
+    return {
+        "digest": record.digest,
+        "size_bytes": record.size_bytes,
+        "precision": record.precision,
+        "precision_observed": record.precision_observed,
+        "device": record.device,
+        "batch": record.batch,
+        "preprocess_digest": record.preprocess_digest,
+        **record.details,
+    }
+
+
+def digest_of(*parts: object) -> str:
+    """A digest of anything that JSON can say."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _model_key(record: ModelRecord) -> list[object]:
+    return [record.name, record.digest, record.preprocess_digest, record.batch, record.device, record.classes]

@@ -1,0 +1,349 @@
+"""torch models: exported programs, and weights with the code that makes their module."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evalspec.errors import InputError
+from evalspec.evidence.blocks import Cell
+from evalspec.language.parts import Access
+from evalspec.runtimes._code import first_line, load_reference, source_file
+from evalspec.runtimes._loaded import Loaded, Tensor
+from evalspec.runtimes._model import FileModel, usable_cpus
+from evalspec.runtimes._observe import precision_of
+from evalspec.runtimes._preprocess import Reference
+from evalspec.runtimes._pt2 import inspect_archive
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+WEIGHT_AXES = 2
+DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+
+class Torch(FileModel):
+    """An exported program (``.pt2``), or a state dict with a ``factory`` that makes the module.
+
+    A plain exported program needs no trust. A factory, an archive with compiled code and anything that would have to
+    be unpickled do. A single output is called ``output``, several ``output_0``, ``output_1``, ..., a dict's by key.
+
+    The CUDA path is written against torch's documentation and tested with stand-ins; it has not been seen on a GPU yet.
+    """
+
+    extra_name: ClassVar[str] = "torch"
+    packages: ClassVar[tuple[str, ...]] = ("torch",)
+
+    kind: Literal["torch"] = "torch"
+    factory: Reference | None = Field(
+        None, description="Makes the module that a state dict belongs to: `package.module:function`, under --trust."
+    )
+    dtype: Literal["fp32", "fp16", "bf16"] | None = Field(
+        None, description="Convert the factory's module and its inputs; an exported program has its own."
+    )
+    compile: bool = Field(False, description="Run through torch.compile; compilation falls into the warm-up.")
+
+    @model_validator(mode="after")
+    def _dtype_needs_a_factory(self) -> Self:
+        if self.dtype is not None and self.factory is None:
+            raise ValueError("`dtype` needs `factory`: an exported program computes in the types it was exported with")
+        if self.factory is not None and self.path.endswith(".pt2"):
+            raise ValueError("`factory` needs a state dict: an exported program (.pt2) is a module already")
+        return self
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """As `Model.files`; a factory's source belongs to the artifact."""
+        found = (self.model_file(access),)
+        return (*found, source_file(self.factory, access)) if self.factory is not None else found
+
+    def load(self, access: Access, *, threads: int | None = None) -> Loaded:
+        """As `Model.load`.
+
+        Raises:
+            InputError: The file can't be loaded, would run code, or the device asked for is not there.
+        """
+        path = self.model_file(access)
+        if self.factory is None and path.suffix != ".pt2":
+            raise InputError(
+                f"{self.path!r} is no exported program (.pt2)",
+                remedy="save one with torch.export.save, or name the `factory:` that makes the state dict's module",
+            )
+        threads = threads or usable_cpus()
+        # torch reads it at every load; without it, loading falls back to unpickling anything.
+        with _weights_only(not access.trust):
+            import torch
+
+            torch.set_num_threads(threads)
+            place = device_of(self.device)
+            _set_tf32(self.device, self.precision == "tf32")
+            if self.factory is not None:
+                return _from_factory(self, path, access, place, threads)
+            archive = inspect_archive(path, self.path, access)
+            if archive.compiled:
+                return _compiled(self, path, threads)
+            return _exported(self, path, place, threads)
+
+
+@contextlib.contextmanager
+def _weights_only(on: bool) -> Iterator[None]:
+    before = os.environ.get(WEIGHTS_ONLY)
+    os.environ[WEIGHTS_ONLY] = "1" if on else "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[WEIGHTS_ONLY]
+        else:
+            os.environ[WEIGHTS_ONLY] = before
+
+
+def device_of(name: str) -> Any:
+    """The torch device of this name.
+
+    Raises:
+        InputError: This torch has no CUDA, there is no GPU, or not so many.
+    """
+    import torch
+
+    if name == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        built = "was built without CUDA" if torch.version.cuda is None else "finds no usable GPU"
+        raise InputError(
+            f"device {name!r} was asked for and this torch ({torch.__version__}) {built}",
+            remedy="install torch's CUDA build and NVIDIA's driver, or say device: cpu",
+        )
+    device = torch.device(name)
+    count = torch.cuda.device_count()
+    if (device.index or 0) >= count:
+        raise InputError(
+            f"device {name!r} was asked for and there are {count} GPUs", choices=[f"cuda:{i}" for i in range(count)]
+        )
+    return device
+
+
+def _set_tf32(device: str, on: bool) -> None:
+    if device == "cpu":
+        return
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = on
+    torch.backends.cudnn.allow_tf32 = on
+
+
+def _observed(model: Torch, tensors: Sequence[Any], threads: int) -> dict[str, Cell]:
+    import torch
+
+    counts: dict[str, int] = {}
+    for tensor in tensors:
+        if tensor.dim() >= WEIGHT_AXES:
+            name = str(tensor.dtype).removeprefix("torch.")
+            counts[name] = counts.get(name, 0) + tensor.numel()
+    precision = precision_of(counts)
+    if precision == "fp32" and model.device != "cpu" and model.precision == "tf32":
+        precision = "tf32"
+    return {
+        "precision": precision,
+        "device": model.device,
+        "threads": threads,
+        "framework": f"torch {torch.__version__}",
+        "parameters": sum(tensor.numel() for tensor in tensors),
+        "compiled": model.compile,
+    }
+
+
+def _exported(model: Torch, path: Path, place: Any, threads: int) -> LoadedTorch:
+    """An exported program as a callable.
+
+    Raises:
+        InputError: It can't be loaded, or takes something else than tensors.
+    """
+    import torch
+    from torch.utils import _pytree as pytree
+
+    try:
+        program = torch.export.load(path)
+        if place.type != "cpu":
+            from torch.export.passes import move_to_device_pass
+
+            program = move_to_device_pass(program, place)
+        module = program.module()
+    except pickle.UnpicklingError as error:
+        raise InputError(
+            f"{model.path!r} holds a pickle with more than weights, which can run code when it is read",
+            remedy="pass --trust if you know where it comes from",
+        ) from error
+    except Exception as error:
+        raise InputError(f"torch can't load {model.path!r}: {type(error).__name__}: {first_line(error)}") from error
+    nodes = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    names = tuple(str(name) for name in program.graph_signature.user_inputs)
+    other = [name for name in names if not isinstance(nodes.get(name), torch.Tensor)]
+    if other:
+        raise InputError(f"{model.path!r} takes {other[0]!r}, which is no tensor", remedy="export it without")
+    tensors = {name: _tensor(nodes[name]) for name in names}
+    in_spec, out_spec = program.call_spec.in_spec, program.call_spec.out_spec
+
+    def run(arrays: Mapping[str, Any]) -> Any:
+        args, kwargs = pytree.tree_unflatten([arrays[name] for name in names], in_spec)
+        return ready(*args, **kwargs)
+
+    ready = torch.compile(module) if model.compile else module
+    held = [value for value in (*program.state_dict.values(), *program.constants.values()) if torch.is_tensor(value)]
+    outputs = pytree.tree_unflatten(list(range(out_spec.num_leaves)), out_spec)
+    return LoadedTorch(
+        observed=_observed(model, held, threads),
+        input_names=names,
+        output_names=tuple(named(outputs)),
+        fixed_batch=_fixed_batch(model, tensors),
+        tensors=tensors,
+        run=run,
+        place=place,
+        dtype=None,
+    )
+
+
+def _tensor(value: Any) -> Tensor:
+    shape = tuple(size if isinstance(size, int) else None for size in value.shape)
+    name = str(value.dtype).removeprefix("torch.")
+    return Tensor(shape, None if name == "bfloat16" else name)
+
+
+def _fixed_batch(model: Torch, tensors: Mapping[str, Tensor]) -> int | None:
+    batches = sorted({tensor.shape[0] for tensor in tensors.values() if tensor.shape and tensor.shape[0] is not None})
+    if len(batches) > 1:
+        raise InputError(
+            f"the inputs of {model.path!r} have several fixed batches: {batches}",
+            remedy="export it with a dynamic first size",
+        )
+    return batches[0] if batches else None
+
+
+def named(outputs: Any) -> dict[str, Any]:
+    """Outputs by name: a dict's by key, a single one as ``output``, several as ``output_0``, ``output_1``, ..."""
+    if isinstance(outputs, Mapping):
+        return {str(name): value for name, value in outputs.items()}
+    if isinstance(outputs, tuple | list):
+        return {f"output_{index}": value for index, value in enumerate(outputs)}
+    return {"output": outputs}
+
+
+def _compiled(model: Torch, path: Path, threads: int) -> LoadedTorch:
+    """An archive compiled ahead of time, under trust."""
+    import torch
+
+    if not model.inputs:
+        raise InputError(
+            f"{model.path!r} is compiled and does not say what its inputs are called",
+            remedy="name them in the order that it takes them: inputs: {x: column}",
+        )
+    try:
+        package = torch._inductor.aoti_load_package(str(path))
+    except Exception as error:
+        raise InputError(f"torch can't load {model.path!r}: {type(error).__name__}: {first_line(error)}") from error
+    names = tuple(model.inputs)
+    return LoadedTorch(
+        observed=_observed(model, (), threads) | {"compiled": True},
+        input_names=names,
+        output_names=(),
+        run=lambda arrays: package(*(arrays[name] for name in names)),
+        place=device_of(model.device),
+        dtype=None,
+    )
+
+
+def _from_factory(model: Torch, path: Path, access: Access, place: Any, threads: int) -> LoadedTorch:
+    """A module made by code that the spec names, with the file's weights.
+
+    Raises:
+        InputError: Not trusted, no module, or weights that do not fit it.
+    """
+    import inspect
+
+    import torch
+
+    factory = load_reference(model.factory or "", access, "the model's factory")
+    module = factory if isinstance(factory, torch.nn.Module) else factory()
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"{model.factory} made a {type(module).__name__}, not a torch.nn.Module")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        module.load_state_dict(state.get("state_dict", state))
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        raise InputError(f"{model.path!r} is no state dict for {model.factory}: {said}") from error
+    dtype = getattr(torch, DTYPES[model.dtype]) if model.dtype is not None else None
+    module = module.eval().to(device=place, dtype=dtype)
+    names = tuple(
+        name
+        for name, parameter in inspect.signature(module.forward).parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    )
+    ready = torch.compile(module) if model.compile else module
+    return LoadedTorch(
+        observed=_observed(model, [*module.parameters(), *module.buffers()], threads),
+        input_names=names,
+        output_names=(),
+        run=lambda arrays: ready(**arrays),
+        place=place,
+        dtype=dtype,
+    )
+
+
+@dataclass(kw_only=True)
+class LoadedTorch(Loaded):
+    """A module on its device.
+
+    Args:
+        run: Tensors by name to whatever the module returns.
+        place: The device.
+        dtype: What floating inputs are converted to, or None.
+    """
+
+    run: Callable[[Mapping[str, Any]], Any]
+    place: Any
+    dtype: Any
+
+    def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """One batch, without gradients; the answer is on the host when it returns."""
+        import torch
+
+        tensors = {name: self._tensor(array, name) for name, array in inputs.items()}
+        with torch.inference_mode():
+            outputs = named(self.run(tensors))
+        return {name: _array(value, name) for name, value in outputs.items()}
+
+    def synchronize(self) -> None:
+        """Wait for the GPU."""
+        if self.place.type != "cpu":
+            import torch
+
+            torch.cuda.synchronize(self.place)
+
+    def _tensor(self, array: NDArray[Any], name: str) -> Any:
+        import torch
+
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"the model's input {name!r} takes numbers and got text")
+        # torch warns of arrays that it may not write to, such as those that stand in the dataset's own memory.
+        tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
+        dtype = self.dtype if self.dtype is not None and tensor.is_floating_point() else tensor.dtype
+        return tensor.to(device=self.place, dtype=dtype)
+
+
+def _array(value: Any, name: str) -> NDArray[Any]:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        raise InputError(f"the output {name!r} is a {type(value).__name__}, not a tensor")
+    value = value.detach()
+    array: NDArray[Any] = (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
+    return array

@@ -1,0 +1,129 @@
+"""A record whose evidence was changed by hand is noticed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+SUITE = Path(__file__).parents[2] / "suites" / "predictions"
+
+
+def evalspec(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evalspec", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A suite and a run of it, side by side as in a repository."""
+    base = tmp_path_factory.mktemp("verify")
+    shutil.copytree(SUITE, base / "suite")
+    done = evalspec("run", base / "suite" / "evalspec.yaml", "--output", base / "run", "--quiet")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return base
+
+
+@pytest.fixture
+def base(original: Path, tmp_path: Path) -> Path:
+    shutil.copytree(original, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def edit(base: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    path = base / "run" / "record.json"
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+
+
+def test_an_untouched_run_is_the_same_also_when_moved(base: Path) -> None:
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 0, done.stdout
+    assert "same: quality/accuracy" in done.stdout
+    assert "same: values of quality" in done.stdout
+    assert "differs" not in done.stdout
+    assert "not recomputed" not in done.stdout
+
+
+def test_a_changed_value(base: Path) -> None:
+    def better(record: dict[str, Any]) -> None:
+        record["checks"][0]["tests"][0]["value"] = 0.999
+
+    edit(base, better)
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert "differs: quality/accuracy" in done.stdout
+    assert "differs: verdict" in done.stdout
+
+
+def test_a_changed_p_value_that_leaves_the_verdict(base: Path) -> None:
+    def smaller(record: dict[str, Any]) -> None:
+        record["checks"][0]["tests"][0]["p_pass"] /= 2
+
+    edit(base, smaller)
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert "differs: quality/accuracy" in done.stdout
+
+
+def test_a_changed_verdict(base: Path) -> None:
+    edit(base, lambda record: record["verdict"].update(reason="All is well."))
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert "differs: verdict" in done.stdout
+
+
+def test_changed_predictions(base: Path) -> None:
+    path = base / "run" / "evidence" / "predictions-candidate-test.parquet"
+    table = pq.read_table(path)
+    answers = table.column("predicted").to_pylist()
+    answers[0] = (answers[0] + 1) % 3
+    column = pa.array(answers, table.schema.field("predicted").type)
+    changed = table.set_column(table.schema.get_field_index("predicted"), "predicted", column)
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert "its bytes are not those that were written" in done.stdout
+
+
+def test_a_changed_dataset(base: Path) -> None:
+    path = base / "suite" / "test.parquet"
+    pq.write_table(pq.read_table(path).slice(1), path)
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert "dataset test: its rows are not those that were measured" in done.stdout
+
+
+def test_a_loosened_threshold(base: Path) -> None:
+    path = base / "run" / "spec.yaml"
+    path.write_text(path.read_text().replace("accuracy >= 90 %", "accuracy >= 50 %"))
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert "differs: digest of spec.yaml" in done.stdout
+
+
+def test_a_dataset_that_is_gone_is_said(base: Path) -> None:
+    shutil.rmtree(base / "suite")
+    done = evalspec("verify", base / "run")
+    assert "not recomputed: quality: dataset test can't be read here" in done.stdout
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", '{"version": 99}', "\x00"])
+def test_a_broken_record_is_one_sentence(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "record.json").write_text(content)
+    done = evalspec("verify", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr

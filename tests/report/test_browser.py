@@ -1,0 +1,198 @@
+"""The page in a real browser: nothing leaves it, nothing breaks, everybody can read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalspec.evidence.record import Record
+from evalspec.report import render
+from tests.report import hostile, records
+
+pytestmark = pytest.mark.browser
+
+BUILDERS: dict[str, Callable[[], Record]] = {
+    "ready": records.ready,
+    "not_ready": records.not_ready,
+    "every_status": records.every_status,
+    "empty": records.empty,
+    "many": records.many,
+}
+WATCH = """
+window.broken = [];
+document.addEventListener("securitypolicyviolation", (event) => window.broken.push(event.violatedDirective));
+"""
+
+
+class Opened:
+    """A page that was opened, with everything it asked for and complained about."""
+
+    def __init__(self, tab: Any, address: str) -> None:
+        self.tab = tab
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        tab.on("request", lambda request: self.requests.append(request.url))
+        tab.on("console", lambda message: self.complaints.append(message.text))
+        tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        tab.goto(address)
+
+    @property
+    def overflow(self) -> int:
+        """By how many pixels the page is wider than the window."""
+        return int(self.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("pages")
+    made = {}
+    for name, build in BUILDERS.items():
+        record = build()
+        assert record.verdict is not None
+        path = folder / f"{name}.html"
+        path.write_text(render(record, record.verdict), encoding="utf-8")
+        made[name] = path.as_uri()
+    return made
+
+
+@pytest.fixture
+def open_page(chromium: Any) -> Iterator[Callable[..., Opened]]:
+    contexts = []
+
+    def opened(address: str, **settings: Any) -> Opened:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+        contexts.append(context)
+        context.add_init_script(WATCH)
+        return Opened(context.new_page(), address)
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_nothing_leaves_the_page_and_nothing_is_refused(
+    name: str, files: dict[str, str], open_page: Callable[..., Opened]
+) -> None:
+    page = open_page(files[name])
+    page.tab.wait_for_load_state("networkidle")
+    assert [url for url in page.requests if not url.startswith("data:")] == [files[name]]
+    assert page.complaints == []
+    assert page.tab.evaluate("window.broken") == []
+    # The style was let through: without it the page would have the browser's serif.
+    assert "system-ui" in page.tab.evaluate("getComputedStyle(document.body).fontFamily")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["ready", "not_ready", "every_status", "empty"])
+def test_axe_finds_nothing_serious(
+    name: str, scheme: str, files: dict[str, str], open_page: Callable[..., Opened]
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = open_page(files[name], color_scheme=scheme, bypass_csp=True)
+    found = axe.run(page.tab).response["violations"]
+    serious = [
+        (violation["id"], [node["html"][:160] for node in violation["nodes"][:3]])
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_no_sideways_scrolling(name: str, width: int, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
+    page = open_page(files[name], viewport={"width": width, "height": 800})
+    assert page.overflow <= 0
+
+
+@pytest.mark.parametrize("name", ["not_ready", "many"])
+def test_without_script_the_content_is_the_same(
+    name: str, files: dict[str, str], open_page: Callable[..., Opened]
+) -> None:
+    # The filter and the sort buttons are the script's own; everything else must read the same.
+    text = """() => {
+        for (const own of document.querySelectorAll("[data-filter], .tip")) own.remove();
+        return document.body.innerText.replace(/\\s+/g, " ").trim();
+    }"""
+    with_script = open_page(files[name])
+    without = open_page(files[name], java_script_enabled=False)
+    words = str(with_script.tab.evaluate(text))
+    assert words == str(without.tab.evaluate(text))
+    assert "Keeps it from READY" in words
+    assert without.tab.locator("[data-filter]").is_hidden()
+    assert with_script.tab.locator("[data-filter]").is_visible() is False
+
+
+def test_filter_and_sort(files: dict[str, str], open_page: Callable[..., Opened]) -> None:
+    tab = open_page(files["many"]).tab
+    rows = tab.locator("tr.req:visible")
+    assert rows.count() == 300
+    tab.get_by_role("button", name="PASS").click()
+    assert rows.count() == 43
+    tab.get_by_label("Find").fill("digit_14)")
+    assert rows.count() == 1
+    assert tab.locator("output").inner_text() == "1 of 300 shown"
+    tab.get_by_label("Find").fill("")
+    tab.get_by_role("button", name="n", exact=True).click()
+    tab.get_by_role("button", name="n", exact=True).click()
+    assert tab.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
+    assert rows.first.locator("td.n").inner_text() == "378"
+
+
+def test_the_point_under_the_pointer_is_named(files: dict[str, str], open_page: Callable[..., Opened]) -> None:
+    tab = open_page(files["ready"]).tab
+    chart = tab.locator("svg.chart", has_text="Reliability")
+    chart.scroll_into_view_if_needed()
+    box = chart.locator("path[transform]").first.bounding_box()
+    assert box is not None
+    tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert "Confidence 0.52" in tab.locator(".tip").inner_text()
+
+
+@pytest.mark.parametrize("attack", hostile.ATTACKS)
+def test_hostile_text_does_nothing(attack: str, tmp_path: Path, open_page: Callable[..., Opened]) -> None:
+    record = hostile.worst(attack)
+    assert record.verdict is not None
+    path = tmp_path / "hostile.html"
+    path.write_text(render(record, record.verdict), encoding="utf-8")
+    page = open_page(path.as_uri(), viewport={"width": 390, "height": 800})
+    for target in page.tab.locator("h1, .sentence, caption, figcaption").all()[:40]:
+        target.dispatch_event("mouseover")
+    assert page.tab.evaluate("window.owned") is None
+    assert page.tab.evaluate("window.broken") == []
+    assert page.complaints == []
+    assert [url for url in page.requests if not url.startswith("data:")] == [path.as_uri()]
+    assert page.overflow <= 0
+
+
+def test_the_policy_stops_what_the_page_does_not_know(tmp_path: Path, open_page: Callable[..., Opened]) -> None:
+    record = records.ready()
+    assert record.verdict is not None
+    source = render(record, record.verdict).replace("</main>", "<script>window.owned=1</script></main>")
+    path = tmp_path / "planted.html"
+    path.write_text(source, encoding="utf-8")
+    page = open_page(path.as_uri())
+    assert page.tab.evaluate("window.owned") is None
+    assert page.tab.evaluate("window.broken") == ["script-src-elem"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_paper(scheme: str, files: dict[str, str], tmp_path: Path, open_page: Callable[..., Opened]) -> None:
+    page = open_page(files["not_ready"], color_scheme=scheme, viewport={"width": 690, "height": 980})
+    page.tab.get_by_role("button", name="PASS").click()
+    page.tab.emulate_media(media="print", color_scheme=scheme)
+    # Paper is white whatever the screen is, nothing is cut off, and a filter hides nothing.
+    assert page.tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.tab.evaluate("getComputedStyle(document.body).color") == "rgb(23, 26, 30)"
+    assert page.overflow <= 0
+    assert page.tab.locator("tr.req:visible").count() == 12
+    cut = "[...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth + 1).length"
+    assert page.tab.evaluate(cut) == 0
+    paper = tmp_path / "report.pdf"
+    page.tab.pdf(path=paper, prefer_css_page_size=True)
+    assert paper.read_bytes().startswith(b"%PDF")
+    assert paper.stat().st_size > 20_000
