@@ -7,14 +7,20 @@ from typing import Annotated
 
 import typer
 
+from evalspec.cli._output import Json, echo_json
+
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where; made if it is not there.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a commented spec to start from, and the schema that an editor completes it with."""
     from evalspec.spec.starting import start
 
     spec, schema = start(folder, force=force)
+    if as_json:
+        echo_json({"spec": str(spec), "schema": str(schema)})
+        return
     typer.echo(f"wrote {spec} and {schema}")
     typer.echo(f"edit {spec}, then: evalspec validate {spec}")

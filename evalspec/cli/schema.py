@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from evalspec.cli._output import Json, echo_json
+
 
 def command(
     record: Annotated[
@@ -16,6 +18,7 @@ def command(
     plugins: Annotated[
         bool, typer.Option("--plugins/--no-plugins", help="With the checks and kinds of other distributions.")
     ] = True,
+    as_json: Json = False,
 ) -> None:
     """Print the JSON Schema that an editor completes a spec with."""
     from evalspec.language.registry import discover
@@ -24,6 +27,9 @@ def command(
     text = dump(record_schema() if record else spec_schema(discover(plugins=plugins)))
     if output is None:
         typer.echo(text, nl=False)
+        return
+    save(text, output)
+    if as_json:
+        echo_json({"schema": str(output)})
     else:
-        save(text, output)
         typer.echo(f"wrote {output}")

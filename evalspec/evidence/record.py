@@ -160,6 +160,7 @@ class Record(Frozen):
     draft: bool = False
     only: tuple[str, ...] = ()
     interrupted: bool = False
+    timings_from: str | None = Field(None, description="The run whose raw timings were used instead of new ones.")
     policy: Policy
     waivers: tuple[Waiver, ...] = ()
     claims: tuple[Claim, ...] = ()

@@ -16,7 +16,7 @@ from evalspec.plan import Plan, plan
 from evalspec.run.checking import check_record, run_check
 from evalspec.run.files import sha256_of
 from evalspec.run.folders import read_record
-from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_file, predictions_key
+from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_file, predictions_key, samples_file
 from evalspec.run.process import Limits
 from evalspec.run.reader import dataset_record
 from evalspec.run.replay import Replay
@@ -191,7 +191,7 @@ def _check(
         environment={},
     )
     try:
-        result = run_check(job, lambda *_: None, Replay(evidence / f"samples-{check.id}.parquet"))
+        result = run_check(job, lambda *_: None, Replay(evidence / samples_file(check.id)))
     except (NotRunError, InvalidError) as error:
         findings.skipped.append(f"{check.id}: {error}")
         return

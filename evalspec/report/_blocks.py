@@ -23,9 +23,9 @@ from evalspec.evidence.blocks import (
     Table,
     Text,
 )
-from evalspec.evidence.units import format_number, format_quantity
+from evalspec.evidence.units import format_number
 from evalspec.report._charts import ChartView, chart_view
-from evalspec.report._names import shorten
+from evalspec.report._names import MAX_UNIT, quantity, shorten
 from evalspec.report._requirements import interval_words
 from evalspec.report._strips import Scale, Strip, Tick, strip
 from evalspec.report._words import DASH
@@ -197,7 +197,7 @@ def cell(value: Cell, unit: str = "") -> TableCell:
     if isinstance(value, bool):
         return TableCell("yes" if value else "no")
     if isinstance(value, int | float):
-        return TableCell(format_quantity(float(value), unit) if unit else format_number(float(value)), number=True)
+        return TableCell(quantity(float(value), unit) if unit else format_number(float(value)), number=True)
     return TableCell(str(value))
 
 
@@ -246,7 +246,7 @@ def aligned(values: Sequence[float], unit: str) -> tuple[str, ...]:
 
 def with_unit(number: str, unit: str) -> str:
     """A number that is already text, with its unit."""
-    return number if unit in QUIET else f"{number}x" if unit == "x" else f"{number} {unit}"
+    return number if unit in QUIET else f"{number}x" if unit == "x" else f"{number} {shorten(unit, MAX_UNIT)}"
 
 
 def _limits(references: Sequence[Reference]) -> list[Reference]:
@@ -255,7 +255,7 @@ def _limits(references: Sequence[Reference]) -> list[Reference]:
 
 def _reference_words(references: Sequence[Reference], unit: str) -> tuple[str, ...]:
     return tuple(
-        f"{reference.label} ({format_quantity(reference.value, unit)})"
+        f"{reference.label} ({quantity(reference.value, unit)})"
         for reference in references
         if reference.value is not None
     )
@@ -309,7 +309,7 @@ def _matrix(block: Matrix) -> MatrixView:
     values = [row[:MAX_MATRIX] for row in block.values[:MAX_MATRIX]]
     top = max((abs(value) for row in values for value in row), default=0.0)
     rows = tuple(
-        (name, tuple((format_quantity(value, block.unit), _heat(value, top)) for value in row))
+        (name, tuple((quantity(value, block.unit), _heat(value, top)) for value in row))
         for name, row in zip(block.rows, values, strict=False)
     )
     left_out = max(len(block.columns), len(block.rows)) - max(len(columns), len(rows))

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalspec.evidence.blocks import Axes, Curve, Histogram, Points, Reference, Series
-from evalspec.evidence.units import format_quantity
-from evalspec.report._names import shorten, visible
+from evalspec.report._names import quantity, shorten, visible
 from evalspec.report._svg import clean_svg
 
 if TYPE_CHECKING:
@@ -187,8 +186,8 @@ def _words(block: Axes, series: Sequence[Series]) -> str:
     ]
     for one in series:
         if one.x:
-            x = f"{format_quantity(min(one.x), block.x_unit)} to {format_quantity(max(one.x), block.x_unit)}"
-            y = f"{format_quantity(min(one.y), block.y_unit)} to {format_quantity(max(one.y), block.y_unit)}"
+            x = f"{quantity(min(one.x), block.x_unit)} to {quantity(max(one.x), block.x_unit)}"
+            y = f"{quantity(min(one.y), block.y_unit)} to {quantity(max(one.y), block.y_unit)}"
             parts.append(f"{one.name}: {len(one.x)} points, {block.x_label} {x}, {block.y_label} {y}")
     for reference in block.references:
         at = "" if reference.value is None else f" at {reference.value:g}"
@@ -224,8 +223,8 @@ def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: st
 def _tips(block: Axes, series: Series) -> tuple[str, ...]:
     texts = []
     for x, y in zip(series.x, series.y, strict=True):
-        at = f"{block.x_label} {format_quantity(x, block.x_unit)}"
-        texts.append(f"{series.name}: {at}, {block.y_label} {format_quantity(y, block.y_unit)}")
+        at = f"{block.x_label} {quantity(x, block.x_unit)}"
+        texts.append(f"{series.name}: {at}, {block.y_label} {quantity(y, block.y_unit)}")
     return tuple(texts)
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from evalspec.evidence.blocks import Interval, Intervals, Reference
 from evalspec.evidence.record import CheckRecord, Dimension, Record
 from evalspec.evidence.test import Test
-from evalspec.evidence.units import format_number, format_quantity
+from evalspec.evidence.units import format_number
 from evalspec.report._blocks import BlockView, block_view, cell, forest
-from evalspec.report._names import anchors
+from evalspec.report._names import anchors, quantity
 from evalspec.report._requirements import SIGNS, Row, by_check
 from evalspec.report._words import Badge, badge, check_badge, duration, plural, worst
 
@@ -128,7 +128,7 @@ def _measured(check: CheckRecord) -> tuple[tuple[str, str], ...]:
     for name, value in check.measured.items():
         unit = check.units.get(name, "")
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        found.append((name, format_quantity(float(value), unit) if number and value is not None else cell(value).text))
+        found.append((name, quantity(float(value), unit) if number and value is not None else cell(value).text))
     return tuple(found)
 
 

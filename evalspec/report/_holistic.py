@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalspec.evidence.record import CheckRecord, Claim, Dimension, ModelRecord, Record
-from evalspec.evidence.units import format_quantity
 from evalspec.report._blocks import cell
 from evalspec.report._checks import TITLES, Section
-from evalspec.report._names import short_digest
+from evalspec.report._names import quantity, short_digest
 from evalspec.report._requirements import SIGNS, Row
 from evalspec.report._words import DASH, Badge
 
@@ -244,11 +243,11 @@ def _beside(row: Row) -> Beside:
         row=row,
         metric=row.name.partition("/")[2].partition(" vs ")[0] or test.metric,
         baseline_name=test.against or "",
-        candidate=format_quantity(test.candidate, unit),
-        baseline="" if test.baseline is None else format_quantity(test.baseline, unit),
+        candidate=quantity(test.candidate, unit),
+        baseline="" if test.baseline is None else quantity(test.baseline, unit),
         difference=row.value,
         interval=row.interval,
-        needs=f"{SIGNS[test.op]} {format_quantity(test.threshold, test.unit)}",
+        needs=f"{SIGNS[test.op]} {quantity(test.threshold, test.unit)}",
     )
 
 
@@ -286,9 +285,7 @@ def _claim(claim: Claim, record: Record) -> ClaimRow:
     value = check.measured[claim.metric]
     number = isinstance(value, int | float) and not isinstance(value, bool)
     measured = (
-        format_quantity(float(value), check.units.get(claim.metric, ""))
-        if number and value is not None
-        else cell(value).text
+        quantity(float(value), check.units.get(claim.metric, "")) if number and value is not None else cell(value).text
     )
     return ClaimRow(
         claim.metric, claim.value, _source(claim), _pairs(claim.conditions), f"{measured} ({check.id})", " ".join(words)

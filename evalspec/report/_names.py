@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from evalspec.evidence.units import format_quantity
+
+MAX_UNIT = 16
+
 
 def anchors(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
     """One id per name, in order, safe in HTML and in a link, and different from each other.
@@ -41,3 +45,8 @@ _HIDDEN = re.compile(
 def visible(text: str) -> str:
     """The text with its control and direction characters written out, so that what is read is what is there."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value with its unit. A unit is a short word: a longer one is cut, for a column must hold it."""
+    return format_quantity(value, shorten(visible(unit), MAX_UNIT))

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from evalspec.evidence.record import Dimension, Record
 from evalspec.evidence.test import Op, Test
-from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
-from evalspec.report._names import anchors
+from evalspec.report._names import anchors, quantity
 from evalspec.report._strips import Scale, Strip, hold_zone, strip
 from evalspec.report._words import WORST_FIRST, Badge, badge
 
@@ -142,9 +141,9 @@ def _row(anchor: str, decision: Decision, test: Test | None, dimensions: dict[st
         badge=badge(decision.status, _extra(decision, test)),
         sentence=test.sentence if test else decision.name,
         said=decision.sentence,
-        value="" if test is None or test.value is None else format_quantity(test.value, test.unit),
+        value="" if test is None or test.value is None else quantity(test.value, test.unit),
         interval="" if test is None else interval_words(test.lower, test.upper, test.unit),
-        needs="" if test is None else f"{SIGNS[test.op]} {format_quantity(test.threshold, test.unit)}",
+        needs="" if test is None else f"{SIGNS[test.op]} {quantity(test.threshold, test.unit)}",
         n=test.n if test else 0,
         strip=requirement_strip(test) if test else None,
         blocking=decision.blocking,
@@ -156,10 +155,10 @@ def _row(anchor: str, decision: Decision, test: Test | None, dimensions: dict[st
 def interval_words(lower: float | None, upper: float | None, unit: str) -> str:
     """Both bounds for people: ``0.946 to 0.975``, ``at least 0.946``, ``at most 0.975``, or nothing."""
     if lower is not None and upper is not None:
-        return f"{format_quantity(lower, unit)} to {format_quantity(upper, unit)}"
+        return f"{quantity(lower, unit)} to {quantity(upper, unit)}"
     if lower is not None:
-        return f"at least {format_quantity(lower, unit)}"
-    return f"at most {format_quantity(upper, unit)}" if upper is not None else ""
+        return f"at least {quantity(lower, unit)}"
+    return f"at most {quantity(upper, unit)}" if upper is not None else ""
 
 
 def requirement_strip(test: Test) -> Strip | None:
@@ -171,9 +170,9 @@ def requirement_strip(test: Test) -> Strip | None:
         return None
     drawn = strip(scale, test.value, test.lower, test.upper, limits=(test.threshold,))
     words = [
-        "" if test.value is None else f"{test.metric} {format_quantity(test.value, test.unit)}",
+        "" if test.value is None else f"{test.metric} {quantity(test.value, test.unit)}",
         interval_words(test.lower, test.upper, test.unit),
-        f"needs {SIGNS[test.op]} {format_quantity(test.threshold, test.unit)}",
+        f"needs {SIGNS[test.op]} {quantity(test.threshold, test.unit)}",
     ]
     return Strip(
         dot=drawn.dot,

@@ -69,7 +69,7 @@ def escape(text: str, limit: int = MAX_CELL) -> str:
     plain = shorten(" ".join(visible(text).split()), limit)
     plain = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("://", ":&#47;&#47;")
     plain = _SPECIAL.sub(r"\\\1", plain)
-    return re.sub(r"^([#+-]|\d+[.)])(?=\s|$)", r"\\\1", plain).replace("@", "&#64;")
+    return re.sub(r"^(\d*)([#+.)-])(?=\s|$)", r"\1\\\2", plain).replace("@", "&#64;")
 
 
 def prose(text: str, limit: int = MAX_CELL) -> str:

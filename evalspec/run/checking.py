@@ -14,8 +14,9 @@ from evalspec.run.child import Handler
 from evalspec.run.describe import words
 from evalspec.run.files import sha256_of
 from evalspec.run.inputs import RunInputs
-from evalspec.run.jobs import CheckJob
+from evalspec.run.jobs import CheckJob, samples_file
 from evalspec.run.messages import Message, Progress
+from evalspec.run.replay import Replay
 from evalspec.run.requirements import Levels, measured_values, write_tests
 from evalspec.run.samples import write_samples
 from evalspec.run.timing import Timing, Workers
@@ -25,17 +26,27 @@ def start(job: CheckJob) -> Handler:
     """The handler of this child."""
 
     def handle(question: Message, progress: Progress) -> Message:
+        if job.timings_from is not None:
+            return _replayed(job, progress)
         workers = Workers(job)
         result = run_check(job, progress, workers)
         files = [(name, what) for name, what in result.evidence]
         if workers.samples:
-            name = f"samples-{job.check.name}.parquet"
+            name = samples_file(job.check.name)
             write_samples(workers.samples, job.evidence / name)
             files.append((name, "every query: intended, sent and end time"))
         record = check_record(job, result, files)
         return {"record": record.model_dump(mode="json"), "observed": workers.observed}
 
     return handle
+
+
+def _replayed(job: CheckJob, progress: Progress) -> Message:
+    assert job.timings_from is not None
+    path = job.timings_from / "evidence" / samples_file(job.check.name)
+    result = run_check(job, progress, Replay(path))
+    record = check_record(job, result, [(name, what) for name, what in result.evidence])
+    return {"record": record.model_dump(mode="json"), "observed": {}}
 
 
 def run_check(job: CheckJob, progress: Progress, timing: Timing) -> CheckResult:

@@ -50,6 +50,8 @@ class CheckJob:
         evidence: Folder for raw samples.
         limits: For the workers that it starts.
         threads: Of each worker.
+        environment: Of the workers.
+        timings_from: Folder of a run whose raw timings are used; None: time now.
     """
 
     parts: Parts
@@ -64,11 +66,17 @@ class CheckJob:
     limits: Limits
     threads: int
     environment: Mapping[str, str]
+    timings_from: Path | None = None
 
 
 def predictions_file(dataset: str, model: str) -> str:
     """Name of a file of predictions in the folder of evidence."""
     return f"predictions-{model}-{dataset}.parquet"
+
+
+def samples_file(check: str) -> str:
+    """Name of a check's file of raw timings in the folder of evidence."""
+    return f"samples-{check}.parquet"
 
 
 def predictions_key(dataset: str, model: str) -> str:

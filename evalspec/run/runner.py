@@ -23,7 +23,7 @@ from evalspec.plan import Plan, PlannedCheck
 from evalspec.run import environment
 from evalspec.run.describe import not_tested, words
 from evalspec.run.files import Journal, write_atomically
-from evalspec.run.folders import earlier_runs, find_unfinished, fresh, new_folder, point_latest
+from evalspec.run.folders import earlier_runs, find_unfinished, fresh, new_folder, point_latest, read_record
 from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
 from evalspec.run.process import Limits
 from evalspec.run.requirements import empty_tests
@@ -49,6 +49,8 @@ class Options:
         limits: Of each child.
         threads: Of each worker.
         command: The command line, for the record.
+        timings_from: Folder of a run of the same subject whose raw timings are used; nothing is timed, and the record
+            says so.
     """
 
     access: Access
@@ -60,6 +62,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     threads: int = 1
     command: tuple[str, ...] = ()
+    timings_from: Path | None = None
 
 
 def default_limits(time_s: float | None = None, memory_bytes: int | None = None) -> Limits:
@@ -119,6 +122,7 @@ class _Run:
 
     def go(self) -> tuple[Record, Path]:
         write_atomically(self.folder / "spec.yaml", self.spec.text)
+        (self.folder / "evidence").mkdir(exist_ok=True)
         self.journal.write("start", spec=self.spec.digest, time=_stamp(self.started), draft=self.options.draft)
         where = environment.capture(self.options.access.folder)
         try:
@@ -198,6 +202,7 @@ class _Run:
             limits=self.options.limits,
             threads=self.options.threads,
             environment=self.children.environment,
+            timings_from=self._timings() if planned.timed else None,
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
         with self.children.start("evalspec.run.checking", job, f"check-{check.name}") as child:
@@ -207,6 +212,20 @@ class _Run:
         return CheckRecord.model_validate(answer["record"]).model_copy(
             update={"models": planned.models, "datasets": planned.datasets}
         )
+
+    def _timings(self) -> Path | None:
+        """Raw timings of an earlier run.
+
+        Raises:
+            NotRunError: They are of another subject.
+        """
+        folder = self.options.timings_from
+        if folder is not None:
+            before = {model.name: model.digest for model in read_record(folder).models}
+            now = {name: model.digest for name, model in self.subjects.models.items()}
+            if any(before.get(name) != digest for name, digest in now.items()):
+                raise NotRunError(f"the timings in {folder.name} are of other models")
+        return folder
 
     def _without(self, planned: PlannedCheck, status: CheckStatus, reason: str) -> CheckRecord:
         check = planned.check
@@ -267,6 +286,7 @@ class _Run:
             draft=self.options.draft,
             only=self.plan.only,
             interrupted=self.interrupted,
+            timings_from=None if self.options.timings_from is None else self.options.timings_from.name,
             policy=self.spec.policy,
             waivers=self.spec.waivers,
             claims=self.spec.claims,

@@ -44,7 +44,7 @@ class Python(RuntimeModel):
         function = load_reference(self.function, access, "the model")
         return LoadedPython(
             observed={"framework": "python", "threads": threads},
-            input_names=tuple(self.inputs),
+            input_names=(),
             output_names=(),
             function=function,
             reference=self.function,

@@ -30,7 +30,7 @@ MAGIC: tuple[tuple[bytes, str, str], ...] = (
 )
 COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".br"})
 # Errors in a file's content that the readers of pyarrow, numpy and zipfile raise.
-UNREADABLE = (pa.ArrowException, OSError, EOFError)
+UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeError)
 
 
 def shown(access: Access, path: Path) -> str:

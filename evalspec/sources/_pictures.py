@@ -77,7 +77,8 @@ def _pixels(opener: Opener, name: str, colours: Colours | None, size: tuple[int,
 
     try:
         with warnings.catch_warnings():
-            # A picture of suspicious size is refused rather than warned of.
+            # A picture of suspicious size is refused rather than warned of; a damaged EXIF block takes nothing from it.
+            warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with opener() as stream, Image.open(stream) as picture:
                 picture.load()

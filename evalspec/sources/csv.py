@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -19,6 +21,7 @@ from evalspec.sources._table import choose, tidy, type_texts
 
 # Below this a header is read with the whole file, so that rows and types are exact; it takes some 30 ms.
 SMALL_BYTES = 8 * 2**20
+HEAD_BYTES = 2**20
 TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
     "integer": pa.int64(),
@@ -62,9 +65,12 @@ class Csv(Dataset):
         if path.stat().st_size <= SMALL_BYTES:
             table = self.read(access)
             return Header(rows=table.num_rows, columns=type_texts(table.schema))
-        with reading(access, path, "csv"), self._stream(path) as stream:
-            reader = pacsv.open_csv(stream, self._read(True), self._parse(), self._convert(None))
-            schema = reader.schema
+        try:
+            with reading(access, path, "csv"), self._stream(path) as stream:
+                schema = pacsv.open_csv(stream, self._read(True), self._parse(), self._convert(None)).schema
+        except InputError:
+            # Reading all of it finds the row and says which it is.
+            return Header(rows=None, columns=type_texts(self.read(access).schema))
         choose(None, schema.names, repr(self.path))
         return Header(rows=None, columns=type_texts(schema))
 
@@ -95,7 +101,14 @@ class Csv(Dataset):
 
     def _names(self, access: Access, path: Path) -> list[str]:
         with reading(access, path, "csv"), self._stream(path) as stream:
-            names: list[str] = pacsv.open_csv(stream, self._read(True), self._parse()).schema.names
+            head = bytes(stream.read(HEAD_BYTES)).decode("utf-8-sig", errors="replace")
+        try:
+            lines = csv.reader(io.StringIO(head, newline=""), delimiter=self.delimiter)
+            names = next((line for line in lines if line), [])
+        except csv.Error as error:
+            raise InputError(f"{shown(access, path)} can't be read as csv: its header line is broken ({error})") from error
+        if not names:
+            raise InputError(f"{shown(access, path)} can't be read as csv: it has no header line")
         for name in self.types:
             choose([name], names, repr(self.path))
         return names

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +22,12 @@ from evalspec.language.parts import Access, Dataset
 from evalspec.sources._arrays import array_column, array_type
 from evalspec.sources._files import check_format, one_file, reading, shown
 from evalspec.sources._table import choose, type_text
+
+# An encrypted member is a RuntimeError; heads of arrays are parsed as Python literals.
+DAMAGED = (
+    zipfile.BadZipFile, zlib.error, ValueError, KeyError, TypeError, OverflowError, RuntimeError, SyntaxError,
+    tokenize.TokenError,
+)  # fmt: skip
 
 
 class Npz(Dataset):
@@ -73,7 +82,7 @@ class Npz(Dataset):
                 choose([name], list(members), repr(self.path))
             for name in self.arrays or members:
                 with archive.open(members[name]) as stream:
-                    heads[name] = _head(stream, f"array {name!r} of {shown(access, path)}")
+                    heads[name] = _head(stream, archive.getinfo(members[name]).file_size, f"array {name!r} of {shown(access, path)}")
         if not heads:
             raise InputError(f"{shown(access, path)} holds no array")
         return path, heads
@@ -89,7 +98,7 @@ class Npz(Dataset):
         return lengths.pop()
 
 
-def _head(stream: Any, what: str) -> tuple[pa.DataType, int]:
+def _head(stream: IO[bytes], size: int, what: str) -> tuple[pa.DataType, int]:
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(stream)
@@ -98,22 +107,18 @@ def _head(stream: Any, what: str) -> tuple[pa.DataType, int]:
             f"{what} holds Python objects, which only a pickle can read",
             remedy="save it with a plain dtype (numbers, or text as `<U`)",
         )
+    if size != stream.tell() + dtype.itemsize * math.prod(shape):
+        raise OSError(f"{what} is not as long as its head says")
     if not shape:
         raise InputError(f"{what} is a single value and has no rows", remedy="name the others in `arrays:`")
     return array_type(dtype, shape[1:], what), int(shape[0])
 
 
-class _reading:
-    """As `reading`, for what numpy and zipfile raise over damaged files as well."""
-
-    def __init__(self, access: Access, path: Path) -> None:
-        self.inner = reading(access, path, "npz")
-
-    def __enter__(self) -> None:
-        self.inner.__enter__()
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
-        if isinstance(error, zipfile.BadZipFile | zlib.error | ValueError | NotImplementedError):
-            error = OSError(str(error))
-            kind = OSError
-        return self.inner.__exit__(kind, error, trace)
+@contextmanager
+def _reading(access: Access, path: Path) -> Iterator[None]:
+    """As `reading`, for what zipfile and numpy raise over damaged archives and heads of arrays as well."""
+    with reading(access, path, "npz"):
+        try:
+            yield
+        except DAMAGED as error:
+            raise OSError(str(error)) from error

@@ -112,7 +112,7 @@ def bound_from_p(
         outer = start
     if p_value(outer, side) > alpha:
         return outer
-    for _ in range(60):
+    while abs(outer - inner) > 1e-10 * (1.0 + abs(outer)):
         middle = 0.5 * (outer + inner)
         if p_value(middle, side) <= alpha:
             outer = middle

@@ -271,6 +271,8 @@ def _weakened(
     ]
     if record.policy.inconclusive == "allow" and allowed:
         lines.append(f"the policy lets these pass undecided: {', '.join(allowed)}")
+    if record.timings_from:
+        lines.append(f"nothing was timed: timings are those of {record.timings_from}")
     if record.draft:
         lines.append("a draft: a few rows and queries of everything")
     if record.only:

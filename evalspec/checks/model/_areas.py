@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.stats._clusters import cluster_codes, cluster_sums
-from evalspec.stats._invert import ValueOnly
+from evalspec.stats._invert import ValueOnly, n_by_scaling, p_from_bounds
 from evalspec.stats.auc import FEWEST_WRONG, LogitAuc, NormalDifference, placements, roc_auc
-from evalspec.stats.macro import mover_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,39 +24,39 @@ METHOD = "DeLong over one-vs-rest areas, on the logit"
 
 
 @dataclass(frozen=True, slots=True)
-class SameRows:
-    """An average over estimates that all come from the same rows.
+class AnyDependence:
+    """A mean of estimates that may depend on each other in any way: each has its share of the level (Bonferroni).
 
     Args:
-        average: The average.
+        parts: The estimates, of the same rows.
         n: Rows.
     """
 
-    average: Estimate
+    parts: tuple[Estimate, ...]
     n: int
 
     @property
     def value(self) -> float | None:
-        """The average's."""
-        return self.average.value
+        """The mean; None where one of them has no value."""
+        return _mean([part.value for part in self.parts])
 
     @property
     def method(self) -> str:
-        """The average's."""
-        return self.average.method
+        """That of the parts."""
+        return f"mean of {len(self.parts)} bounds, each at its share of the level: {self.parts[0].method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """The average's."""
-        return self.average.bound(confidence, side)
+        """The mean of the parts' bounds; None where one of them has none."""
+        level = 1.0 - (1.0 - confidence) / len(self.parts)
+        return _mean([part.bound(level, side) for part in self.parts])
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """The average's."""
-        return self.average.p_value(threshold, side)
+        """The level at which the bound reaches the threshold."""
+        return None if self.bound(0.95, side) is None else p_from_bounds(self.bound, threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """The average's, in rows."""
-        needed = self.average.n_to_decide(threshold, alpha)
-        return None if needed is None else -(-needed * self.n // self.average.n)
+        """As if the bound came closer with the root of n."""
+        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +116,8 @@ def mean_area(scores: FloatArray, truth: IntArray, classes: Sequence[int], clust
     """
     found = MeanArea.of(scores, truth, classes)
     if found.wrong < FEWEST_WRONG:
-        parts = [roc_auc(scores[:, index], truth == index, clusters) for index in classes]
-        # The variance of a mean of C is at most C times what it would be if they were independent.
-        return SameRows(mover_mean(parts, inflation=float(len(classes))), len(truth))
+        parts = tuple(roc_auc(scores[:, index], truth == index, clusters) for index in classes)
+        return AnyDependence(parts, len(truth))
     error, degrees = _error(found.influence, clusters)
     if error is None or error <= 0.0:
         return ValueOnly(found.value, len(truth), f"{METHOD}; no bound: it does not vary, or all rows are one cluster")
@@ -169,3 +167,8 @@ def _error(influence: FloatArray, clusters: IntArray | None) -> tuple[float | No
         return None, None
     square = float(np.sum(cluster_sums(influence, codes, groups) ** 2)) * groups / (groups - 1)
     return float(np.sqrt(square)), None if groups == n else groups - 1
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None

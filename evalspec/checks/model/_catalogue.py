@@ -7,7 +7,7 @@ from typing import Literal
 from evalspec.evidence.metric import Metric
 
 PROPORTION = "Clopper-Pearson; Korn and Graubard with clusters"
-MOVER = "MOVER over the classes' Clopper-Pearson bounds; BCa bootstrap of clusters"
+MACRO = "score test of the classes' mean share; BCa bootstrap of clusters"
 HITS = "Clopper-Pearson on the hits among rows of or called the class"
 MEAN = "BCa bootstrap of the mean, from 200 rows on"
 BCA = "BCa bootstrap, with 20 rows of every class that counts"
@@ -19,10 +19,10 @@ CLASSIFICATION: tuple[Metric, ...] = (
         "top_k_accuracy", "fraction", "higher", "Share of rows whose true class is among the k most probable ones.",
         parts="k", interval=PROPORTION,
     ),
-    Metric("balanced_accuracy", "fraction", "higher", "Mean of the classes' recalls.", interval=MOVER),
-    Metric("macro_precision", "fraction", "higher", "Mean of the classes' precisions.", interval=MOVER),
-    Metric("macro_recall", "fraction", "higher", "Mean of the classes' recalls.", interval=MOVER),
-    Metric("macro_f1", "fraction", "higher", "Mean of the classes' F1 scores.", interval=MOVER),
+    Metric("balanced_accuracy", "fraction", "higher", "Mean of the classes' recalls.", interval=MACRO),
+    Metric("macro_precision", "fraction", "higher", "Mean of the classes' precisions.", interval=MACRO),
+    Metric("macro_recall", "fraction", "higher", "Mean of the classes' recalls.", interval=MACRO),
+    Metric("macro_f1", "fraction", "higher", "Mean of the classes' F1 scores.", interval=BCA),
     Metric(
         "precision", "fraction", "higher", "Share of the rows predicted as a class that are of it.",
         parts="class", interval=PROPORTION,

@@ -20,6 +20,7 @@ from evalspec.checks.model._scores import (
     Score,
     Share,
     both_sides,
+    each_seen,
 )
 
 if TYPE_CHECKING:
@@ -55,12 +56,11 @@ def score(metric: str, part: str | None, rows: Scored) -> Score:
         return ACCURACY
     every = range(len(classes))
     if metric == "macro_f1":
-        # A wrong row counts against two classes: at most twice the variance of separate ones.
-        return Macro(metric, tuple(F1(index) for index in every), statistics.f1_of(every), inflation=2.0)
+        return Resampled(metric, statistics.f1_of(every), partial(each_seen, classes=every))
     if metric == "macro_precision":
         return Macro(metric, tuple(_share("precision", index) for index in every), statistics.precision_of(every))
     recalls = tuple(_share("recall", index) for index in every)
-    return Macro(metric, recalls, statistics.recall_of(every), class_by_class=True)
+    return Macro(metric, recalls, statistics.recall_of(every))
 
 
 def _all_rows(rows: Scored) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 from typing import TYPE_CHECKING, Protocol
@@ -17,7 +17,7 @@ from evalspec.checks.model._points import OnDemand
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.stats.auc import paired_roc_auc, roc_auc
 from evalspec.stats.bootstrap import bca, paired_statistic
-from evalspec.stats.macro import Transformed, f1, mean_comparison, mover_mean
+from evalspec.stats.macro import Transformed, f1, macro_mean
 from evalspec.stats.mean import mean, paired_mean
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import proportion
@@ -178,40 +178,35 @@ class F1:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A mean of a score over the classes.
+    """A mean of the classes' recalls or precisions.
 
     Args:
         name: Of the metric.
-        parts: The score of each class.
+        shares: One for each class.
         statistic: The same mean, to be resampled.
-        inflation: Of the variance, where the classes share rows.
-        class_by_class: Another model answers the same rows of each class, so that classes can be compared one by one.
     """
 
     name: str
-    parts: tuple[Score, ...]
+    shares: tuple[Share, ...]
     statistic: Statistic
-    inflation: float = 1.0
-    class_by_class: bool = False
 
     def estimate(self, rows: Scored, tools: Tools) -> Estimate:
-        """MOVER over the classes; with clusters, which tie classes together, BCa over clusters."""
-        estimates = self._estimates(rows, tools)
+        """By the classes' counts; with clusters, which tie classes together, BCa over clusters."""
         if rows.clusters is None:
-            return mover_mean(estimates, inflation=self.inflation)
-        return Resampled(self.name, self.statistic, lambda some: None).estimate(rows, tools)
+            return macro_mean([share.estimate(rows, tools) for share in self.shares])
+        return self._resampled.estimate(rows, tools)
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
-        """MOVER over the classes' comparisons; paired BCa where classes share rows, or with clusters."""
-        if self.class_by_class and candidate.clusters is None:
-            return mean_comparison([part.compare(candidate, baseline, tools) for part in self.parts])
-        self._estimates(candidate, tools)
-        self._estimates(baseline, tools)
-        return Resampled(self.name, self.statistic, lambda some: None).compare(candidate, baseline, tools)
+        """Paired BCa."""
+        return self._resampled.compare(candidate, baseline, tools)
 
-    def _estimates(self, rows: Scored, tools: Tools) -> list[Estimate]:
-        alone = replace(rows, clusters=None)
-        return [part.estimate(alone, tools) for part in self.parts]
+    @property
+    def _resampled(self) -> Resampled:
+        return Resampled(self.name, self.statistic, self._defined)
+
+    def _defined(self, rows: Scored) -> None:
+        for share in self.shares:
+            share.counted(rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ class OfCounts:
         truth, predicted = arrays
         true, said = _counts(truth, self.classes, weights), _counts(predicted, self.classes, weights)
         right = _counts(np.where(truth == predicted, truth, -1), self.classes, weights)
-        return self.function(right, true, said).mean(axis=1)
+        scores: FloatArray = self.function(right, true, said).mean(axis=1)
+        return scores
 
 
 @dataclass(frozen=True, slots=True)

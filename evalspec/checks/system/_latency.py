@@ -61,17 +61,15 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     invalid = _samples.too_short(samples, processes, each)
     estimates, missing = _estimates(check, latencies)
     comparisons: dict[tuple[str, str], Comparison] = {}
-    broken: dict[str, str] = {}
+    short: str | None = None
     for baseline in check.baselines:
         paired = Schedule(
             kind="single_stream", queries=each, processes=processes, warmup_queries=check.warmup, warmup_s=WARMUP_S,
             min_s=0.0 if inputs.draft else BLOCK_S,
         )  # fmt: skip
         ours, theirs = inputs.measure_paired(paired, check.dataset, baseline)
-        found, why = _compare(ours, theirs)
-        comparisons |= {(metric, baseline): pair for metric, pair in found.items()}
-        if why:
-            broken[baseline] = why
+        comparisons |= {(metric, baseline): pair for metric, pair in _compare(ours, theirs).items()}
+        short = short or _samples.too_short([*ours, *theirs], 2 * processes, each // 2 * 2)
     total = sum(len(one.ok) for one in samples)
     failed = sum(int((~one.ok).sum()) for one in samples)
     typical = estimates["latency_p50"].value
@@ -87,7 +85,8 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
         conditions={"scenario": check.scenario, "batch": 1, "processes": len(samples), "queries": total,
                     "block_cv": course.cv, "drift": course.drift.change if course.drift else None,
                     **_samples.conditions(inputs, check.model, samples)},
-        notes=[*course.notes, *_samples.notes(samples, typical), *(f"{k}: {v}." for k, v in broken.items())],
+        notes=[*course.notes, *_samples.notes(samples, typical)],
+        invalid=short,
     )  # fmt: skip
 
 
@@ -111,8 +110,8 @@ def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
         withhold = withhold or f"block medians vary by {cv:.0%}, more than {max_cv:.0%}: the run is unstable"
     if cv is not None and cv > NOISY_CV:
         notes.append(
-            f"Noisy: block medians vary by {cv:.0%} (over {NOISY_CV:.0%}); look for other work on the machine, changing "
-            "clocks, or memory that is shared."
+            f"Noisy: block medians vary by {cv:.0%} (over {NOISY_CV:.0%}); look for other work on the machine, "
+            "changing clocks, or memory that is shared."
         )
     return Course(cv, trend, withhold, tuple(notes))
 
@@ -138,26 +137,24 @@ def _reason(estimate: Estimate) -> tuple[str, ...]:
     return (f"No upper bound: {reason}.",) if reason else ()
 
 
-def _compare(ours: list[Samples], theirs: list[Samples]) -> tuple[dict[str, PairedTiming], str | None]:
-    """Every quantile in every pair of processes; a pair in which nothing was answered is left out and said."""
+def _compare(ours: list[Samples], theirs: list[Samples]) -> dict[str, PairedTiming]:
+    """Every quantile in every pair of processes, without the start of each block; failed queries are left out."""
     pairs = []
     for one, other in zip(ours, theirs, strict=False):
         sides = [_samples.latencies_ms(side)[_samples.settled(side)] for side in (one, other)]
-        finite = [side[np.isfinite(side)] for side in sides]
-        if min(len(side) for side in finite) >= 2:
-            pairs.append(finite)
-    why = None
-    if len(pairs) < len(ours):
-        why = f"{len(ours) - len(pairs)} of {len(ours)} pairs gave no answers"
+        answered = [side[np.isfinite(side)] for side in sides]
+        if min(len(side) for side in answered) >= 2:
+            pairs.append(answered)
     if not pairs:
-        return {}, why
+        return {}
     found = {
         name: paired_log_ratio([_quantile(a, p) for a, _ in pairs], [_quantile(b, p) for _, b in pairs])
         for name, p in PERCENTILES.items()
     }
     found["latency_mean"] = paired_log_ratio([a.mean() for a, _ in pairs], [b.mean() for _, b in pairs])
-    found["jitter"] = paired_log_ratio([jitter(a) for a, _ in pairs], [jitter(b) for _, b in pairs])
-    return found, why
+    steps = [(jitter(a) or 0.0, jitter(b) or 0.0) for a, b in pairs]
+    found["jitter"] = paired_log_ratio([a for a, _ in steps], [b for _, b in steps])
+    return found
 
 
 def _quantile(values: NDArray[np.float64], p: float) -> float:

@@ -1,0 +1,262 @@
+"""What `throughput` computes and shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.system import _samples
+from evalspec.checks.system.throughput import BATCHES, WARMUP_S, part
+from evalspec.evidence.blocks import AnyBlock, Cell, Column, Curve, Reference, Series, Table
+from evalspec.evidence.estimate import (
+    Comparison,
+    ComparisonParts,
+    Estimate,
+    Fact,
+    Measured,
+    Parts,
+    Side,
+)
+from evalspec.evidence.record import Counts
+from evalspec.language.inputs import Schedule
+from evalspec.language.parts import CheckResult
+from evalspec.stats.conjunction import AllParts
+from evalspec.stats.timing import TMean, drift, over_processes, paired_log_ratio
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.checks.system.throughput import Throughput
+    from evalspec.language.inputs import Inputs, Samples
+
+DRAFT_S = 0.05
+
+
+@dataclass(frozen=True)
+class BestOf:
+    """The largest of several throughputs. Implements `Estimate`.
+
+    That it is over a threshold is shown when one of K parts is, at level a/K: the best one was picked after looking.
+    That it is below is shown when all parts are.
+
+    Args:
+        sizes: By part, at least one.
+    """
+
+    sizes: Mapping[str, Estimate]
+
+    @property
+    def _all(self) -> AllParts:
+        # "All are at most x" is what AllParts decides for a metric that is better when lower.
+        return AllParts(self.sizes, "lower")
+
+    @property
+    def value(self) -> float | None:
+        """The largest value."""
+        return self._all.value
+
+    @property
+    def n(self) -> int:
+        """Processes of the best part."""
+        return self._all.n
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        count = len(self.sizes)
+        kinds = list(dict.fromkeys(one.method for one in self.sizes.values()))
+        return kinds[0] if count == 1 else f"best of {count} batch sizes, Bonferroni: {kinds[0]}"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """From below the largest of the parts' bounds at level a/K, from above the largest at level a."""
+        if side == "upper":
+            return self._all.bound(confidence, side)
+        stricter = 1.0 - (1.0 - confidence) / len(self.sizes)
+        bounds = [one.bound(stricter, side) for one in self.sizes.values()]
+        return max((bound for bound in bounds if bound is not None), default=None)
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """K times the smallest p-value (over the threshold), or the largest (below it)."""
+        return self._all.p_value(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Processes, as the best part says."""
+        best = self._all.worst
+        return None if best is None else self.sizes[best].n_to_decide(threshold, alpha / len(self.sizes))
+
+
+@dataclass(frozen=True)
+class AtBatch:
+    """Timings at one batch size.
+
+    Args:
+        samples: One per process.
+        rates: shape (k,), items a second in each process; 0 where nothing was answered.
+    """
+
+    samples: list[Samples]
+    rates: NDArray[np.float64]
+
+    @property
+    def estimate(self) -> TMean:
+        """Throughput over the processes."""
+        return over_processes(self.rates)
+
+
+def measure(check: Throughput, inputs: Inputs) -> CheckResult:
+    """Times every batch size, alone and in pairs with every model that a requirement names.
+
+    Args:
+        check: Its fields.
+        inputs: Where timings come from.
+    """
+    found: dict[int, AtBatch] = {}
+    reasons: list[str | None] = []
+    for size in check.sizes:
+        schedule = _schedule(check, inputs, size)
+        samples = inputs.measure(schedule, check.dataset, check.model)
+        found[size] = AtBatch(samples, np.array([rate(one) for one in samples]))
+        reasons.append(_samples.too_short(samples, schedule.processes, schedule.queries))
+    comparisons: dict[tuple[str, str], Comparison | ComparisonParts] = {}
+    short: list[str | None] = []
+    for baseline in check.baselines:
+        pairs, why = _pairs(check, inputs, baseline)
+        comparisons["throughput", baseline] = pairs
+        short.append(why)
+    estimates = {part(size): at.estimate for size, at in found.items()}
+    best = max(found, key=lambda size: found[size].estimate.value or 0.0)
+    everything = [one for at in found.values() for one in at.samples]
+    failed = sum(int((~one.ok).sum()) for one in everything)
+    total = sum(len(one.ok) for one in everything)
+    invalid = next((reason for reason in reasons if reason), None)
+    return CheckResult(
+        estimates={
+            "throughput": Measured(
+                Parts(estimates, whole=BestOf(estimates)), invalid=invalid, withhold=_withhold(found)
+            ),
+            "best_batch": Fact(float(best), len(found), "largest mean throughput", in_this_run=True),
+        },
+        comparisons=comparisons,
+        blocks=_blocks(check, found, inputs.confidence),
+        counts=Counts(attempted=total, used=total - failed, errored=failed),
+        conditions={"scenario": check.scenario, "processes": check.processes,
+                    **_samples.conditions(inputs, check.model, everything)},
+        notes=_samples.notes(everything, _batch_ms(found[min(found)])),
+        invalid=next((reason for reason in short if reason), None),
+    )  # fmt: skip
+
+
+def _schedule(check: Throughput, inputs: Inputs, size: int) -> Schedule:
+    return Schedule(
+        kind="offline",
+        queries=2 if inputs.draft else BATCHES,
+        processes=2 if inputs.draft else check.processes,
+        batch=size,
+        warmup_queries=check.warmup,
+        warmup_s=DRAFT_S if inputs.draft else WARMUP_S,
+        min_s=DRAFT_S if inputs.draft else check.duration_s,
+    )
+
+
+def rate(samples: Samples, keep: NDArray[np.bool_] | None = None) -> float:
+    """Items a second: answered items by the time that was spent on all batches.
+
+    Args:
+        samples: Of one process.
+        keep: Batches that count, shape (q,); default: all.
+    """
+    chosen = np.ones(len(samples.ok), dtype=np.bool_) if keep is None else keep
+    if not chosen.any():
+        return 0.0
+    # Blocks of a pair have pauses between them, in which the other side runs.
+    spent = 0.0
+    for block in np.unique(samples.block[chosen]):
+        at = np.flatnonzero(chosen & (samples.block == block))
+        spent += float(samples.end_ns[at[-1]] - samples.sent_ns[at[0]]) / 1e9
+    return float(samples.ok[chosen].sum()) * samples.batch / spent if spent > 0 else 0.0
+
+
+def _pairs(check: Throughput, inputs: Inputs, baseline: str) -> tuple[ComparisonParts, str | None]:
+    """Both models in pairs of processes at every batch size; the whole compares each pair's best sizes."""
+    parts: dict[str, Comparison] = {}
+    ours_all, theirs_all = [], []
+    why: str | None = None
+    for size in check.sizes:
+        schedule = _schedule(check, inputs, size)
+        ours, theirs = inputs.measure_paired(schedule, check.dataset, baseline)
+        why = why or _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
+        rates = [np.array([rate(one, _samples.settled(one)) for one in side]) for side in (ours, theirs)]
+        parts[part(size)] = paired_log_ratio(rates[0], rates[1])
+        ours_all.append(rates[0])
+        theirs_all.append(rates[1])
+    whole = paired_log_ratio(np.max(ours_all, axis=0), np.max(theirs_all, axis=0))
+    return ComparisonParts(parts, whole), why
+
+
+def _withhold(found: Mapping[int, AtBatch]) -> str | None:
+    """Batches that grow slower in the course of a process, at any size."""
+    for size, at in found.items():
+        spent = [_samples.latencies_ms(one) for one in at.samples]
+        trend = drift([series[np.isfinite(series)] for series in spent])
+        if trend is not None and trend.direction == "up":
+            return (
+                f"at batch {size} a batch takes {trend.change:.0%} longer at the end of a process than at its start: "
+                "no steady state was reached"
+            )
+    return None
+
+
+def _batch_ms(at: AtBatch) -> float | None:
+    """Median latency of a batch, or None where nothing was answered."""
+    pooled = np.concatenate([_samples.latencies_ms(one) for one in at.samples] or [np.empty(0)])
+    answered = pooled[np.isfinite(pooled)]
+    return float(np.median(answered)) if len(answered) else None
+
+
+def _blocks(check: Throughput, found: Mapping[int, AtBatch], confidence: float) -> list[AnyBlock]:
+    percent = f"{confidence:.0%}"
+    rows: list[tuple[Cell, ...]] = []
+    for size, at in found.items():
+        estimate = at.estimate
+        lower, upper = estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
+        spread = float(at.rates.std(ddof=1) / at.rates.mean()) if len(at.rates) > 1 and at.rates.mean() > 0 else None
+        slow = float(at.rates.min()) if len(at.rates) else None
+        batch = _batch_ms(at)
+        percentage = None if spread is None else 100.0 * spread
+        rows.append((size, estimate.value, lower, upper, len(at.rates), slow, percentage, batch))
+    columns = (
+        Column(name="batch", unit="count"), Column(name="throughput", unit="samples/s"),
+        Column(name=f"lower {percent}", unit="samples/s"), Column(name=f"upper {percent}", unit="samples/s"),
+        Column(name="processes", unit="count"), Column(name="slowest process", unit="samples/s"),
+        Column(name="variation of processes", unit="%"), Column(name="batch latency p50", unit="ms"),
+    )  # fmt: skip
+    table = Table(
+        title="Throughput by batch size", caption="Mean over fresh processes; each bound by itself.", columns=columns,
+        rows=tuple(rows),
+    )  # fmt: skip
+    return [_curve(check, found, confidence), table]
+
+
+def _curve(check: Throughput, found: Mapping[int, AtBatch], confidence: float) -> Curve:
+    points = []
+    for size, at in found.items():
+        estimate = at.estimate
+        value = estimate.value or 0.0
+        lower, upper = estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
+        points.append((float(size), value, value if lower is None else lower, value if upper is None else upper))
+    x, y, low, high = (tuple(column) for column in zip(*points, strict=True))
+    lines = tuple(
+        Reference(label=r.sentence, value=r.threshold, axis="y")
+        for r in check.requirements
+        if r.metric == "throughput" and r.model is None
+    )
+    return Curve(
+        title="Throughput against batch size",
+        caption="Mean over fresh processes; the band is its bounds.",
+        x_label="batch size", y_label="throughput", y_unit="samples/s", log_x=True,
+        series=(Series(name=check.model, x=x, y=y, lower=low, upper=high),),
+        references=lines,
+    )  # fmt: skip

@@ -1,0 +1,118 @@
+"""`throughput`: how many items a model gets through when nothing waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.evidence.metric import Metric
+from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming, SpecNames
+from evalspec.language.units import Duration
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Inputs
+    from evalspec.language.requirement import Requirement
+
+BATCHES = 20
+"""Batches in each process at the least."""
+WARMUP_S = 0.5
+START_S = 3.0
+
+
+class Throughput(Check):
+    """How many items a second a model gets through, batch size by batch size.
+
+    ## What it measures
+    `throughput(batch 8)` [samples/s]: items by seconds, batches back to back (`scenario: offline`), in each fresh
+    process. Without a part it is that of the best batch size; `best_batch` says which one that was. The table has the
+    latency of a batch beside it.
+
+    ## Why it matters
+    Larger batches keep the hardware busy, until memory or its bandwidth ends; beyond that they only make answers
+    late. Jobs that run over night are paid by the item, so throughput is their price.
+
+    ## Method
+    Fresh processes, at least 5 for each batch size, each warmed up first, each measured for at least `duration:` and
+    20 batches. One number from each process; Student's t over the processes. "The best batch size reaches X" is shown
+    when one of K sizes is shown to at level a/K; "none reaches X" when all are shown not to. Against another model:
+    A B B A blocks in pairs of fresh processes, t on the log ratio of each pair.
+    A run whose batches grow slower by more than 10 % from start to end is kept from PASS, not from FAIL.
+
+    References: Georges, Buytaert, Eeckhout, OOPSLA 2007 (processes). Kalibera and Jones, ISMM 2013 (pairs).
+
+    ## What it cannot show
+    What it can serve while each answer is in time: that is less, and needs load. Whether it lasts: a hot machine slows
+    down after minutes. Reading and decoding inputs, unless a preprocessing stage does it.
+
+    ## Example
+    ```yaml
+    - check: throughput
+      scenario: offline
+      dataset: test
+      batch_sizes: [1, 8, 32]
+      require:
+        - throughput >= 500 samples/s
+        - throughput(batch 8) >= 1.1x baseline
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "system"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric(
+            "throughput", "samples/s", "higher", "Items a second; without a part, those of the best batch size.",
+            parts="batch", interval="t over processes", whole=True,
+        ),
+        Metric("best_batch", "count", "neither", "Batch size with the highest throughput in this run.", exact=True),
+    )  # fmt: skip
+
+    check: Literal["throughput"] = "throughput"
+    scenario: Literal["offline"] = Field("offline", description="Batches back to back.")
+    dataset: DatasetName
+    batch_sizes: tuple[Annotated[int, Field(ge=1, le=65_536)], ...] = Field(
+        (1, 8, 32), min_length=1, description="Items in a batch."
+    )
+    processes: int = Field(5, ge=5, le=100, description="Fresh processes for each batch size.")
+    duration_s: Duration = Field(1.0, gt=0, alias="duration", description="Measured in each process, at least.")
+    warmup: int = Field(5, ge=3, description="Batches before measuring, in each process.")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Batch sizes, each once, rising."""
+        return tuple(sorted(set(self.batch_sizes)))
+
+    def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
+        """One part for each batch size."""
+        return tuple(part(size) for size in self.sizes) if metric.parts == "batch" else None
+
+    def needs(self) -> tuple[Need, ...]:
+        """Timings of the model, and pairs with every model that a requirement names."""
+        runs = len(self.sizes) * self.processes
+        alone = runs * (START_S + WARMUP_S + self.duration_s)
+        needs = [NeedTiming(self.dataset, self.model, runs * BATCHES, alone)]
+        for baseline in self.baselines:
+            pairs = runs * (2 * (START_S + WARMUP_S) + 4 * self.duration_s)
+            needs.append(NeedTiming(self.dataset, baseline, runs * BATCHES, pairs))
+        return tuple(needs)
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: the batch size is not measured, or it is larger than the dataset."""
+        if requirement.part is not None and requirement.part not in {part(size) for size in self.sizes}:
+            return f"{requirement.part!r} is not measured; choices: {', '.join(part(size) for size in self.sizes)}"
+        if requirement.metric == "best_batch" and requirement.model is not None:
+            return "best_batch is a fact of one run, and can't be compared with another model's"
+        return None
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Time batches."""
+        from evalspec.checks.system._throughput import measure
+
+        return measure(self, inputs)
+
+
+def part(size: int) -> str:
+    """What a batch size is called in a requirement."""
+    return f"batch {size}"

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from evalspec.cli import app
+
+
+def test_init_writes_a_spec_and_says_what_to_do(tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["init", str(tmp_path)])
+    spec = tmp_path / "evalspec.yaml"
+    assert found.exit_code == 0
+    assert found.stdout.splitlines()[-1] == f"edit {spec}, then: evalspec validate {spec}"
+    assert spec.exists()
+
+
+def test_init_never_overwrites_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "evalspec.yaml").write_text("mine")
+    found = CliRunner().invoke(app, ["init", str(tmp_path)])
+    assert found.exit_code == 2
+    assert f"{tmp_path / 'evalspec.yaml'}: this file is there already; pass --force" in found.stderr
+    assert (tmp_path / "evalspec.yaml").read_text() == "mine"
+    found = CliRunner().invoke(app, ["init", str(tmp_path), "--force", "--json"])
+    assert json.loads(found.stdout) == {
+        "spec": str(tmp_path / "evalspec.yaml"),
+        "schema": str(tmp_path / "spec.v1.json"),
+    }
+
+
+def test_the_new_spec_is_validated_with_sentences(tmp_path: Path) -> None:
+    CliRunner().invoke(app, ["init", str(tmp_path)])
+    found = CliRunner().invoke(app, ["validate", str(tmp_path / "evalspec.yaml")])
+    assert found.exit_code == 2
+    assert "there is no file or folder 'model.onnx'" in found.stderr
+    assert "Traceback" not in found.output
