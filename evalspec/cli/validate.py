@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowOutside, Hub, Json, Overrides, Trust, echo_json
+from evalspec.cli._output import AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
 
 
 def command(
@@ -22,8 +22,11 @@ def command(
     from evalspec.spec import Options, load_all
     from evalspec.spec.summary import summary, to_json
 
-    options = Options(trust=trust, allow_outside=allow_outside, hub=hub)
-    loaded = load_all(specs, overrides, options)
+    requests = []
+    for path in specs:
+        outside = allow_outside or bool(settings(path.resolve().parent).get("allow-outside"))
+        requests.append((path, Options(trust=trust, allow_outside=outside, hub=hub)))
+    loaded = load_all(requests, overrides)
     if as_json:
         echo_json({"specs": [to_json(spec) for spec in loaded]})
         return

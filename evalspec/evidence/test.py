@@ -13,7 +13,7 @@ Severity = Literal["require", "warn"]
 class Frozen(BaseModel):
     """Base of everything that a record holds: frozen, nothing unknown, no NaN and no infinity."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class PartTest(Frozen):

@@ -134,14 +134,20 @@ class Inputs(Protocol):
         ...
 
     @property
-    def confidence(self) -> float: ...
+    def confidence(self) -> float:
+        """Of the policy."""
+        ...
+
     @property
     def alpha_fail(self) -> float:
         """The strictest level Holm will ask for: resampling must reach beyond it."""
         ...
 
     @property
-    def draft(self) -> bool: ...
+    def draft(self) -> bool:
+        """Few rows, few queries."""
+        ...
+
     @property
     def evidence(self) -> Path:
         """Folder for this check's raw samples (parquet)."""
@@ -155,12 +161,18 @@ class Inputs(Protocol):
         """Name of the label column."""
         ...
 
-    def label_unit(self, dataset: str) -> str | None: ...
+    def label_unit(self, dataset: str) -> str | None:
+        """Unit of a regression label."""
+        ...
+
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
         """Columns that the candidate reads, or all that are neither label, key nor cluster."""
         ...
 
-    def clusters(self, dataset: str) -> NDArray[np.int64] | None: ...
+    def clusters(self, dataset: str) -> NDArray[np.int64] | None:
+        """Index of each row's cluster, shape (n,); None where the dataset names no cluster."""
+        ...
+
     def predictions(self, dataset: str, model: str | None = None) -> Predictions:
         """Predictions of a model (default: the check's own) on a dataset; made once and shared."""
         ...
@@ -185,7 +197,9 @@ class Inputs(Protocol):
         """Size, precision asked and observed, device, batch, preprocessing digest."""
         ...
 
-    def progress(self, done: float, total: float, what: str) -> None: ...
+    def progress(self, done: float, total: float, what: str) -> None:
+        """Tell how far the check has come."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,76 +11,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
     StringConstraints,
     ValidationInfo,
-    WithJsonSchema,
     field_validator,
 )
 from pydantic_core import CoreSchema
 
-from evalspec.errors import Problem, SpecError, did_you_mean
+from evalspec.errors import InputError, Problem, SpecError
 from evalspec.evidence.blocks import AnyBlock, Cell
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.record import Counts
 from evalspec.language.inputs import Header, Inputs
+from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, check_where
 from evalspec.language.requirement import Requirement, parse_requirement, sentence_schema
 from evalspec.language.units import custom_error
-from evalspec.language.where import parse_where
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
-
-
-def _known(group: Literal["models", "datasets"]) -> AfterValidator:
-    """Refuses a name that the spec does not define, where the names are handed over as pydantic's context."""
-
-    def check(name: str, info: ValidationInfo) -> str:
-        if isinstance(info.context, SpecNames):
-            names = getattr(info.context, group)
-            if name not in names:
-                message = f"unknown {group[:-1]} {name!r}"
-                raise custom_error(Problem(message, choices=names, remedy=did_you_mean(name, names)))
-        return name
-
-    return AfterValidator(check)
-
-
-DatasetName = Annotated[
-    Name,
-    _known("datasets"),
-    Field(description="Name of a dataset in `datasets:`.", json_schema_extra={"x-names": "datasets"}),
-]
-ModelName = Annotated[
-    Name,
-    _known("models"),
-    Field(description="Name of a model in `models:`.", json_schema_extra={"x-names": "models"}),
-]
-Sentence = Annotated[Requirement, WithJsonSchema({"type": "string"})]
-"""A requirement, written as a sentence such as ``accuracy >= 95 %``."""
-
-
-def check_where(text: str) -> str:
-    """The text itself, if it is a ``where``; for validators."""
-    try:
-        parse_where(text)
-    except SpecError as error:
-        raise custom_error(error.problems[0]) from error
-    return text
-
 
 class Part(BaseModel):
     """Base of every part of a spec: frozen, and nothing unknown."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +68,17 @@ class Access:
         Raises:
             InputError: It leaves the spec's folder and may not, or there is no such file.
         """
-        from evalspec.errors import InputError
-
-        path = (self.folder / relative).resolve()
+        path = self.folder / relative
+        try:
+            path = path.resolve()
+            there = path.exists()
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"{_shortened(relative)} can't be looked up: {reason}") from error
         if not self.allow_outside and not path.is_relative_to(self.folder.resolve()):
-            raise InputError(
-                f"{relative!r} lies outside the spec's folder", remedy="pass --allow-outside if it is meant"
-            )
-        if not path.exists():
+            message = f"{relative!r} lies outside the spec's folder"
+            raise InputError(message, remedy="pass --allow-outside if it is meant")
+        if not there:
             raise InputError(f"there is no file or folder {relative!r} in {self.folder}")
         return path
 
@@ -191,6 +157,10 @@ class Model(Part):
         None,
         description="What stands for the subject where the model itself is no file: a path, or sha256:... as stated.",
     )
+
+    def runs_code(self) -> tuple[str, ...]:
+        """What of it runs only under --trust, in words; empty: nothing that its fields could tell."""
+        return ("code that the spec names",) if self.needs_trust else ()
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """Every file that makes up the artifact, weights beside it included; their bytes are its digest."""
@@ -431,10 +401,23 @@ class Check(Part):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class SpecNames:
-    """The names a spec defines, for checks that validate against them."""
-
-    models: tuple[str, ...]
-    datasets: tuple[str, ...]
-    slices: tuple[str, ...]
+__all__ = [
+    "Access",
+    "Check",
+    "CheckResult",
+    "Dataset",
+    "DatasetName",
+    "LoadedModel",
+    "Model",
+    "ModelName",
+    "Name",
+    "Need",
+    "NeedPredictions",
+    "NeedRows",
+    "NeedTiming",
+    "OutputName",
+    "Part",
+    "Sentence",
+    "SpecNames",
+    "check_where",
+]

@@ -171,8 +171,9 @@ def _broken(found: Found, why: str) -> SpecError:
 def _load(found: Found, base: type[P], tag: str) -> type[P]:
     try:
         module = importlib.import_module(found.module)
-    except ImportError as error:
-        raise _broken(found, str(error)) from error
+    except Exception as error:
+        # Another distribution's module may raise anything.
+        raise _broken(found, f"{type(error).__name__}: {error}") from error
     part = _only_class(found, module, base)
     field = part.model_fields.get(tag)
     names = typing.get_args(field.annotation) if field is not None else ()

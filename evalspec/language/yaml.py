@@ -357,6 +357,8 @@ class _Reader:
 
     def _scalar(self, event: yaml.ScalarEvent) -> str | int | float | bool | None:
         text = str(event.value)
+        if "\0" in text:
+            raise _refuse(self.file, "a null character in a text", mark=event.start_mark, remedy="take it out")
         if not event.implicit[0]:
             return text
         if _NO_NUMBER.fullmatch(text):

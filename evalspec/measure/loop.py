@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from evalspec.errors import EvalspecError, InputError
 from evalspec.language.inputs import Schedule
@@ -13,6 +17,9 @@ from evalspec.measure.samples import Sink, read_samples
 from evalspec.measure.servable import Rotation, Servable
 from evalspec.measure.warmup import WarmUp, warm_up
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["Session", "offline", "read_samples", "single_stream"]
 
 HOPELESS = 20
@@ -20,6 +27,56 @@ HOPELESS = 20
 LIMIT_SHARE = 0.9
 """Of a process's time limit: what is left is for its answer."""
 SPARE = 1.25
+KEPT_ROWS = 1024
+"""Answers that are kept of an offline block: enough to show that they are those of the quality run."""
+
+
+class _Loop:
+    """Queries one after the other, each kept; see `single_stream` and `offline`."""
+
+    def __init__(self, servable: Servable, sink: Sink, rotation: Rotation, block: int, origin_ns: int) -> None:
+        self.servable = servable
+        self.sink = sink
+        self.rotation = rotation
+        self.block = block
+        self.origin_ns = origin_ns
+        self.first = sink.count
+        self.failures = 0
+        self.end = now_ns()
+
+    def run(self, schedule: Schedule, each: Callable[[Any], NDArray[np.float64] | None]) -> bool:
+        """All queries of the schedule; ``each`` is handed what came back, after the clock was read."""
+        until = self.end + int(schedule.min_s * 1e9)
+        limit = self.end + int(LIMIT_SHARE * schedule.limit_s * 1e9)
+        while self.sink.count - self.first < schedule.queries or self.end < until:
+            if self.end >= limit:
+                return False
+            self._query(each)
+        return True
+
+    def _query(self, each: Callable[[Any], NDArray[np.float64] | None]) -> None:
+        rows = self.rotation.rows(self.sink.count)
+        query = self.servable.take(rows)
+        answers = None
+        failure: EvalspecError | None = None
+        end = 0
+        sent = now_ns()
+        try:
+            outputs = self.servable.serve(query)
+            self.servable.synchronize()
+            end = now_ns()
+            answers = each(outputs)
+        except EvalspecError as error:
+            failure = error
+        self.end = end or now_ns()
+        times = (sent - self.origin_ns, sent - self.origin_ns, self.end - self.origin_ns)
+        self.sink.append(times, item=int(rows[0]), block=self.block, ok=failure is None, answers=answers)
+        self._count(failure)
+
+    def _count(self, failure: EvalspecError | None) -> None:
+        self.failures += failure is not None
+        if failure is not None and self.failures == self.sink.count - self.first == HOPELESS:
+            raise InputError(f"the first {HOPELESS} queries all failed; the last one: {failure}") from failure
 
 
 def single_stream(
@@ -44,35 +101,7 @@ def single_stream(
     Raises:
         InputError: The first 20 queries all failed.
     """
-    started = now_ns()
-    until = started + int(schedule.min_s * 1e9)
-    limit = started + int(LIMIT_SHARE * schedule.limit_s * 1e9)
-    first = sink.count
-    failures = 0
-    end = started
-    while sink.count - first < schedule.queries or end < until:
-        if end >= limit:
-            return False
-        rows = rotation.rows(sink.count)
-        query = servable.take(rows)
-        answers = None
-        failure: EvalspecError | None = None
-        sent = now_ns()
-        try:
-            outputs = servable.serve(query)
-            servable.synchronize()
-            end = now_ns()
-            answers = servable.answers(outputs)
-        except EvalspecError as error:
-            failure = error
-            if end <= sent:
-                end = now_ns()
-        times = (sent - origin_ns, sent - origin_ns, end - origin_ns)
-        sink.append(times, item=int(rows[0]), block=block, ok=failure is None, answers=answers)
-        failures += failure is not None
-        if failure is not None and failures == sink.count - first == HOPELESS:
-            raise InputError(f"the first {HOPELESS} queries all failed; the last one: {failure}") from failure
-    return True
+    return _Loop(servable, sink, rotation, block, origin_ns).run(schedule, servable.answers)
 
 
 def offline(
@@ -80,10 +109,35 @@ def offline(
 ) -> bool:
     """Batches back to back, until the schedule's count and time are both reached.
 
-    Args and result as `single_stream`. A throughput is items over the sum of ``end - sent``: what lies between two
-    batches is the harness's own work.
+    So that a batch follows right upon the one before it, answers are made after the block, of its first 1,024 rows;
+    the others are not kept. Between two batches lies no more than taking the rows of the next.
+
+    Args and result as `single_stream`.
     """
-    return single_stream(servable, schedule, sink, rotation, block=block, origin_ns=origin_ns)
+    held: list[Any] = []
+    first = sink.count
+
+    def hold(outputs: Any) -> None:
+        if len(held) * schedule.batch < KEPT_ROWS:
+            held.append(outputs)
+
+    done = _Loop(servable, sink, rotation, block, origin_ns).run(schedule, hold)
+    _answer_later(servable, sink, first, held)
+    return done
+
+
+def _answer_later(servable: Servable, sink: Sink, first: int, held: list[Any]) -> None:
+    """Answers of the queries that came back, in their order."""
+    came_back = first + np.flatnonzero(sink.ok(first))[: len(held)]
+    failures = 0
+    for query, outputs in zip(came_back.tolist(), held, strict=True):
+        try:
+            sink.amend(query, ok=True, answers=servable.answers(outputs))
+        except EvalspecError as error:
+            sink.amend(query, ok=False, answers=None)
+            failures += 1
+            if failures == len(held):
+                raise InputError(f"all of {failures} queries failed; the last one: {error}") from error
 
 
 class Session:

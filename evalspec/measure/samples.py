@@ -80,6 +80,16 @@ class Sink:
         row["end"] = times[2]
         self.count += 1
 
+    def ok(self, first: int) -> NDArray[np.bool_]:
+        """Whether each query from this one on was answered."""
+        return np.asarray(self._rows["ok"][first : self.count])
+
+    def amend(self, query: int, *, ok: bool, answers: NDArray[np.float64] | None) -> None:
+        """What came of a query, found out after it was measured."""
+        row = self._rows[query]
+        row["ok"] = ok
+        row["answers"] = np.nan if answers is None else answers
+
     def note(self, **facts: Any) -> None:
         """Write facts into the header, such as the count of warm-up queries."""
         self._header |= facts

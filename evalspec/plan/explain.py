@@ -88,8 +88,12 @@ def _detects(
     threshold = from_unit(one.factor if one.is_ratio else one.threshold, unit)
     design = _design(plan, check, one, metric, test)
     if design is None:
-        note = "known after a first run" if test is None else "the last run gave no bound here"
-        return Detects(name, one.sentence, None, unit, None, None, "", None if test is None else 0.0, blocking, note)
+        if test is None:
+            return Detects(name, one.sentence, None, unit, None, None, "", None, blocking, "known after a first run")
+        note = (
+            "the last run gave no bound here" if test.p_pass is None else "no standard error can be had from its bounds"
+        )
+        return Detects(name, one.sentence, test.n, unit, None, None, "", _as_then(plan, test), blocking, note)
     family = plan.family if blocking else plan.family_warn
     better: Better = "lower" if one.upper else "higher"
     found = detectable(
@@ -171,6 +175,15 @@ def _chance(plan: Plan, design: Design, test: Test, threshold: float, one: Requi
             return math.prod(chances)
     assert test.value is not None
     return chance_of_pass(design, from_unit(test.value, test.unit), threshold, better, plan.alpha)
+
+
+def _as_then(plan: Plan, test: Test) -> float:
+    """Chance of PASS from the p-value alone: that of a normal score around the one that was seen."""
+    from scipy.special import ndtr, ndtri
+
+    if test.p_pass is None:
+        return 0.0
+    return float(ndtr(-ndtri(max(test.p_pass, 1e-12)) + ndtri(plan.alpha)))
 
 
 def chance_of_ready(found: list[Detects]) -> float | None:

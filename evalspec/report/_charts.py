@@ -311,7 +311,8 @@ def _frame(block: Axes, series: Sequence[Series], lines: Sequence[_Line | Ends])
     for line in lines:
         if isinstance(line, tuple):
             xs, ys = [*xs, *line], [*ys, *line]
-    if isinstance(block, Histogram) or 0 <= min(ys) < max(ys) / 2:
+    square = any(isinstance(line, tuple) for line in lines)
+    if isinstance(block, Histogram) or (not square and 0 <= min(ys) < max(ys) / 2):
         ys.append(0.0)
     x_title, y_title = (shorten(_axis(*words), 60) for words in _labels(block))
     x_axis = alt.Axis(title=x_title, grid=False, titlePadding=8, labelFlush=False, **_ticks(xs, block.log_x, 6))

@@ -109,13 +109,15 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[Agreement]) -> tup
     silent = [TITLES[name] for name in TITLES if not status.get(name)]
     if silent:
         found.append(f"{_and(silent)}: nothing was required, so what the other dimensions assume of it is unchecked.")
-    if system == model == data == "PASS":
-        found.append(
-            "System, model and data hold together: what each assumes of the others was checked on the same subject."
-        )
     differing = [agreement.what for agreement in agreements if agreement.state != "same"]
-    if differing:
-        found.append(f"Not the same everywhere: {_and(differing)} (table below).")
+    if system == model == data == "PASS" and not differing:
+        found.append("System, model and data hold together: all of it was measured on the same subject.")
+    elif system == model == data == "PASS":
+        found.append(
+            f"System, model and data each hold, but not everywhere with the same {_and(differing)}: see below."
+        )
+    elif differing:
+        found.append(f"Not the same everywhere: {_and(differing)}. See below.")
     return tuple(found)
 
 

@@ -52,7 +52,8 @@ class Scale:
         power = 10.0 ** math.floor(math.log10(raw))
         step = next((power * factor for factor in (1, 2, 5) if power * factor >= raw), power * 10)
         first = math.ceil(self.low / step)
-        values = (round(index * step, 12) for index in range(first, first + 2 * count + 2))
+        places = 1 - math.floor(math.log10(step))
+        values = (round(index * step, places) for index in range(first, first + 2 * count + 2))
         return tuple(value for value in values if self.low <= value <= self.high)
 
 

@@ -98,7 +98,7 @@ def _top(record: Record, verdict: Verdict) -> str:
         escape(when(record.started)),
         took(record),
     ]
-    order = {name: index for index, name in enumerate(WORST_FIRST)}
+    order: dict[str, int] = {name: index for index, name in enumerate(WORST_FIRST)}
     ranked = sorted(verdict.counts.items(), key=lambda item: order.get(item[0], len(order)))
     counts = ", ".join(f"{count} {escape(name).replace('NOT_RUN', 'NOT RUN')}" for name, count in ranked if count)
     lines = [

@@ -12,7 +12,7 @@ from typing import Any
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
 from evalspec.runtimes._code import source_file
-from evalspec.runtimes._preprocess import Python, as_stages
+from evalspec.runtimes._preprocess import PythonStage, as_stages
 
 PREFIX = b"evalspec artifact 1\n"
 
@@ -62,7 +62,7 @@ def preprocess_digest(stages: Sequence[Any], access: Access) -> str:
     listed: list[dict[str, Any]] = []
     for stage in as_stages(stages):
         fields = stage.model_dump(mode="json", exclude_defaults=True)
-        if isinstance(stage, Python):
+        if isinstance(stage, PythonStage):
             fields["source"] = file_digest(source_file(stage.python, access))
         listed.append(fields)
     text = json.dumps(listed, sort_keys=True, separators=(",", ":"), allow_nan=False)

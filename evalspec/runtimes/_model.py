@@ -8,7 +8,7 @@ from pydantic import Field
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access, Model
-from evalspec.runtimes._preprocess import AnyStage
+from evalspec.runtimes._preprocess import AnyStage, PythonStage
 
 
 class RuntimeModel(Model):
@@ -17,6 +17,11 @@ class RuntimeModel(Model):
     preprocess: tuple[AnyStage, ...] = Field(
         (), description="Stages between dataset columns and the model's inputs, in order."
     )
+
+    def runs_code(self) -> tuple[str, ...]:
+        """As `Model.runs_code`, with the stages that are code."""
+        stages = tuple(f"the stage {stage.python}" for stage in self.preprocess if isinstance(stage, PythonStage))
+        return (*super().runs_code(), *stages)
 
 
 class FileModel(RuntimeModel):

@@ -1,18 +1,40 @@
-"""What an ONNX file says of itself, read without its weights."""
+"""What an ONNX file says of itself, read without its weights.
+
+References:
+    The ONNX specification, onnx/onnx.proto: the field numbers below.
+"""
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evalspec.errors import InputError
-from evalspec.runtimes._code import first_line
 from evalspec.runtimes._observe import precision_of
+from evalspec.runtimes._protobuf import Message
 
-INTEGER_OPS = ("DynamicQuantizeLinear", "MatMulInteger", "ConvInteger")
+MODEL_GRAPH, MODEL_FUNCTIONS = 7, 25
+GRAPH_NODE, GRAPH_INITIALIZER, GRAPH_INPUT, GRAPH_SPARSE = 1, 5, 11, 15
+FUNCTION_NODE = 7
+NODE_OPERATOR, NODE_ATTRIBUTE = 4, 5
+ATTRIBUTE_TENSOR, ATTRIBUTE_GRAPH, ATTRIBUTE_TENSORS, ATTRIBUTE_GRAPHS = 5, 6, 10, 11
+SPARSE_VALUES = 1
+TENSOR_DIMS, TENSOR_TYPE, TENSOR_NAME, TENSOR_EXTERNAL = 1, 2, 8, 13
+ENTRY_KEY, ENTRY_VALUE = 1, 2
+VALUE_NAME, VALUE_TYPE, TYPE_TENSOR, TENSOR_ELEMENT = 1, 2, 1, 1
+
+TYPES = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
+    11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8e4m3fn", 18: "float8e4m3fnuz",
+    19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
+}  # fmt: skip
+WEIGHT_TYPES = ("float", "bfloat", "int8", "uint8", "int4", "uint4")
+INTEGER_OPERATORS = ("DynamicQuantizeLinear", "MatMulInteger", "ConvInteger")
 WEIGHT_AXES = 2
+DEEPEST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +43,7 @@ class Graph:
 
     Args:
         external: Files beside it that hold weights, as it names them.
-        precision: Of its weights (matrices and kernels), or None where it has none.
+        precision: Of its weights (matrices and kernels), or of its inputs where it has none; None: unknown.
         parameters: Numbers in its weights.
         operators: Kinds of operators in it.
     """
@@ -32,38 +54,102 @@ class Graph:
     operators: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """One stored tensor."""
+
+    name: str
+    kind: str
+    dims: tuple[int, ...]
+    location: str | None
+
+
 def read_graph(path: Path, shown: str) -> Graph:
-    """Parse the file, not the weights beside it.
+    """Read the file's structure, neither its weights nor those beside it.
 
     Raises:
         InputError: It is no ONNX model, or a truncated one.
     """
-    import onnx
-
     try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:
-        raise InputError(f"{shown!r} is no ONNX model, or a truncated one: {first_line(error)}") from error
-    nodes = list(_nodes(model))
-    if not nodes:
+        with path.open("rb") as file:
+            # Closed when the last view of it is gone, which an error may hold on to.
+            graph = _graph(Message(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{shown!r} is no ONNX model, or a truncated one: {error}") from error
+    if not graph.operators:
         raise InputError(f"{shown!r} is no ONNX model: it has no operators")
-    tensors = list(_tensors(model, nodes))
-    names = {number: name for name, number in onnx.TensorProto.DataType.items()}
+    return graph
+
+
+def _graph(model: Message) -> Graph:
+    operators: set[str] = set()
+    weights: list[_Weights] = []
+    inputs: list[str] = []
+    for graph in model.messages(MODEL_GRAPH):
+        inputs += list(_inputs(graph))
+        _walk(graph, GRAPH_NODE, operators, weights)
+    for function in model.messages(MODEL_FUNCTIONS):
+        _walk(function, FUNCTION_NODE, operators, weights)
     counts: dict[str, int] = {}
-    parameters = 0
-    for tensor in tensors:
-        size = _product(tensor.dims)
-        kind = _numpy_name(names.get(tensor.data_type, ""))
-        parameters += size if kind.startswith(("float", "bfloat", "int8", "uint8", "int4", "uint4")) else 0
-        if len(tensor.dims) >= WEIGHT_AXES:
-            counts[kind] = counts.get(kind, 0) + size
-    operators = tuple(sorted({node.op_type for node in nodes}))
+    for one in weights:
+        if len(one.dims) >= WEIGHT_AXES:
+            counts[one.kind] = counts.get(one.kind, 0) + math.prod(one.dims)
     precision = precision_of(counts)
     if precision is None:
-        precision = _io_precision(model, names)
-    elif set(operators) & set(INTEGER_OPS) and precision not in ("int8", "int4"):
+        # Tree ensembles keep their numbers in attributes; they compute in the type of their inputs.
+        precision = precision_of({kind: 1 for kind in inputs if kind.startswith(("float", "bfloat"))})
+    elif operators & set(INTEGER_OPERATORS) and precision not in ("int8", "int4"):
         precision = "mixed"
-    return Graph(tuple(dict.fromkeys(_external(tensors))), precision, parameters, operators)
+    return Graph(
+        external=tuple(dict.fromkeys(one.location for one in weights if one.location is not None)),
+        precision=precision,
+        parameters=sum(math.prod(one.dims) for one in weights if one.kind.startswith(WEIGHT_TYPES)),
+        operators=tuple(sorted(operators)),
+    )
+
+
+def _walk(start: Message, node_field: int, operators: set[str], weights: list[_Weights]) -> None:
+    """Collect what a graph and the graphs inside its nodes hold."""
+    waiting = [(start, node_field, 0)]
+    while waiting:
+        graph, field, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise ValueError(f"graphs within graphs more than {DEEPEST} deep")
+        if field == GRAPH_NODE:
+            weights += [_weights(tensor) for tensor in graph.messages(GRAPH_INITIALIZER)]
+            sparse = graph.messages(GRAPH_SPARSE)
+            weights += [_weights(tensor) for one in sparse for tensor in one.messages(SPARSE_VALUES)]
+        for node in graph.messages(field):
+            operators.add(node.text(NODE_OPERATOR))
+            for attribute in node.messages(NODE_ATTRIBUTE):
+                for number, value in attribute.fields():
+                    if isinstance(value, int):
+                        continue
+                    if number in (ATTRIBUTE_TENSOR, ATTRIBUTE_TENSORS):
+                        weights.append(_weights(Message(value)))
+                    elif number in (ATTRIBUTE_GRAPH, ATTRIBUTE_GRAPHS):
+                        waiting.append((Message(value), GRAPH_NODE, depth + 1))
+
+
+def _weights(tensor: Message) -> _Weights:
+    entries = {entry.text(ENTRY_KEY): entry.text(ENTRY_VALUE) for entry in tensor.messages(TENSOR_EXTERNAL)}
+    return _Weights(
+        name=tensor.text(TENSOR_NAME),
+        kind=TYPES.get(tensor.number(TENSOR_TYPE), ""),
+        dims=tuple(tensor.numbers(TENSOR_DIMS)),
+        location=entries.get("location"),
+    )
+
+
+def _inputs(graph: Message) -> Iterator[str]:
+    """Types of the graph's inputs that are no stored weights."""
+    stored = {tensor.text(TENSOR_NAME) for tensor in graph.messages(GRAPH_INITIALIZER)}
+    for value in graph.messages(GRAPH_INPUT):
+        if value.text(VALUE_NAME) in stored:
+            continue
+        for kind in value.messages(VALUE_TYPE):
+            for tensor in kind.messages(TYPE_TENSOR):
+                yield TYPES.get(tensor.number(TENSOR_ELEMENT), "")
 
 
 def weight_files(path: Path, shown: str, external: Iterable[str]) -> tuple[Path, ...]:
@@ -84,63 +170,3 @@ def weight_files(path: Path, shown: str, external: Iterable[str]) -> tuple[Path,
             )
         found.append(beside)
     return tuple(found)
-
-
-def _external(tensors: Iterable[Any]) -> Iterator[str]:
-    for tensor in tensors:
-        for entry in tensor.external_data:
-            if entry.key == "location":
-                yield entry.value
-
-
-def _nodes(model: Any) -> Iterator[Any]:
-    waiting = list(model.graph.node)
-    for function in model.functions:
-        waiting.extend(function.node)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                waiting.extend(graph.node)
-
-
-def _tensors(model: Any, nodes: Iterable[Any]) -> Iterator[Any]:
-    yield from _initializers(model.graph)
-    for node in nodes:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            for graph in (attribute.g, *attribute.graphs):
-                yield from _initializers(graph)
-
-
-def _initializers(graph: Any) -> Iterator[Any]:
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield sparse.values
-
-
-def _product(sizes: Iterable[int]) -> int:
-    product = 1
-    for size in sizes:
-        product *= size
-    return product
-
-
-def _numpy_name(onnx_name: str) -> str:
-    """Numpy's name of an ONNX type: FLOAT is float32."""
-    name = onnx_name.lower()
-    return {"float": "float32", "double": "float64"}.get(name, name)
-
-
-def _io_precision(model: Any, names: dict[int, str]) -> str | None:
-    """Precision of the inputs, for graphs without weights of their own (tree ensembles keep them in attributes)."""
-    stored = {tensor.name for tensor in model.graph.initializer}
-    kinds = [
-        _numpy_name(names.get(value.type.tensor_type.elem_type, ""))
-        for value in model.graph.input
-        if value.name not in stored
-    ]
-    return precision_of({kind: 1 for kind in kinds if kind.startswith(("float", "bfloat"))})

@@ -228,7 +228,7 @@ class Softmax(Stage):
         return softmax(numbers(array, self.key), self.softmax)
 
 
-class Python(Stage):
+class PythonStage(Stage):
     """Code of your own: a dict of arrays in, a dict of arrays out, rows first."""
 
     key: ClassVar[str] = "python"
@@ -281,7 +281,7 @@ AnyStage = Annotated[
     | Annotated[Reshape, Tag("reshape")]
     | Annotated[Pad, Tag("pad")]
     | Annotated[Softmax, Tag("softmax")]
-    | Annotated[Python, Tag("python")],
+    | Annotated[PythonStage, Tag("python")],
     Discriminator(_stage_of),
     BeforeValidator(_named),
 ]
@@ -306,7 +306,7 @@ class Pipeline:
     @property
     def makes_tensors(self) -> bool:
         """Code of the user's decides the names of the tensors."""
-        return any(isinstance(stage, Python) for stage in self.stages)
+        return any(isinstance(stage, PythonStage) for stage in self.stages)
 
     def __call__(self, arrays: Arrays) -> Arrays:
         """One batch through all stages."""
@@ -315,7 +315,7 @@ class Pipeline:
         return arrays
 
     def _step(self, stage: Stage, access: Access) -> Callable[[Arrays], Arrays]:
-        if isinstance(stage, Python):
+        if isinstance(stage, PythonStage):
             return _code_step(stage, access)
 
         def step(arrays: Arrays) -> Arrays:
@@ -332,7 +332,7 @@ class Pipeline:
         return step
 
 
-def _code_step(stage: Python, access: Access) -> Callable[[Arrays], Arrays]:
+def _code_step(stage: PythonStage, access: Access) -> Callable[[Arrays], Arrays]:
     from evalspec.runtimes._code import call, checked_arrays, load_reference
 
     function = load_reference(stage.python, access, "the preprocessing stage 'python'")

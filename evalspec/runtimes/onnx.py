@@ -47,7 +47,7 @@ class Onnx(FileModel):
     """
 
     extra_name: ClassVar[str] = "onnx"
-    packages: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime")
+    packages: ClassVar[tuple[str, ...]] = ("onnxruntime",)
 
     kind: Literal["onnx"] = "onnx"
 

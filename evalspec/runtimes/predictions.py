@@ -140,7 +140,11 @@ def _read(path: Path) -> pa.Table:
 
         return pyarrow.feather.read_table(path)
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        # numpy leaves a file open that it opened itself and then can't read.
+        with path.open("rb") as file:
+            arrays = np.load(file, allow_pickle=False)
+            if isinstance(arrays, np.ndarray):
+                raise ValueError("it holds one array without a name")
             return pa.table({name: _listed(arrays[name]) for name in arrays.files})
     except zipfile.BadZipFile as error:
         raise ValueError(str(error)) from error

@@ -33,6 +33,10 @@ class Python(RuntimeModel):
     function: Reference
     weights: tuple[str, ...] = Field((), description="Files that it reads: part of the artifact's digest.")
 
+    def runs_code(self) -> tuple[str, ...]:
+        """As `Model.runs_code`, with the function's name."""
+        return (f"the function {self.function}", *super().runs_code()[1:])
+
     def files(self, access: Access) -> tuple[Path, ...]:
         """As `Model.files`: the source of the function, and ``weights``."""
         return (source_file(self.function, access), *(access.path(path) for path in self.weights))

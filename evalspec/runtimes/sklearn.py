@@ -43,6 +43,10 @@ class Sklearn(FileModel):
             raise ValueError(f"device {self.device!r}: scikit-learn runs on the cpu")
         return self
 
+    def runs_code(self) -> tuple[str, ...]:
+        """As `Model.runs_code`, with a pickle."""
+        return (*super().runs_code(), *((f"the pickle {self.path}",) if self.path.endswith(PICKLES) else ()))
+
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         """As `Model.load`."""
         path = self.model_file(access)

@@ -59,6 +59,10 @@ class Torch(FileModel):
             raise ValueError("`factory` needs a state dict: an exported program (.pt2) is a module already")
         return self
 
+    def runs_code(self) -> tuple[str, ...]:
+        """As `Model.runs_code`, with the factory."""
+        return (*super().runs_code(), *((f"the factory {self.factory}",) if self.factory is not None else ()))
+
     def files(self, access: Access) -> tuple[Path, ...]:
         """As `Model.files`; a factory's source belongs to the artifact."""
         found = (self.model_file(access),)
@@ -250,7 +254,7 @@ def _compiled(model: Torch, path: Path, threads: int) -> LoadedTorch:
         raise InputError(f"torch can't load {model.path!r}: {type(error).__name__}: {first_line(error)}") from error
     names = tuple(model.inputs)
     return LoadedTorch(
-        observed=_observed(model, (), threads) | {"compiled": True},
+        observed=_observed(model, (), threads) | {"compiled": True, "parameters": None},
         input_names=names,
         output_names=(),
         run=lambda arrays: package(*(arrays[name] for name in names)),

@@ -31,8 +31,17 @@ def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> li
 
 
 def tidy(table: pa.Table) -> pa.Table:
-    """Dictionaries decoded, views and large types made plain, lists of one length made fixed-size lists."""
+    """Dictionaries decoded, views and large types made plain, lists of one length made fixed-size lists.
+
+    Raises:
+        InputError: A column is damaged: text that is no UTF-8, lengths that point outside the file.
+    """
     for index, field in enumerate(table.schema):
+        try:
+            table.column(index).validate(full=True)
+        except pa.ArrowException as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"column {field.name!r} is damaged or not text in UTF-8: {reason}") from error
         column = _plain(table.column(index))
         if not column.type.equals(field.type):
             table = table.set_column(index, pa.field(field.name, column.type), column)

@@ -106,7 +106,7 @@ class Csv(Dataset):
             lines = csv.reader(io.StringIO(head, newline=""), delimiter=self.delimiter)
             names = next((line for line in lines if line), [])
         except csv.Error as error:
-            raise InputError(f"{shown(access, path)} can't be read as csv: its header line is broken ({error})") from error
+            raise InputError(f"{shown(access, path)} can't be read as csv: its header line: {error}") from error
         if not names:
             raise InputError(f"{shown(access, path)} can't be read as csv: it has no header line")
         for name in self.types:

@@ -81,8 +81,9 @@ class Npz(Dataset):
             for name in self.arrays:
                 choose([name], list(members), repr(self.path))
             for name in self.arrays or members:
+                size = archive.getinfo(members[name]).file_size
                 with archive.open(members[name]) as stream:
-                    heads[name] = _head(stream, archive.getinfo(members[name]).file_size, f"array {name!r} of {shown(access, path)}")
+                    heads[name] = _head(stream, size, f"array {name!r} of {shown(access, path)}")
         if not heads:
             raise InputError(f"{shown(access, path)} holds no array")
         return path, heads

@@ -185,6 +185,11 @@ class _Sentences:
                 models=self.names.models,
                 blocking=key in ("require", "slo"),
             )
+            if requirement.model is not None and not self.part.uses_model:
+                kind = self.part.model_fields["check"].default
+                message = f"{kind} looks at data only, so there is nothing of {requirement.model!r} to compare with"
+                remedy = f"write {requirement.metric} {requirement.op} followed by a number"
+                raise SpecError(Problem(message, remedy=remedy))
         except SpecError as error:
             self.failed = True
             self.reader.problems.add_all(path, self._helped(error))

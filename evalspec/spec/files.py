@@ -36,24 +36,27 @@ def check_model_files(problems: Problems, models: Mapping[str, Model], access: A
         path = ("models", name, "path")
         try:
             model.files(access)
-        except InputError as error:
+        except (InputError, OSError) as error:
             _add_file_problem(problems, path, error, access)
         if isinstance(model.classes, str):
             try:
                 _not_empty(access.path(model.classes), model.classes)
-            except InputError as error:
+            except (InputError, OSError) as error:
                 _add_file_problem(problems, ("models", name, "classes"), error, access)
 
 
-def _add_file_problem(problems: Problems, path: Steps, error: InputError, access: Access) -> None:
+def _add_file_problem(problems: Problems, path: Steps, error: InputError | OSError, access: Access) -> None:
     """Note what is wrong with a file; where it isn't there, name the one that looks alike."""
+    if isinstance(error, OSError):
+        problems.add(path, f"can't be read: {error.strerror or error}")
+        return
     node, problem = problems.root.find(path), error.problem
     if node is None:
         path = path[:-1]
-    elif isinstance(node.content, str) and problem.remedy is None:
-        wanted = access.folder / node.content
-        if not wanted.exists() and wanted.parent.is_dir():
-            problem = replace(problem, remedy=did_you_mean(wanted.name, (one.name for one in wanted.parent.iterdir())))
+    elif isinstance(node.content, str) and problem.message.startswith("there is no file") and problem.remedy is None:
+        folder = (access.folder / node.content).parent
+        names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
+        problem = replace(problem, remedy=did_you_mean(Path(node.content).name, names))
     problems.add(path, problem)
 
 
@@ -73,7 +76,7 @@ def read_headers(
             continue
         try:
             headers[name] = dataset.header(access)
-        except InputError as error:
+        except (InputError, OSError) as error:
             _add_file_problem(problems, ("datasets", name, "path"), error, access)
     return headers
 
@@ -139,6 +142,7 @@ class NeedsCheck:
                 self._label(entry, need.dataset)
         for dataset, columns in entry.check.columns_read(names).items():
             wanted += [(dataset, column) for column in columns]
+        self._column_parts(entry)
         without: dict[str, list[str]] = {}
         for dataset, column in dict.fromkeys(wanted):
             if dataset in self.headers and column not in self.headers[dataset].columns:
@@ -146,6 +150,20 @@ class NeedsCheck:
         for column, found in without.items():
             problem = unknown_column(column, " and ".join(found), self.headers[found[0]])
             self.problems.add(find_text(self.problems, entry.path, column), problem)
+
+    def _column_parts(self, entry: Entry) -> None:
+        """A part that is a column is one of a dataset that the check reads."""
+        read = [need.dataset for need in entry.check.needs() if isinstance(need, NeedRows)]
+        headers = [self.headers[name] for name in read if name in self.headers]
+        choices = tuple(dict.fromkeys(column for header in headers for column in header.columns))
+        for requirement in entry.check.requirements:
+            metric = entry.check.metric(requirement.metric)
+            if metric is None or metric.parts != "column" or requirement.part is None or len(headers) < len(read):
+                continue
+            if requirement.part not in choices:
+                message = f"unknown column {requirement.part!r} of {metric.name}"
+                remedy = did_you_mean(requirement.part, choices)
+                self.problems.add(entry.place(requirement), Problem(message, choices=choices, remedy=remedy))
 
     def _label(self, entry: Entry, dataset: str) -> None:
         found = self.datasets.get(dataset)
@@ -165,9 +183,9 @@ class NeedsCheck:
                     path = ("models", model_name, "inputs", tensor)
                     self.problems.add(path, unknown_column(column, dataset, header))
 
-    def can_pass(self, entry: Entry) -> None:
+    def can_pass(self, entry: Entry, names: SpecNames) -> None:
         """Each requirement can pass at the known number of rows."""
-        rows = {name: self.headers[name].rows if name in self.headers else None for name in self.datasets}
+        rows = {name: self.headers[name].rows if name in self.headers else None for name in names.datasets}
         for requirement in entry.check.requirements:
             try:
                 why = entry.check.check_requirement(requirement, rows)
@@ -175,7 +193,7 @@ class NeedsCheck:
                 self.problems.add_all(entry.place(requirement), error)
                 continue
             if why is not None:
-                self.problems.add(entry.place(requirement), f"{requirement.sentence!r} can never pass: {why}")
+                self.problems.add(entry.place(requirement), f"this can never pass: {why}")
 
 
 def find_text(problems: Problems, path: Steps, text: str) -> Steps:

@@ -81,8 +81,8 @@ def load(
     )
 
 
-def load_all(paths: Sequence[Path], overrides: Sequence[str] = (), options: Options | None = None) -> list[Spec]:
-    """Several specs; what is wrong in any of them is raised at once.
+def load_all(requests: Sequence[tuple[Path, Options]], overrides: Sequence[str] = ()) -> list[Spec]:
+    """Several specs, each with its options; what is wrong in any of them is raised at once.
 
     Raises:
         SpecError: With the problems of all of them.
@@ -90,7 +90,7 @@ def load_all(paths: Sequence[Path], overrides: Sequence[str] = (), options: Opti
     registry = discover()
     loaded: list[Spec] = []
     problems: list[Problem] = []
-    for path in paths:
+    for path, options in requests:
         try:
             loaded.append(load(path, overrides, options, registry=registry))
         except SpecError as error:
@@ -212,7 +212,7 @@ class _Loader:
         needs = files.NeedsCheck(self.problems, models, datasets, headers)
         for entry in entries:
             needs.check(entry, names)
-            needs.can_pass(entry)
+            needs.can_pass(entry, names)
         self._note(models, datasets, headers)
         return headers
 
@@ -229,6 +229,8 @@ class _Loader:
             self.unverified.append("models were found, not loaded: inputs, outputs, classes and devices")
         if headers:
             self.unverified.append("values: labels, missing cells, column contents")
-        untrusted = [name for name, model in models.items() if model.needs_trust]
-        if untrusted and not self.options.trust:
-            self.unverified.append(f"{', '.join(untrusted)}: runs code that the spec names, so `run` needs --trust")
+        untrusted = {name: model.runs_code() for name, model in models.items() if model.runs_code()}
+        if not self.options.trust:
+            self.unverified += [
+                f"{name}: `run` needs --trust for {', '.join(code)}" for name, code in untrusted.items()
+            ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-CELLS = 2048
+CELLS = 1000
 _REACH = 8.0
 
 

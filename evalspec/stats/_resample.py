@@ -35,6 +35,11 @@ class Plan:
     strata: IntArray | None = None
 
     @property
+    def whole(self) -> FloatArray:
+        """Weights of the sample itself, shape (1, rows)."""
+        return np.ones((1, self.rows)) if self.multiplicity is None else self.multiplicity[None, :].astype(np.float64)
+
+    @property
     def units(self) -> int:
         """What is drawn: rows or clusters."""
         return self.groups if self.codes is not None else self.rows

@@ -50,8 +50,8 @@ def fit_temperature(probabilities: FloatArray, truth: IntArray) -> float | None:
         return float(np.mean(logsumexp(logits * scale, axis=1) - own * scale))
 
     found = minimize_scalar(loss, bounds=(_LEAST, _MOST), method="bounded", options={"xatol": 1e-6})
-    # At the end of the range nothing was found: every answer is right, or worse than chance.
-    if abs(found.x) > _MOST - 0.01:
+    # No better than an end of the range: every answer is right, or worse than chance.
+    if min(loss(_LEAST), loss(_MOST)) <= found.fun + 1e-9:
         return None
     return float(np.exp(found.x))
 

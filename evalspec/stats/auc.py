@@ -9,7 +9,7 @@ import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats._clusters import cluster_codes, cluster_sums
+from evalspec.stats._clusters import cluster_codes, cluster_sums, degrees_of
 from evalspec.stats._invert import ValueOnly, clears, far_side, n_by_scaling
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 
@@ -25,7 +25,7 @@ class LogitAuc:
         value: The AUC, in 0..1, not at an end.
         n: Rows.
         standard_error: DeLong's.
-        degrees: Clusters - 1, or None.
+        degrees: Of freedom, where the variance is one over clusters; None: normal.
 
     References:
         DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Obuchowski (1997), Biometrics 53 (clusters);
@@ -35,14 +35,12 @@ class LogitAuc:
     value: float
     n: int
     standard_error: float
-    degrees: int | None = None
+    degrees: float | None = None
 
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        return (
-            "DeLong on the logit" if self.degrees is None else f"DeLong on the logit over {self.degrees + 1} clusters"
-        )
+        return "DeLong on the logit" if self.degrees is None else "DeLong on the logit, over clusters"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound, in 0..1."""
@@ -130,14 +128,14 @@ class NormalDifference:
         n: Rows.
         standard_error: Of the difference.
         method: How the standard error is made.
-        degrees: Clusters - 1, or None.
+        degrees: Of freedom, where the variance is one over clusters; None: normal.
     """
 
     value: float
     n: int
     standard_error: float
     method: str
-    degrees: int | None = None
+    degrees: float | None = None
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound."""
@@ -207,11 +205,11 @@ class PairedAuc:
         if min(_wrong(self.candidate.value, smaller), _wrong(self.baseline.value, smaller)) < FEWEST_WRONG:
             return ValueOnly(value, n, f"no bound: paired DeLong needs {_needs()} for both models")
         influence = self.candidate.scores - factor * self.baseline.scores
-        error = standard_error(Placements(value, influence, positive), self.codes, self.groups)
-        if error is None or error <= 1e-12:
-            return ValueOnly(value, n, "no bound: the two models order all rows alike")
-        degrees = self.groups - 1 if self.codes is not None else None
-        return NormalDifference(value, n, error, "paired DeLong", degrees)
+        spread = spread_of(Placements(value, influence, positive), self.codes, self.groups)
+        if spread is None or spread.error <= 1e-12:
+            return ValueOnly(value, n, "no bound: the two models order all rows alike, or all rows are one cluster")
+        name = "paired DeLong" if spread.degrees is None else f"paired DeLong over {self.groups} clusters"
+        return NormalDifference(value, n, spread.error, name, spread.degrees)
 
     def ratio(self) -> Estimate | None:
         """None: only differences are defined."""
@@ -246,10 +244,10 @@ def roc_auc(scores: FloatArray, positive: BoolArray, clusters: IntArray | None =
         if codes is not None and groups < n:
             return ValueOnly(placed.value, n, f"no bound: DeLong over clusters needs {_needs()}")
         return ExponentialAuc(placed.value, n, smaller)
-    error = standard_error(placed, codes, groups)
-    if error is None or error <= 0.0:
+    spread = spread_of(placed, codes, groups)
+    if spread is None or spread.error <= 0.0:
         return ValueOnly(placed.value, n, "no bound: DeLong needs two rows of each class, in two clusters, that vary")
-    return LogitAuc(placed.value, n, error, groups - 1 if codes is not None and groups < n else None)
+    return LogitAuc(placed.value, n, spread.error, spread.degrees)
 
 
 def paired_roc_auc(
@@ -310,30 +308,49 @@ def placements(scores: FloatArray, positive: BoolArray) -> Placements | None:
     return Placements(float(placed[is_positive].mean()), placed, is_positive)
 
 
-def standard_error(placed: Placements, codes: IntArray | None, groups: int) -> float | None:
-    """DeLong's standard error (with clusters Obuchowski's); None where there are too few rows or clusters."""
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Standard error of an AUC or of a difference of two.
+
+    Args:
+        error: The standard error.
+        degrees: Of freedom, where it comes from clusters; None: normal.
+    """
+
+    error: float
+    degrees: float | None
+
+
+def spread_of(placed: Placements, codes: IntArray | None, groups: int) -> Spread | None:
+    """DeLong's standard error, with clusters Obuchowski's; None where there are too few rows or clusters.
+
+    Args:
+        placed: Placements, or a difference of them.
+        codes: shape (n,), cluster of each row as 0..G-1, or None.
+        groups: G.
+    """
     positives = int(placed.positive.sum())
     negatives = len(placed.positive) - positives
     if codes is not None and groups < len(codes):
         if groups < 2:
             return None
         residuals = placed.scores - placed.value
-        residuals = np.where(placed.positive, residuals / positives, residuals / negatives)
-        return math.sqrt(float(np.sum(cluster_sums(residuals, codes, groups) ** 2)) * groups / (groups - 1))
+        sums = cluster_sums(np.where(placed.positive, residuals / positives, residuals / negatives), codes, groups)
+        return Spread(math.sqrt(float(np.sum(sums**2)) * groups / (groups - 1)), degrees_of(sums))
     if min(positives, negatives) < 2:
         return None
     inside = float(placed.scores[placed.positive].var(ddof=1)) / positives
-    return math.sqrt(inside + float(placed.scores[~placed.positive].var(ddof=1)) / negatives)
+    return Spread(math.sqrt(inside + float(placed.scores[~placed.positive].var(ddof=1)) / negatives), None)
 
 
-def quantile(confidence: float, degrees: int | None) -> float:
+def quantile(confidence: float, degrees: float | None) -> float:
     """Normal quantile, or that of t."""
     from scipy.special import ndtri, stdtrit
 
     return float(ndtri(confidence)) if degrees is None else float(stdtrit(degrees, confidence))
 
 
-def upper_tail(z: float, degrees: int | None) -> float:
+def upper_tail(z: float, degrees: float | None) -> float:
     """Upper tail of the normal distribution, or of t."""
     from scipy.special import ndtr, stdtr
 

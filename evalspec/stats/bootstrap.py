@@ -25,6 +25,8 @@ FEWEST_RESAMPLES = 9_999
 RESAMPLES_BEYOND = 20
 FEWEST_OF_A_CLASS = 20
 SMALLEST_N = 50
+_DRAWING_A_KIND = 8
+"""Drawing how often a kind of row occurs takes as long as drawing so many rows."""
 
 
 def resamples_for(alpha: float) -> int:
@@ -212,21 +214,21 @@ def bca(
     n = len(sample[0])
     if n == 0:
         return ValueOnly(None, 0, "no bound: no rows")
-    plan = _plan(n, clusters, strata)
+    sample, plan = _plan(sample, clusters, strata)
 
     def weighted(weights: FloatArray) -> FloatArray:
         return np.asarray(statistic(sample, weights), dtype=np.float64)[:, None]
 
-    value = float(weighted(np.ones((1, n)))[0, 0])
+    value = float(weighted(plan.whole)[0, 0])
     if not math.isfinite(value):
         return ValueOnly(None, n, "no value: the statistic is undefined on these rows")
-    reason = why_no_bound(plan.units, smallest_class)
+    reason = _why_no_bound(plan, n, smallest_class)
     if reason is not None:
         return ValueOnly(value, n, reason)
     count = resamples_for(alpha)
     drawn = replicates(weighted, plan, count, rng)[:, 0]
     left, units = jackknife(weighted, plan, rng)
-    return from_replicates(value, n, named(method, count, plan), drawn, (left[:, 0], units))
+    return from_replicates(value, n, _named(method, count, plan), drawn, (left[:, 0], units))
 
 
 def paired_statistic(
@@ -266,53 +268,27 @@ def paired_statistic(
     if len(second[0]) != n or n == 0:
         raise InputError(f"{n} rows of the candidate and {len(second[0])} of the baseline are no pairs")
 
+    sample, plan = _plan((*first, *second), clusters, None)
+    first, second = sample[: len(first)], sample[len(first) :]
+
     def weighted(weights: FloatArray) -> FloatArray:
         return np.stack([statistic(first, weights), statistic(second, weights)], axis=1)
 
-    return pair_from(
-        weighted, _plan(n, clusters, None), n, rng=rng, alpha=alpha, smallest=smallest_class, method=method
-    )
-
-
-def pair_from(
-    weighted: Callable[[FloatArray], FloatArray],
-    plan: Plan,
-    n: int,
-    *,
-    rng: np.random.Generator,
-    alpha: float,
-    smallest: int | None,
-    method: str,
-) -> PairedStatistic:
-    """The comparison from a function of weights, shape (r, rows), to both models' statistics, shape (r, 2).
-
-    Args:
-        weighted: The function.
-        plan: How rows are drawn.
-        n: Rows.
-        rng: Of the resamples.
-        alpha: The strictest level that will be asked for.
-        smallest: Rows of the smallest class that counts, or None.
-        method: Begins the name of the method.
-
-    Returns:
-        The comparison.
-    """
-    whole = np.ones(plan.rows) if plan.multiplicity is None else plan.multiplicity.astype(np.float64)
-    values = weighted(whole[None, :])[0]
+    values = weighted(plan.whole)[0]
     pair = (float(values[0]), float(values[1]))
-    reason = why_no_bound(n if plan.codes is None else plan.units, smallest)
-    if reason is not None or not np.isfinite(values).all():
-        nothing = np.empty((0, 2))
-        return PairedStatistic(pair, n, method, nothing, nothing, np.empty(0), reason or "no value: undefined")
+    reason = _why_no_bound(plan, n, smallest_class)
+    if not np.isfinite(values).all():
+        reason = "no value: the statistic is undefined on these rows"
+    if reason is not None:
+        return PairedStatistic(pair, n, method, np.empty((0, 2)), np.empty((0, 2)), np.empty(0), reason)
     count = resamples_for(alpha)
     drawn = replicates(weighted, plan, count, rng)
     left, units = jackknife(weighted, plan, rng)
-    return PairedStatistic(pair, n, named(method, count, plan), drawn, left, units)
+    return PairedStatistic(pair, n, _named(method, count, plan), drawn, left, units)
 
 
-def why_no_bound(units: int, smallest_class: int | None) -> str | None:
-    """Why a resampled statistic has no bound here, or None where it has one."""
+def _why_no_bound(plan: Plan, n: int, smallest_class: int | None) -> str | None:
+    units = n if plan.codes is None else plan.groups
     if units < SMALLEST_N:
         return f"no bound: BCa has one from {SMALLEST_N} rows or clusters on, here are {units}"
     if smallest_class is not None and smallest_class < FEWEST_OF_A_CLASS:
@@ -320,8 +296,7 @@ def why_no_bound(units: int, smallest_class: int | None) -> str | None:
     return None
 
 
-def named(method: str, count: int, plan: Plan) -> str:
-    """The method's name in print: what was drawn, how often."""
+def _named(method: str, count: int, plan: Plan) -> str:
     unit = "rows" if plan.codes is None else f"{plan.units} clusters"
     return f"{method}, {count:,} resamples of {unit}"
 
@@ -333,12 +308,34 @@ def _rows_of(arrays: Sequence[NDArray[Any]]) -> Arrays:
     return sample
 
 
-def _plan(n: int, clusters: IntArray | None, strata: IntArray | None) -> Plan:
+def _plan(sample: Arrays, clusters: IntArray | None, strata: IntArray | None) -> tuple[Arrays, Plan]:
+    """How rows are drawn; equal rows become one entry with a multiplicity, where that is quicker."""
+    n = len(sample[0])
     if clusters is None:
-        return Plan(rows=n, strata=strata)
+        distinct = _distinct(sample) if strata is None else None
+        if distinct is None:
+            return sample, Plan(rows=n, strata=strata)
+        first, multiplicity = distinct
+        return tuple(array[first] for array in sample), Plan(rows=len(first), multiplicity=multiplicity)
     codes, groups = cluster_codes(clusters, n)
     of_cluster = None
     if strata is not None:
         of_cluster = np.zeros(groups, dtype=np.int64)
         of_cluster[codes] = strata
-    return Plan(rows=n, codes=codes, groups=groups, strata=of_cluster)
+    return sample, Plan(rows=n, codes=codes, groups=groups, strata=of_cluster)
+
+
+def _distinct(sample: Arrays) -> tuple[IntArray, IntArray] | None:
+    """First row of each kind and how many there are, for rows of few kinds (true and predicted class); else None."""
+    n = len(sample[0])
+    if any(array.ndim != 1 or array.dtype.kind not in "iub" for array in sample):
+        return None
+    kinds = np.zeros(n, dtype=np.int64)
+    for array in sample:
+        values, codes = np.unique(array, return_inverse=True)
+        # Coded anew each time, so that products stay small.
+        kinds = np.unique(kinds * len(values) + codes, return_inverse=True)[1].astype(np.int64)
+    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+    if len(first) * _DRAWING_A_KIND > n:
+        return None
+    return first.astype(np.int64), counts.astype(np.int64)

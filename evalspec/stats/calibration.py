@@ -67,21 +67,13 @@ class CalibrationError:
 
     @cached_property
     def value(self) -> float | None:
-        """The plug-in value less what noise adds to it: the folded normal's mean, solved for the gap."""
+        """The plug-in value less what noise adds to it, and never less than the overall gap without its noise."""
         if self.plug_in is None:
             return None
         scales = self._scales_pass
-        total = float(scales.sum())
-        if total <= 0:
-            return self.plug_in
-        aim = self.plug_in / total
-        if aim <= _NULL:
-            return 0.0
-        low, high = 0.0, aim
-        for _ in range(60):
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if float(folded_mean(middle)) > aim else (middle, high)
-        return high * total
+        gap = abs(float(np.sum(self.bins.weight * self.bins.gap)))
+        overall = _without_noise(gap, math.sqrt(float(np.sum(scales**2))))
+        return max(_without_noise(self.plug_in, float(scales.sum())), overall)
 
     @property
     def reason(self) -> str | None:
@@ -202,7 +194,7 @@ def expected_calibration_error(
 ) -> CalibrationError:
     """L1 calibration error over bins cut from the confidences, with bounds on either side.
 
-    Printed is the debiased value. The plug-in value of a calibrated model is not 0 but about
+    Printed is the debiased value (the folded normal's mean, solved for the gap). The plug-in value of a calibrated model is not 0 but about
     0.8 x the sum of the bins' standard errors, so no bound is made from it directly. PASS is by test inversion with
     the error spread in the way that makes a small plug-in value likeliest. FAIL is by the larger of (plug-in - what
     noise adds to a calibrated model) and (|mean confidence - accuracy|), at half the level each. With one bin
@@ -360,6 +352,19 @@ def ece_band(value: float) -> Literal["well calibrated", "moderately calibrated"
     if value < 0.05:
         return "well calibrated"
     return "moderately calibrated" if value <= 0.10 else "poorly calibrated"
+
+
+def _without_noise(seen: float, scale: float) -> float:
+    """The shift at which scale x |shift + z| is ``seen`` on average, times scale; 0 where noise alone is larger."""
+    if scale <= 0:
+        return seen
+    if seen / scale <= _NULL:
+        return 0.0
+    low, high = 0.0, seen / scale
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if float(folded_mean(middle)) > seen / scale else (middle, high)
+    return high * scale
 
 
 def _at_least(right: FloatArray, count: FloatArray, share: FloatArray | float) -> FloatArray:

@@ -290,7 +290,7 @@ def mover_mean(estimates: Sequence[Estimate], *, inflation: float = 1.0) -> Esti
     """
     if not estimates:
         raise InputError("an average over no classes")
-    shares = [e for e in estimates if isinstance(e, Proportion) and e.degrees is None and e.n > 0]
+    shares = [e for e in estimates if isinstance(e, Proportion) and e.clusters is None and e.n > 0]
     if len(shares) < len(estimates) or inflation != 1.0:
         return MoverSum(tuple(estimates), (1.0 / len(estimates),) * len(estimates), "MOVER mean", inflation, True)
     successes = np.array([share.successes for share in shares])

@@ -12,7 +12,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._clusters import cluster_codes, cluster_sums
 from evalspec.stats._invert import FEWEST_CARRYING, ValueOnly, carrying, n_by_scaling
-from evalspec.stats._saddlepoint import tail_z
+from evalspec.stats._saddlepoint import mean_at, tail_z
 from evalspec.stats._types import FloatArray, IntArray
 
 SMALLEST_N = 200
@@ -101,11 +101,14 @@ class Mean:
         """Where the bootstrap distribution has normal score ``z``."""
         from scipy.optimize import brentq
 
-        step = max(abs(z), 1.0) * self.standard_error * math.copysign(1.0, z)
+        if len(self.numerator) == self.n and float(np.ptp(self.denominator)) == 0.0:
+            return mean_at(self.numerator, z) / float(self.denominator[0])
+        sign = math.copysign(1.0, z)
+        step = sign * max(abs(z), 1.0) * self.standard_error
         inner, outer = self.value - 0.5 * step, self.value + step
-        while (self._tail(outer) - z) * math.copysign(1.0, z) < 0:
+        while (self._tail(outer) - z) * sign < 0:
             inner, outer = outer, outer + step
-        return float(brentq(lambda x: _finite(self._tail(x)) - z, inner, outer, xtol=1e-6 * self.standard_error))
+        return float(brentq(lambda x: _finite(self._tail(x)) - z, inner, outer, xtol=1e-8 * self.standard_error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +312,9 @@ def _mean_of_units(numerator: FloatArray, denominator: FloatArray, n: int) -> Es
         return ValueOnly(estimate.value, n, "no bound: all values are equal")
     share = carrying(estimate.residuals) / FEWEST_CARRYING
     if share < 1.0:
-        reason = f"no bound: few rows carry the mean's variance; like these it has one from about {n / share:,.0f} rows on"
+        reason = (
+            f"no bound: few rows carry the mean's variance; like these it has one from about {n / share:,.0f} rows on"
+        )
         return ValueOnly(estimate.value, n, reason)
     return estimate
 

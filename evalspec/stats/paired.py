@@ -10,10 +10,12 @@ import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
-from evalspec.stats._clusters import cluster_codes, design_effect
+from evalspec.stats._clusters import Design, cluster_codes, design_effect
 from evalspec.stats._invert import POWER, ValueOnly, bound_from_p, far_side
 from evalspec.stats._score import PairTable, moments_under, score_z
 from evalspec.stats._types import BoolArray, IntArray
+
+_ONE_CLUSTER = "no bound: all rows are one cluster; needs at least 2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class ScoreDifference:
         table: Pairs, divided by the design effect.
         n: Rows.
         factor: K.
-        degrees: Clusters - 1, or None where rows are independent.
+        clusters: How many there are; None: rows are independent.
+        degrees: Of freedom of the design effect; None: normal.
 
     References:
         Tango (1998), Statistics in Medicine 17; Laud (2017), Pharmaceutical Statistics 16.
@@ -33,7 +36,8 @@ class ScoreDifference:
     table: PairTable
     n: int
     factor: float = 1.0
-    degrees: int | None = None
+    clusters: int | None = None
+    degrees: float | None = None
 
     @property
     def value(self) -> float | None:
@@ -46,7 +50,7 @@ class ScoreDifference:
         name = "Tango's score interval, corrected for skewness and continuity"
         if self.factor != 1.0:
             name = f"score interval of candidate - {self.factor:g} x baseline, corrected for skewness and continuity"
-        return name if self.degrees is None else f"{name}, over {self.degrees + 1} clusters"
+        return name if self.clusters is None else f"{name}, over {self.clusters} clusters"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound, by inversion of the score test."""
@@ -83,7 +87,8 @@ class ScoreRatio:
     Args:
         table: Pairs, divided by the design effect; the baseline is right at least once.
         n: Rows.
-        degrees: Clusters - 1, or None.
+        clusters: How many there are; None: rows are independent.
+        degrees: Of freedom of the design effect; None: normal.
 
     References:
         Nam and Blackwelder (2002), Statistics in Medicine 21; Tang, Tang and Chan (2003), Statistics in Medicine 22.
@@ -91,7 +96,8 @@ class ScoreRatio:
 
     table: PairTable
     n: int
-    degrees: int | None = None
+    clusters: int | None = None
+    degrees: float | None = None
 
     @property
     def value(self) -> float:
@@ -103,7 +109,7 @@ class ScoreRatio:
     def method(self) -> str:
         """How the bounds are made."""
         name = "score interval of the ratio, corrected for skewness and continuity"
-        return name if self.degrees is None else f"{name}, over {self.degrees + 1} clusters"
+        return name if self.clusters is None else f"{name}, over {self.clusters} clusters"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound, by inversion; None where the ratio has no upper bound."""
@@ -120,7 +126,7 @@ class ScoreRatio:
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """As for the difference candidate - threshold x baseline at 0."""
-        return ScoreDifference(self.table, self.n, threshold, self.degrees).n_to_decide(0.0, alpha)
+        return ScoreDifference(self.table, self.n, threshold).n_to_decide(0.0, alpha)
 
     def _p(self, threshold: float, side: Side) -> float:
         if threshold <= 0.0:
@@ -191,33 +197,34 @@ class PairedProportion:
         """
         if factor <= 0:
             raise InputError(f"a factor of {factor:g} compares nothing", remedy="write a factor above 0")
-        scaled = self._effective(factor)
-        if isinstance(scaled, ValueOnly):
-            return scaled
-        return ScoreDifference(scaled, self.n, factor, self.groups - 1 if self.codes is not None else None)
+        design = self._design(factor)
+        if design is None:
+            return ScoreDifference(self.table, self.n, factor)
+        if design.clusters < 2:
+            return ValueOnly(self.table.difference(factor), self.n, _ONE_CLUSTER)
+        return ScoreDifference(self.table.scaled(1.0 / design.effect), self.n, factor, design.clusters, design.degrees)
 
     def ratio(self) -> ScoreRatio | ValueOnly | None:
         """Estimate of candidate / baseline; None where the baseline is never right."""
         if not self.baseline_value or self.candidate_value is None:
             return None
-        scaled = self._effective(self.candidate_value / self.baseline_value)
-        if isinstance(scaled, ValueOnly):
-            return ValueOnly(self.candidate_value / self.baseline_value, self.n, scaled.method)
-        return ScoreRatio(scaled, self.n, self.groups - 1 if self.codes is not None else None)
+        value = self.candidate_value / self.baseline_value
+        design = self._design(value)
+        if design is None:
+            return ScoreRatio(self.table, self.n)
+        if design.clusters < 2:
+            return ValueOnly(value, self.n, _ONE_CLUSTER)
+        return ScoreRatio(self.table.scaled(1.0 / design.effect), self.n, design.clusters, design.degrees)
 
-    def _effective(self, factor: float) -> PairTable | ValueOnly:
-        """The table divided by the design effect of candidate - factor x baseline."""
+    def _design(self, factor: float) -> Design | None:
+        """What clustering does to candidate - factor x baseline; None without clusters."""
         if self.codes is None or self.n == 0:
-            return self.table
-        if self.groups < 2:
-            return ValueOnly(
-                self.table.difference(factor), self.n, "no bound: all rows are one cluster; needs at least 2"
-            )
+            return None
         scores = self.candidate.astype(np.float64) - factor * self.baseline
-        return self.table.scaled(1.0 / design_effect(scores, self.codes, self.groups).effect)
+        return design_effect(scores, self.codes, self.groups)
 
 
-def tail(z: float, degrees: int | None) -> float:
+def tail(z: float, degrees: float | None) -> float:
     """Upper tail of the normal distribution, or of t where variances come from clusters."""
     from scipy.special import ndtr, stdtr
 

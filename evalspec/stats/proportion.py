@@ -22,7 +22,8 @@ class Proportion:
         successes: Rows that count (a whole number unless it was scaled).
         n: Rows.
         design_effect: Variance over that of independent rows; 1 without clusters.
-        degrees: Clusters - 1, or None without clusters.
+        clusters: How many there are; None: rows are independent.
+        degrees: Of freedom of the design effect.
 
     References:
         Clopper and Pearson (1934), Biometrika 26. Korn and Graubard (1998), Survey Methodology 24.
@@ -31,7 +32,8 @@ class Proportion:
     successes: float
     n: int
     design_effect: float = 1.0
-    degrees: int | None = None
+    clusters: int | None = None
+    degrees: float = math.inf
 
     @classmethod
     def of_counts(cls, successes: float, n: int) -> Proportion:
@@ -57,19 +59,17 @@ class Proportion:
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        if self.degrees is None:
+        if self.clusters is None:
             return "Clopper-Pearson"
-        if self.degrees < 1:
+        if self.clusters < 2:
             return "no bound: all rows are one cluster; needs at least 2"
-        return (
-            f"Clopper-Pearson over {self.degrees + 1} clusters (Korn-Graubard, design effect {self.design_effect:.2f})"
-        )
+        return f"Clopper-Pearson over {self.clusters} clusters (Korn-Graubard, design effect {self.design_effect:.2f})"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound, in 0..1."""
         from scipy.special import betaincinv
 
-        if self.value is None or (self.degrees is not None and self.degrees < 1):
+        if self.value is None or self.clusters == 1:
             return None
         n = self._n_at(confidence)
         successes = self.value * n
@@ -81,10 +81,10 @@ class Proportion:
         """The binomial tail at the threshold (with clusters: by inversion of the bound)."""
         from scipy.special import betainc, betaincc
 
-        if self.value is None or (self.degrees is not None and self.degrees < 1):
+        if self.value is None or self.clusters == 1:
             return None
-        if self.degrees is not None:
-            return p_from_bounds(lambda c, s: self.bound(c, s), threshold, side)
+        if self.clusters is not None:
+            return p_from_bounds(self.bound, threshold, side)
         at = min(max(threshold, 0.0), 1.0)
         n, successes = float(self.n), self.successes
         if side == "lower":
@@ -104,7 +104,7 @@ class Proportion:
 
     def _n_at(self, confidence: float) -> float:
         """Effective n at this confidence: the t quantile of the clusters takes the place of that of the rows."""
-        if self.degrees is None:
+        if self.clusters is None:
             return float(self.n)
         from scipy.special import stdtrit
 
@@ -138,7 +138,7 @@ def proportion(hits: BoolArray, clusters: IntArray | None = None) -> Proportion:
     if groups == n:
         return Proportion(successes=float(successes), n=n)
     design = design_effect(rows.astype(np.float64), codes, groups)
-    return Proportion(float(successes), n, design_effect=design.effect, degrees=groups - 1)
+    return Proportion(float(successes), n, design.effect, groups, design.degrees)
 
 
 def binomial_power(n: FloatArray, truth: float, threshold: float, alpha: float) -> FloatArray:

@@ -44,7 +44,7 @@ class Distance:
         value: The distance of the samples; None where a side is empty.
         n: Rows of both sides.
         smaller: Rows of the smaller side.
-        upper_error: Standard error at the event where the populations differ most.
+        variances: Of either side's share (or mean) at the event (or function) where the populations differ most.
         largest: Largest value that the distance can take; infinite where there is none.
         null: shape (B,), distances of the permuted samples, sorted; None: the Kolmogorov limit serves.
         null_scale: sqrt(1/n + 1/m).
@@ -54,11 +54,16 @@ class Distance:
     value: float | None
     n: int
     smaller: int
-    upper_error: float
+    variances: tuple[float, float]
     largest: float
     what: str
     null_scale: float
     null: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def upper_error(self) -> float:
+        """Standard error at the event where the populations differ most."""
+        return math.sqrt(sum(self.variances))
 
     @property
     def reason(self) -> str | None:
@@ -152,7 +157,7 @@ def ks_distance(reference: FloatArray, current: FloatArray) -> Distance:
         value=float(np.abs(difference).max()),
         n=len(pooled),
         smaller=min(len(x), len(y)),
-        upper_error=scale / 2.0,
+        variances=(0.25 / len(x), 0.25 / len(y)),
         largest=1.0,
         what="Kolmogorov-Smirnov distance",
         null_scale=scale,
@@ -189,7 +194,7 @@ def total_variation(
         value=float(np.abs(a / n - b / m).sum() / 2.0),
         n=n + m,
         smaller=min(n, m),
-        upper_error=scale / 2.0,
+        variances=(0.25 / n, 0.25 / m),
         largest=1.0,
         what="total variation",
         null_scale=scale,
@@ -225,12 +230,11 @@ def wasserstein(
     gaps = np.diff(pooled[order])
     from_x = order < len(x)
     null = _wasserstein_null(gaps, len(x), len(y), rng, permutations_for(alpha))
-    error = math.sqrt(float(x.var(ddof=1)) / len(x) + float(y.var(ddof=1)) / len(y)) / unit
     return Distance(
         value=float(_areas(from_x[None, :], gaps, len(x), len(y))[0]),
         n=len(pooled),
         smaller=min(len(x), len(y)),
-        upper_error=error,
+        variances=(float(x.var(ddof=1)) / unit**2 / len(x), float(y.var(ddof=1)) / unit**2 / len(y)),
         largest=math.inf,
         what=what,
         null_scale=math.sqrt(1.0 / len(x) + 1.0 / len(y)),
@@ -309,10 +313,9 @@ def clustered(distance: Distance, n: int, m: int, first: float, second: float) -
     return replace(
         distance,
         smaller=math.floor(min(n / first, m / second)),
-        # A side may weigh more than the other (Wasserstein), so the larger of the two effects holds for both.
-        upper_error=distance.upper_error * math.sqrt(max(first, second)),
+        variances=(distance.variances[0] * first, distance.variances[1] * second),
         null_scale=distance.null_scale * factor,
-        null=None if distance.null is None else distance.null * math.sqrt(max(first, second)),
+        null=None if distance.null is None else distance.null * factor,
     )
 
 
@@ -374,4 +377,4 @@ def category_counts(
 
 
 def _empty(n: int, what: str, largest: float) -> Distance:
-    return Distance(None, n, 0, 0.0, largest, what, 0.0)
+    return Distance(None, n, 0, (0.0, 0.0), largest, what, 0.0)

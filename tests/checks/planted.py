@@ -12,11 +12,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from evalspec.checks.data.contamination import Contamination
+from evalspec.checks.data.shift import Shift
+from evalspec.checks.model.calibration import Calibration
 from evalspec.checks.model.quality import Quality
 from evalspec.checks.model.slices import Slices
-from evalspec.language.inputs import Inputs
+from evalspec.checks.system.latency import Latency
+from evalspec.checks.system.throughput import Throughput
+from evalspec.language.inputs import Inputs, Samples, Schedule
 from evalspec.language.parts import Check
-from tests.fakes import FakeInputs, classifier, regressor
+from tests.fakes import FakeInputs, classifier, regressor, samples
 
 Case = tuple[Inputs, Check]
 
@@ -118,6 +123,95 @@ def _dark(folder: Path, right_in_dark: float, rows: int = 4000) -> Case:
     return inputs, check
 
 
+def _confidence(folder: Path, sharper: float, rows: int = 2500) -> Case:
+    """A calibrated model of five classes, or one whose logits are multiplied."""
+    rng = np.random.default_rng(3)
+    logits = rng.normal(0, 1.5, (rows, 5))
+    true = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    truth = (rng.random(rows)[:, None] > true.cumsum(axis=1)).sum(axis=1)
+    said = np.exp(sharper * logits)
+    answers = classifier(said / said.sum(axis=1, keepdims=True), truth)
+    check = Calibration.model_validate({"check": "calibration", "dataset": "test", "require": ["ece <= 0.05"]})
+    return FakeInputs(evidence=folder, answers={("test", "candidate"): answers}), check
+
+
+def _leak(folder: Path, copied: int, blur: float, rows: int = 600) -> Case:
+    """Pictures of noise; some of the test set stand in the training set, as they are or a little changed."""
+    rng = np.random.default_rng(4)
+    train, test = rng.random((600, 64)), rng.random((rows, 64))
+    test[:copied] = np.clip(train[:copied] + blur * rng.normal(size=(copied, 64)), 0, 1)
+    tables = {
+        name: pa.table({"pixels": pa.FixedSizeListArray.from_arrays(pixels.ravel(), 64), "y": np.zeros(len(pixels))})
+        for name, pixels in (("train", train), ("test", test))
+    }
+    inputs = FakeInputs(evidence=folder, tables=tables, labels={"train": "y", "test": "y"})
+    check = Contamination.model_validate(
+        {
+            "check": "contamination", "train": ["train"], "test": "test",
+            "require": ["exact_duplicates == 0", "near_duplicates <= 0.5 %"],
+        }
+    )  # fmt: skip
+    return inputs, check
+
+
+def _traffic(folder: Path, darker: float, rows: int = 3000) -> Case:
+    """Two samples of three columns; in one of them the light may have changed."""
+    rng = np.random.default_rng(9)
+    tables = {
+        name: pa.table(
+            {
+                "lux": rng.normal(100 - by, 30, rows),
+                "age": rng.normal(40, 10, rows),
+                "site": rng.choice(["north", "south"], rows),
+                "digit": rng.integers(0, 10, rows),
+            }
+        )
+        for name, by in (("test", 0.0), ("traffic", darker))
+    }
+    inputs = FakeInputs(evidence=folder, tables=tables, labels={"test": "digit", "traffic": "digit"})
+    check = Shift.model_validate(
+        {
+            "check": "shift", "reference": "test", "current": "traffic",
+            "require": ["drifted_columns <= 10 %", "c2st_auc <= 0.60"],
+        }
+    )  # fmt: skip
+    return inputs, check
+
+
+def _queries(folder: Path, slow: float, queries: int | None = None) -> Case:
+    """Latencies about 2 ms; a share of them waits 20 ms more."""
+    rng = np.random.default_rng(2)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        count = schedule.queries if queries is None else queries
+        made = []
+        for process in range(schedule.processes):
+            spent = rng.gamma(50.0, 0.04, count) + 20.0 * (rng.random(count) < slow)
+            made.append(samples(spent, process=process, model=model))
+        return made
+
+    check = Latency.model_validate({"check": "latency", "dataset": "test", "require": ["latency_p99 <= 5 ms"]})
+    return FakeInputs(evidence=folder, samples=make), check
+
+
+def _batches(folder: Path, ms: float, batches: int | None = None) -> Case:
+    """Batches back to back, so many milliseconds an item."""
+    rng = np.random.default_rng(6)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        count = max(schedule.queries, 50) if batches is None else batches
+        made = []
+        for process in range(schedule.processes):
+            spent = schedule.batch * ms * rng.normal(1.0, 0.02) * rng.gamma(400.0, 1 / 400.0, count)
+            made.append(samples(spent, process=process, model=model, batch=schedule.batch))
+        return made
+
+    check = Throughput.model_validate(
+        {"check": "throughput", "dataset": "test", "batch_sizes": [8], "require": ["throughput >= 500 samples/s"]}
+    )
+    return FakeInputs(evidence=folder, samples=make), check
+
+
 PLANTED: tuple[Planted, ...] = (
     Planted(
         "quality", "recall", "recall(fraud) >= 80 %", lambda f: _fraud(f, 0.9), lambda f: _fraud(f, 0.1),
@@ -134,5 +228,33 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "slices", "accuracy", "accuracy(dark) >= 85 %", lambda f: _dark(f, 0.95), lambda f: _dark(f, 0.6),
         lambda f, n: _dark(f, 0.95, n), "a named slice of 60 %",
+    ),
+    Planted(
+        "calibration", "ece", "ece <= 0.05", lambda f: _confidence(f, 1.0), lambda f: _confidence(f, 2.5),
+        lambda f, n: _confidence(f, 1.0, n), "sure of what is wrong",
+    ),
+    Planted(
+        "contamination", "exact_duplicates", "exact_duplicates == 0", lambda f: _leak(f, 0, 0.0),
+        lambda f: _leak(f, 5, 0.0), lambda f, n: _leak(f, 0, 0.0, n), "5 test pictures were trained on",
+    ),
+    Planted(
+        "contamination", "near_duplicates", "near_duplicates <= 0.5 %", lambda f: _leak(f, 0, 0.0),
+        lambda f: _leak(f, 30, 0.005), lambda f, n: _leak(f, 0, 0.0, n), "30 test pictures were trained on, with noise",
+    ),
+    Planted(
+        "shift", "drifted_columns", "drifted_columns <= 10 %", lambda f: _traffic(f, 0.0), lambda f: _traffic(f, 40.0),
+        lambda f, n: _traffic(f, 0.0, n), "it has become darker",
+    ),
+    Planted(
+        "shift", "c2st_auc", "c2st_auc <= 0.60", lambda f: _traffic(f, 0.0), lambda f: _traffic(f, 40.0),
+        lambda f, n: _traffic(f, 0.0, n), "a classifier tells the darker rows",
+    ),
+    Planted(
+        "latency", "latency_p99", "latency_p99 <= 5 ms", lambda f: _queries(f, 0.0), lambda f: _queries(f, 0.04),
+        lambda f, n: _queries(f, 0.0, n), "one query in 25 waits",
+    ),
+    Planted(
+        "throughput", "throughput", "throughput >= 500 samples/s", lambda f: _batches(f, 0.5),
+        lambda f: _batches(f, 3.0), lambda f, n: _batches(f, 0.5, n), "six times slower",
     ),
 )  # fmt: skip

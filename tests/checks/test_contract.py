@@ -19,7 +19,7 @@ from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.units import UNITS
 from evalspec.language.parts import Check, CheckResult, NeedPredictions, NeedRows, NeedTiming, SpecNames
 from evalspec.language.registry import discover
-from evalspec.language.requirement import parse_requirement
+from evalspec.language.requirement import Requirement, parse_requirement
 from evalspec.language.yaml import read_text
 from tests.checks.deciding import outcome, the
 from tests.checks.planted import PLANTED, Planted
@@ -42,6 +42,9 @@ def example(check: type[Check]) -> Mapping[str, Any]:
     block = re.search(r"```yaml\n(.*?)```", sections(check)["Example"], flags=re.DOTALL)
     assert block is not None, "the Example has no ```yaml block"
     value = read_text(block[1], "Example").value
+    if isinstance(value, dict):
+        assert list(value) == [check.dimension], "above the list stands its dimension, or nothing"
+        value = value[check.dimension]
     assert isinstance(value, list) and len(value) == 1, "the Example is a list with this one check"
     assert isinstance(value[0], dict)
     return value[0]
@@ -99,7 +102,19 @@ def test_metrics_are_declared_whole(kind: str) -> None:
         assert metric.unit in UNITS, f"{metric.name}: {metric.unit!r} is no unit"
         assert metric.better in ("lower", "higher", "neither")
         assert metric.summary.endswith("."), metric.name
-        assert bool(metric.interval) != metric.exact, f"{metric.name}: an interval, or exact, and not both"
+        assert not (metric.interval and metric.exact), f"{metric.name}: an interval, or exact, and not both"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_metric_without_an_interval_can_not_be_required(kind: str) -> None:
+    """Exact facts aside: with no bound nothing is ever shown, and a requirement would only block."""
+    check_type = REGISTRY.check(kind)
+    check = check_type.model_validate(example(check_type))
+    for metric in check_type.metrics:
+        if not metric.interval and not metric.exact:
+            upper = metric.better != "higher"
+            required = Requirement("", metric.name, None, "<=" if upper else ">=", 0.5, metric.unit)
+            assert check.check_requirement(required, {}) is not None, metric.name
 
 
 @pytest.mark.parametrize("kind", KINDS)

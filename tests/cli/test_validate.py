@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from evalspec.cli import app
 from tests.spec.doubles import write_files
 
 HEAVY = ["torch", "onnxruntime", "sklearn", "scipy", "pandas", "datasets", "transformers"]
+QUICKSTART = Path(__file__).parents[2] / "suites" / "digits" / "evalspec.yaml"
 SPEC = """\
 evalspec: 1
 name: demo
@@ -81,18 +81,29 @@ def test_a_file_that_is_not_there_is_a_sentence() -> None:
     assert (found.exit_code, found.stderr) == (2, "error: no-such-file.yaml: there is no such file\n")
 
 
-def test_validate_is_quick_and_loads_nothing_heavy(spec: Path) -> None:
+def test_validate_of_the_quickstart_is_quick_and_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from evalspec.cli import app\n"
-        "try: app(['validate', 's.yaml'], prog_name='evalspec')\n"
+        "import sys, time; from evalspec.cli import app\n"
+        f"try: app(['validate', {str(QUICKSTART)!r}], prog_name='evalspec')\n"
         "except SystemExit as end: assert not end.code, end.code\n"
-        f"print([name for name in {HEAVY} if name in sys.modules])"
+        f"print([name for name in {HEAVY} if name in sys.modules], time.process_time())"
     )
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        seconds.append(time.perf_counter() - start)
-        assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
-    # 0.5 s is what is promised; other tests of a parallel run share the processors.
-    assert min(seconds) < 1.5
+        loaded, _, spent = done.stdout.splitlines()[-1].rpartition(" ")
+        assert loaded == "[]", done.stdout + done.stderr
+        seconds.append(float(spent))
+    # 0.5 s on an idle machine; a busy one slows the processor down, and other tests run beside this one.
+    assert min(seconds) < 0.75
+
+
+def test_a_repository_may_allow_paths_outside(spec: Path) -> None:
+    Path("inner").mkdir()
+    Path("inner/s.yaml").write_text(
+        SPEC.replace("test.parquet", "../test.parquet").replace("path: train", "path: ../train")
+    )
+    assert CliRunner().invoke(app, ["validate", "inner/s.yaml"]).exit_code == 2
+    assert CliRunner().invoke(app, ["validate", "inner/s.yaml", "--allow-outside"]).exit_code == 0
+    Path("pyproject.toml").write_text("[tool.evalspec]\nallow-outside = true\n")
+    assert CliRunner().invoke(app, ["validate", "inner/s.yaml"]).exit_code == 0

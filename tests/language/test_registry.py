@@ -92,7 +92,7 @@ def test_two_strangers_with_one_name_are_refused(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("module", "attribute", "why"),
     [
-        ("no_such_module_here", "Check", "No module named 'no_such_module_here'"),
+        ("no_such_module_here", "Check", "ModuleNotFoundError: No module named 'no_such_module_here'"),
         ("tests.spec.doubles", "FileModel", "FileModel is no Check"),
         ("tests.spec.doubles", "Nothing", "Nothing is no Check"),
         ("tests.spec.doubles", None, "it must hold one public Check, and holds 3"),

@@ -137,8 +137,8 @@ def test_filter_and_sort(files: dict[str, str], open_page: Callable[..., Opened]
     assert rows.count() == 1
     assert tab.locator("output").inner_text() == "1 of 300 shown"
     tab.get_by_label("Find").fill("")
-    tab.get_by_role("button", name="n", exact=True).click()
-    tab.get_by_role("button", name="n", exact=True).click()
+    tab.get_by_role("button", name="Sort by n").click()
+    tab.get_by_role("button", name="Sort by n").click()
     assert tab.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
     assert rows.first.locator("td.n").inner_text() == "378"
 

@@ -25,7 +25,7 @@ def expected_probabilities(x: NDArray[Any]) -> NDArray[np.float64]:
     """Of the linear model that the ONNX and torch files hold, shape (n, 3)."""
     logits = np.asarray(x, dtype=np.float64) @ WEIGHT.astype(np.float64) + BIAS.astype(np.float64)
     exp = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exp / exp.sum(axis=1, keepdims=True)
+    return np.asarray(exp / exp.sum(axis=1, keepdims=True))
 
 
 @pytest.fixture(scope="session")

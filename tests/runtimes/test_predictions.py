@@ -59,7 +59,7 @@ def by_key(table: pa.Table, column: str, keys: pa.ChunkedArray) -> list[Any]:
 
 
 def write_npz(table: pa.Table, path: Path) -> None:
-    arrays = {name: np.array(table.column(name).to_pylist()) for name in table.column_names}
+    arrays: dict[str, Any] = {name: np.array(table.column(name).to_pylist()) for name in table.column_names}
     np.savez(path, **arrays)
 
 
@@ -90,9 +90,7 @@ def test_every_format_is_joined_by_key(
     assert [CLASSES[i] for i in answers.predicted] == by_key(said, "said", rows.column("key"))
 
 
-def test_columns_named_after_classes_bring_them(
-    tmp_path: Path, access: Access, rows: pa.Table, said: pa.Table
-) -> None:
+def test_columns_named_after_classes_bring_them(tmp_path: Path, access: Access, rows: pa.Table, said: pa.Table) -> None:
     pq.write_table(said, tmp_path / "p.parquet")
     answers = served(access, outputs={"probabilities": "p_*"}, classes=None).predict_all(rows)
     assert answers.classes == CLASSES
@@ -124,7 +122,9 @@ def test_keys_that_do_not_fit(tmp_path: Path, access: Access, rows: pa.Table, sa
     pq.write_table(said, tmp_path / "p.parquet")
     with pytest.raises(InputError, match=r"1 keys stand more than once in the dataset 'test': row-0"):
         served(access).predict_all(pa.concat_tables([rows, rows.slice(0, 1)]))
-    with pytest.raises(InputError, match=r"have 4 keys that the dataset 'test' has not.*another version of the dataset"):
+    with pytest.raises(
+        InputError, match=r"have 4 keys that the dataset 'test' has not.*another version of the dataset"
+    ):
         served(access).predict_all(rows.slice(0, 6))
     missing = said.drop_columns(["key"]).append_column("key", pa.array([None, *[f"row-{i}" for i in range(1, 10)]]))
     pq.write_table(missing, tmp_path / "p.parquet")

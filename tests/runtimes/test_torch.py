@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -221,7 +222,10 @@ def test_on_a_gpu(access: Access, rows: pa.Table, linear_pt2: Path, compiled: bo
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_compiled_by_torch(access: Access, rows: pa.Table, linear_pt2: Path) -> None:
+    if shutil.which("g++") is None and shutil.which("clang++") is None:
+        pytest.skip("torch.compile needs a C++ compiler")
     one = served(access, compile=True)
     answers = one.predict_all(rows)
     assert one.loaded.observed["compiled"] is True and answers.probabilities is not None

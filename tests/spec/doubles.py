@@ -80,6 +80,7 @@ class Overlap(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("duplicates", "rows", "lower", "Rows in both.", exact=True),
         Metric("near", "%", "lower", "Rows that are nearly in both.", exact=True),
+        Metric("moved", "score", "lower", "How far a column moved.", parts="column"),
     )
     check: Literal["overlap"] = "overlap"
     train: tuple[DatasetName, ...]
@@ -109,6 +110,13 @@ class AbsentModel(FileModel):
     kind: Literal["absent"] = "absent"  # type: ignore[assignment]  # another kind is what this double is for
 
 
+class CodeModel(FileModel):
+    """A model that runs code which the spec names."""
+
+    needs_trust: ClassVar[bool] = True
+    kind: Literal["code"] = "code"  # type: ignore[assignment]  # likewise
+
+
 def found(kind: str, attribute: str, dimension: str | None = None) -> Found:
     return Found(kind, __name__, attribute, "evalspec-gate", dimension)
 
@@ -119,7 +127,11 @@ REGISTRY = Registry(
         "timing": found("timing", "Timing", "system"),
         "overlap": found("overlap", "Overlap", "data"),
     },
-    runtimes={"file": found("file", "FileModel"), "absent": found("absent", "AbsentModel")},
+    runtimes={
+        "file": found("file", "FileModel"),
+        "absent": found("absent", "AbsentModel"),
+        "code": found("code", "CodeModel"),
+    },
     sources={
         "parquet": Found("parquet", "evalspec.sources.parquet", None, "evalspec-gate"),
         "csv": Found("csv", "evalspec.sources.csv", None, "evalspec-gate"),

@@ -90,6 +90,14 @@ def test_the_label_s_unit_is_that_of_the_check_s_dataset(read: Load, refused: Re
     assert "add `label_unit: min` to the dataset" in said
 
 
+def test_a_data_check_has_no_model_to_compare_with(refused: Refused) -> None:
+    (said,) = refused(SPEC.replace("duplicates == 0", "duplicates <= baseline"))
+    assert said == (
+        "s.yaml:26:15: data[0].require[0]: overlap looks at data only, so there is nothing of 'baseline' to compare "
+        "with; write duplicates <= followed by a number"
+    )
+
+
 def test_two_checks_of_a_kind_each_have_an_id(read: Load) -> None:
     second = "  - check: score\n    id: night\n    dataset: train\n    require: [ece <= 0.1]\ndata:\n"
     text = SPEC.replace("data:\n", second).replace("path: train.parquet", "path: train.parquet, label: y")
@@ -125,11 +133,18 @@ def test_what_was_not_verified_is_said(read: Load, folder: Path) -> None:
     assert to_json(spec)["checks"][0]["require"] == ["timing/latency_p99"]
 
 
+def test_code_that_needs_trust_is_named(read: Load) -> None:
+    text = SPEC.replace("{kind: file, path: old.bin}", "{kind: code, path: old.bin}")
+    sentence = "baseline: `run` needs --trust for code that the spec names"
+    assert sentence in read(text).unverified
+    assert sentence not in read(text, options=Options(trust=True)).unverified
+
+
 def test_several_specs_are_refused_together(folder: Path) -> None:
     Path("a.yaml").write_text("a: 1\n")
     Path("b.yaml").write_text("")
     with pytest.raises(SpecError) as caught:
-        load_all([Path("a.yaml"), Path("b.yaml")])
+        load_all([(Path("a.yaml"), Options()), (Path("b.yaml"), Options())])
     assert {problem.file for problem in caught.value.problems} == {"a.yaml", "b.yaml"}
 
 
@@ -183,7 +198,9 @@ LEAVES = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=50
+)
 @given(data=st.data())
 def test_no_document_breaks_the_loader(data: st.DataObject, folder: Path) -> None:
     """A right spec with a few random changes is loaded, or refused with sentences."""

@@ -219,9 +219,8 @@ def error_rates(make: object, p: float, truth: float, repeats: int) -> tuple[flo
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "n", "rho"),
-    [(0.5, 50, 0.0), (0.5, 200, 0.5), (0.5, 1000, 0.9), (0.9, 200, 0.0), (0.9, 1000, 0.5), (0.99, 1000, 0.0),
-     (0.99, 3000, 0.5)],
-)  # fmt: skip
+    [(0.5, 50, 0.0), (0.5, 200, 0.5), (0.9, 1000, 0.5), (0.99, 1000, 0.0), (0.99, 3000, 0.5)],
+)
 def test_error_rates_of_dependent_queries(p: float, n: int, rho: float) -> None:
     rng = np.random.default_rng(11)
     passed, failed = error_rates(
@@ -232,7 +231,7 @@ def test_error_rates_of_dependent_queries(p: float, n: int, rho: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("p", "level"), [(0.5, 0.05), (0.5, 0.2), (0.99, 0.05)])
+@pytest.mark.parametrize(("p", "level"), [(0.5, 0.2), (0.99, 0.05)])
 def test_error_rates_where_processes_differ(p: float, level: float) -> None:
     """Latencies of a process are exponential about a mean of its own, lognormal with sd ``level``."""
     rng = np.random.default_rng(12)

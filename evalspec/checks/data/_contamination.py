@@ -138,7 +138,7 @@ def _compare(
     found = {}
     for done, name in enumerate(train):
         inputs.progress(done, len(train), f"comparing {test} with {name}")
-        found[name] = find_duplicates(comparable(tables[name], columns), ours, usable, settings, inputs.rng)
+        found[name] = find_duplicates(comparable(tables[name], columns, ours), ours, usable, settings, inputs.rng)
     inputs.progress(len(train), len(train), f"comparing {test}")
     distinct = len(np.unique(row_digests(ours.filter(pa.array(usable))), axis=0))
     rows = {name: tables[name].num_rows for name in train}

@@ -90,7 +90,8 @@ def check_comparable(train: pa.Table, test: pa.Table, columns: Sequence[str], na
         ours, theirs = test.schema.field(column).type, train.schema.field(column).type
         families = {family(ours), family(theirs)} - {"nothing"}
         sizes = {_size(kind) for kind in (ours, theirs) if family(kind) == "array"}
-        if len(families) > 1 or len(sizes) > 1:
+        # Lists of several lengths may still hold rows of the other's length.
+        if (len(families) > 1 and families != {"array", "other"}) or len(sizes) > 1:
             raise InputError(
                 f"column {column!r} is {theirs} in {name} and {ours} in the test set: such rows can never be equal",
                 remedy="give both the same type, or compare other columns",
@@ -102,11 +103,14 @@ def _size(kind: pa.DataType) -> int:
     return int(storage.list_size)
 
 
-def comparable(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The compared columns, texts normalised."""
+def comparable(table: pa.Table, columns: Sequence[str], like: pa.Table | None = None) -> pa.Table:
+    """The compared columns, texts normalised; columns without any value get the types they have in ``like``."""
     picked = table.select(list(columns))
     for index, column in enumerate(picked.schema):
-        if family(column.type) == "text":
+        if like is not None and family(column.type) == "nothing" and family(like.schema.field(index).type) != "array":
+            kind = like.schema.field(index).type
+            picked = picked.set_column(index, column.name, picked.column(index).cast(kind))
+        elif family(column.type) == "text":
             picked = picked.set_column(index, column.name, normalise(picked.column(index).cast(pa.string())))
     return picked
 
@@ -219,11 +223,11 @@ class Comparison:
         return shingle_sets(table.column(name), self.settings.shingle_words)
 
     def _array(self, name: str) -> tuple[NDArray[Any], NDArray[Any], float, float]:
-        train, test, ranges = (_flat(table, name) for table in (self.train, self.test, self.ranges))
-        spread = float(np.nanmax(ranges)) - float(np.nanmin(ranges)) if ranges.size else 0.0
+        train, test = _flat(self.train, name), _flat(self.test, name)
+        spread = _spread(self.ranges.column(name))
         whole = all(values.dtype.kind in "ui" for values in (train, test))
         # Noise of one grey level in a picture of few levels is more than the tolerance, and still the same picture.
-        step = 1.0 if whole and spread >= STEPS_OF_GREY else 0.0
+        step = 1.0 if whole and spread >= STEPS_OF_GREY and self.settings.tolerance > 0 else 0.0
         return train, test, spread * self.settings.tolerance, step
 
     def _matrix(self, table: pa.Table) -> NDArray[np.float64]:
@@ -254,6 +258,14 @@ def _flat(table: pa.Table, name: str) -> NDArray[Any]:
     return values.reshape(len(values), -1)
 
 
+def _spread(column: pa.ChunkedArray) -> float:
+    """Largest minus smallest of all values of an array column; the values are looked at where they lie."""
+    parts = [getattr(chunk, "storage", chunk).flatten().to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    parts = [part[np.isfinite(part)] if part.dtype.kind == "f" else part for part in parts]
+    parts = [part for part in parts if part.size]
+    return float(max(part.max() for part in parts)) - float(min(part.min() for part in parts)) if parts else 0.0
+
+
 def _all_of(judges: Sequence[Accept]) -> Accept | None:
     if not judges:
         return None
@@ -281,7 +293,8 @@ def find_duplicates(
     """
     exact = np.where(usable, exact_matches(row_digests(train), row_digests(test)), -1)
     rest = np.flatnonzero(usable & (exact < 0))
-    some = Comparison(train, test.take(pa.array(rest)), settings, ranges=test).near(rng)
+    open_rows = test if len(rest) == test.num_rows else test.take(pa.array(rest))
+    some = Comparison(train, open_rows, settings, ranges=test).near(rng)
     train_row, closeness = np.full(test.num_rows, -1, np.int64), np.full(test.num_rows, np.nan)
     train_row[rest], closeness[rest] = some.train_row, some.closeness
     return Found(exact, Matches(train_row, closeness, some.recall, some.method))

@@ -100,7 +100,7 @@ def _distance(check: Shift, inputs: Inputs, column: Compared, clusters: Clusters
         )
     else:
         found = stats.ks_distance(first.astype(np.float64), second.astype(np.float64))
-    if clusters == (None, None):
+    if all(ids is None for ids in clusters):
         return found
     levels = stats.indicators(first, second)
     effects = [

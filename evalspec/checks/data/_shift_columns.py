@@ -132,12 +132,11 @@ def _compared(name: str, kind: Kind, first: pa.Array, second: pa.Array) -> Itera
 
 
 def _is_text(first: pa.Array, second: pa.Array) -> bool:
-    """Most cells are unlike all others, so they name no categories."""
+    """Most cells of a side are unlike all others there, so they name no categories."""
     if pa.types.is_boolean(first.type) or pa.types.is_boolean(second.type):
         return False
-    pooled = pa.concat_arrays([first.cast(pa.string()), second.cast(pa.string())])
-    distinct, filled = pc.count_distinct(pooled).as_py(), len(pooled) - pooled.null_count
-    return bool(distinct > max(TEXT_LEAST, TEXT_SHARE * filled))
+    filled = [array.cast(pa.string()).drop_null() for array in (first, second)]
+    return any(pc.count_distinct(array).as_py() > max(TEXT_LEAST, TEXT_SHARE * len(array)) for array in filled)
 
 
 def _floats(array: pa.Array) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from evalspec.stats._clusters import cluster_codes, cluster_sums
 from evalspec.stats._invert import ValueOnly, n_by_scaling, p_from_bounds
-from evalspec.stats.auc import FEWEST_WRONG, LogitAuc, NormalDifference, placements, roc_auc
+from evalspec.stats.auc import LogitAuc, NormalDifference, placements, roc_auc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     IntArray = NDArray[np.int64]
 
 METHOD = "DeLong over one-vs-rest areas, on the logit"
+FEWEST_WRONG = 6.0
+"""Summed over the classes, from which on the variance can be trusted; with 4 the bounds err up to 6.5 % and 0.7 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class MeanArea:
     Args:
         value: The mean area, in 0..1.
         influence: shape (n,), sums to 0.
-        wrong: (1 - mean area) x rows of the smallest class.
+        wrong: (1 - area) x rows of the smaller side, summed over the classes.
     """
 
     value: float
@@ -83,18 +85,17 @@ class MeanArea:
             classes: Those that are averaged; each has rows, and rows of others.
         """
         influence = np.zeros(len(truth))
-        areas, smallest = [], len(truth)
+        areas, wrong = [], 0.0
         for index in classes:
             positive = truth == index
             placed = placements(scores[:, index], positive)
             if placed is None:
                 raise ValueError(f"class {index} has no rows, or all of them")
             count = int(positive.sum())
-            smallest = min(smallest, count, len(truth) - count)
+            wrong += min(placed.value, 1.0 - placed.value) * min(count, len(truth) - count)
             influence += (placed.scores - placed.value) / np.where(positive, count, len(truth) - count)
             areas.append(placed.value)
-        value = float(np.mean(areas))
-        return cls(value, influence / len(areas), min(value, 1.0 - value) * smallest)
+        return cls(float(np.mean(areas)), influence / len(areas), wrong)
 
 
 def mean_area(scores: FloatArray, truth: IntArray, classes: Sequence[int], clusters: IntArray | None) -> Estimate:
@@ -107,8 +108,8 @@ def mean_area(scores: FloatArray, truth: IntArray, classes: Sequence[int], clust
         clusters: shape (n,), or None.
 
     Returns:
-        The estimate. Near 1, where (1 - area) x rows of the smallest class is under 4, its bounds are those of the
-        classes under the worst dependence (none with clusters).
+        The estimate. Near 1, where (1 - area) x rows of the class sum to under 6 over the classes, its bounds are the
+        mean of the classes' bounds, each at its share of the level (none with clusters).
 
     References:
         Hoeffding (1948), A class of statistics with asymptotically normal distribution, Annals of Mathematical
@@ -147,7 +148,7 @@ class PairedMeanArea:
         """Estimate of candidate - factor x baseline; ``margin`` is not needed."""
         value, n = self.candidate.value - factor * self.baseline.value, len(self.candidate.influence)
         if min(self.candidate.wrong, self.baseline.wrong) < FEWEST_WRONG:
-            reason = f"(1 - area) x rows of the smallest class of at least {FEWEST_WRONG:g} for both models"
+            reason = f"(1 - area) x rows of the class to sum to at least {FEWEST_WRONG:g} for both models"
             return ValueOnly(value, n, f"no bound: paired DeLong needs {reason}")
         error, degrees = _error(self.candidate.influence - factor * self.baseline.influence, self.clusters)
         if error is None or error <= 1e-12:

@@ -58,9 +58,10 @@ def score(metric: str, part: str | None, rows: Scored) -> Score:
     if metric == "macro_f1":
         return Resampled(metric, statistics.f1_of(every), partial(each_seen, classes=every))
     if metric == "macro_precision":
-        return Macro(metric, tuple(_share("precision", index) for index in every), statistics.precision_of(every))
+        precisions = tuple(_share("precision", index) for index in every)
+        return Macro(metric, precisions, statistics.precision_of(every), by_truth=False)
     recalls = tuple(_share("recall", index) for index in every)
-    return Macro(metric, recalls, statistics.recall_of(every))
+    return Macro(metric, recalls, statistics.recall_of(every), by_truth=True)
 
 
 def _all_rows(rows: Scored) -> NDArray[np.bool_]:

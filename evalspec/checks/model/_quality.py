@@ -127,9 +127,10 @@ def _estimate(found: Found, metric: str, parts: Sequence[str] | None, rows: Scor
         try:
             estimates[part] = score(metric, part, rows).estimate(rows, tools)
         except Undefined as undefined:
-            # It stays among the parts without a value, so that a sentence over all parts can't pass without it.
             found.missing[f"{metric}({part})"] = str(undefined)
-            estimates[part] = ValueOnly(None, 0, str(undefined))
+            if PART_KINDS[metric] == "class" and part in (rows.classes or ()):
+                # It stays among the parts, so that a sentence over all classes can't pass without it.
+                estimates[part] = ValueOnly(None, 0, str(undefined))
     if all(estimate.value is None for estimate in estimates.values()):
         reasons = [found.missing[f"{metric}({part})"] for part in parts]
         found.missing[metric] = reasons[0] if reasons else f"no part of {metric} can be computed"

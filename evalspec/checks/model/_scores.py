@@ -17,7 +17,7 @@ from evalspec.checks.model._points import OnDemand
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.stats.auc import paired_roc_auc, roc_auc
 from evalspec.stats.bootstrap import bca, paired_statistic
-from evalspec.stats.macro import Transformed, f1, macro_mean
+from evalspec.stats.macro import Transformed, f1, mean_comparison, mover_mean
 from evalspec.stats.mean import mean, paired_mean
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import proportion
@@ -184,20 +184,24 @@ class Macro:
         name: Of the metric.
         shares: One for each class.
         statistic: The same mean, to be resampled.
+        by_truth: The truth alone says which rows each share is of: then models can be compared class by class.
     """
 
     name: str
     shares: tuple[Share, ...]
     statistic: Statistic
+    by_truth: bool
 
     def estimate(self, rows: Scored, tools: Tools) -> Estimate:
         """By the classes' counts; with clusters, which tie classes together, BCa over clusters."""
         if rows.clusters is None:
-            return macro_mean([share.estimate(rows, tools) for share in self.shares])
+            return mover_mean([share.estimate(rows, tools) for share in self.shares])
         return self._resampled.estimate(rows, tools)
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
-        """Paired BCa."""
+        """Tango's intervals of the classes, together by MOVER; paired BCa where the answers choose the rows."""
+        if self.by_truth and candidate.clusters is None:
+            return mean_comparison([share.compare(candidate, baseline, tools) for share in self.shares])
         return self._resampled.compare(candidate, baseline, tools)
 
     @property

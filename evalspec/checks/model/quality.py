@@ -34,13 +34,16 @@ class Quality(Check):
     one that never says fraud. Recall of each class and the majority baseline show it.
 
     ## Method
-    Shares of rows (accuracy, top-k, recall, precision): Clopper-Pearson; with clusters Korn and Graubard.
-    Balanced accuracy, macro precision and macro recall: MOVER over the classes' bounds.
-    Means of a row's loss (log loss, Brier, mae; rmse through the mean squared error): BCa bootstrap from 200 rows on.
-    Area under the ROC curve with two classes: DeLong on the logit. F1, average precision, r2 and one-vs-rest areas: BCa
-    bootstrap, with at least 20 rows of every class that counts.
-    Against another model everything is paired by row: Tango's score interval for accuracy, top-k and recall, paired
-    DeLong for the area, paired BCa for the rest.
+    Shares of rows (accuracy, top-k, recall, precision; F1 through the hits among the rows of or called the class):
+    Clopper-Pearson; with clusters Korn and Graubard.
+    Balanced accuracy, macro precision and macro recall: a score test of the classes' mean share.
+    Means of a row's loss (log loss, Brier, mae; rmse through the mean squared error): BCa from 200 rows on.
+    Area under the ROC curve, also its mean over classes: DeLong on the logit, Hoeffding's bound very close to 1.
+    Macro F1, average precision and r2: BCa bootstrap, with at least 20 rows of every class that counts. With clusters
+    also the macro averages.
+    Against another model everything is paired by row: Tango's score interval for accuracy, top-k and recall (balanced
+    accuracy and macro recall: MOVER over the classes' intervals), paired DeLong for the area, paired BCa for the rest.
+    Where few rows differ between the models, BCa gives no bound and decides nothing.
     `roc_auc` and `average_precision` are about the positive class (`positive:`; default: the second of two); with more
     classes and no `positive:` they are means over one-vs-rest.
     `brier` is the squared error of the positive class's probability with two classes (0..1), and the sum over all
@@ -48,11 +51,10 @@ class Quality(Check):
     A truth that ties with other classes counts as behind them in top-k.
     What is 0/0 has no value and says so: the precision of a class that is never predicted, the recall of a class
     without rows, and the macro averages over them. F1 of a class that has rows and is never predicted is 0.
-    A bound for a mean says how the next sample of the same kind would do.
 
-    References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Zou and Donner,
-    Statistics in Medicine 2008 (MOVER). Tango, Statistics in Medicine 1998. DeLong, DeLong and Clarke-Pearson,
-    Biometrics 1988. Efron, JASA 1987 (BCa).
+    References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Miettinen and
+    Nurminen, Statistics in Medicine 1985. Zou and Donner, Statistics in Medicine 2008 (MOVER). Tango, Statistics in
+    Medicine 1998. DeLong, DeLong and Clarke-Pearson, Biometrics 1988. Efron, JASA 1987 (BCa).
 
     ## What it cannot show
     How it does on rows unlike these: see `shift` and `slices`. Whether the labels are right. Whether the test rows

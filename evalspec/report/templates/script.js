@@ -56,9 +56,9 @@
     for (const head of table.querySelectorAll("thead th[data-sort]")) {
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = head.textContent;
+      button.setAttribute("aria-label", `Sort by ${head.textContent}`);
       button.addEventListener("click", () => sort(head));
-      head.replaceChildren(button);
+      head.append(" ", button);
     }
   }
 

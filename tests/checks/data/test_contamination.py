@@ -252,3 +252,70 @@ def test_fields() -> None:
     check = Contamination(train=("a", "b"), test="test", column="text", key="id")
     assert check.needs() == tuple(NeedRows(name, columns=("text", "id")) for name in ("a", "b", "test"))
     assert not check.uses_model
+
+
+def test_columns_of_several_types_must_all_be_near(tmp_path: Path) -> None:
+    train_pixels, test_pixels = digits()
+    train_texts, test_texts = texts(840, 0), texts(840, 1)
+    rng = np.random.default_rng(3)
+
+    def table(pixels: np.ndarray, text: list[str], site: list[str], number: np.ndarray) -> pa.Table:
+        return pictures(pixels).append_column("text", [text]).append_column("site", [site]).append_column("x", [number])
+
+    numbers_train, numbers_test = rng.normal(size=840), rng.normal(size=840)
+    near_pixels = np.clip(train_pixels[:50].astype(int) + rng.choice([-1, 1], (50, 64)), 0, 16)
+    test_pixels[:50], numbers_test[:50] = near_pixels, numbers_train[:50] + 1e-4
+    test_texts[:50] = [text.replace(text.split()[5], "changed", 1) for text in train_texts[:50]]
+    sites = ["here"] * 840
+    train = table(train_pixels, train_texts, sites, numbers_train)
+    assert (
+        value(run(tmp_path, train, table(test_pixels, test_texts, sites, numbers_test)), "near_duplicates") == 50 / 840
+    )
+    # Each ten of them differ in one of the four columns.
+    test_pixels[:10] = 16 - near_pixels[:10]
+    test_texts[10:20] = texts(10, 9)
+    numbers_test[30:40] += 1
+    sites = ["here"] * 20 + ["there"] * 10 + ["here"] * 810
+    result = run(tmp_path, train, table(test_pixels, test_texts, sites, numbers_test))
+    assert value(result, "near_duplicates") == 10 / 840
+    assert value(result, "exact_duplicates") == 0
+    example = next(block for block in result.blocks if isinstance(block, Examples)).examples[0]
+    assert example.image is not None
+    assert example.text is not None
+    assert example.fields["site"] == "here"
+
+
+def test_a_category_of_a_few_words_must_be_equal(tmp_path: Path) -> None:
+    train = pa.table({"site": ["north gate one", "south gate two"], "x": [1.0, 2.0]})
+    test = pa.table({"site": ["north gate two", "South  Gate two"], "x": [1.0, 2.0]})
+    assert value(run(tmp_path, train, test), "exact_duplicates") == 1
+    assert value(run(tmp_path, train, test), "near_duplicates") == 0.5
+
+
+def test_a_column_without_any_value_matches_nothing(tmp_path: Path) -> None:
+    test = pa.table({"text": ["some words here now", None], "x": [1.0, 2.0]})
+    for kind in (pa.null(), pa.string()):
+        train = pa.table({"text": pa.array([None, None], kind), "x": [1.0, 2.0]})
+        assert value(run(tmp_path, train, test), "exact_duplicates") == 1
+        assert value(run(tmp_path, train, test), "near_duplicates") == 0.5
+
+
+def test_lists_of_several_lengths_are_compared_as_they_are(tmp_path: Path) -> None:
+    train = pa.table({"tokens": pa.array([[1, 2, 3], [4, 5, 6]], pa.list_(pa.int64(), 3))})
+    test = pa.table({"tokens": [[1, 2, 3], [4], [4, 5, 7]]})
+    assert value(run(tmp_path, train, test), "exact_duplicates") == 1
+    assert value(run(tmp_path, train, test), "near_duplicates") == pytest.approx(1 / 3)
+
+
+def test_a_tolerance_of_zero_finds_equal_rows_only(tmp_path: Path) -> None:
+    train, test = digits()
+    test[:50] = np.clip(train[:50].astype(int) + 1, 0, 16)
+    test[50:55] = train[50:55]
+    assert value(run(tmp_path, pictures(train), pictures(test), tolerance=0), "near_duplicates") == 5 / 840
+
+
+def test_the_same_seed_finds_the_same(tmp_path: Path) -> None:
+    train, test = texts(500, 0), texts(200, 1)
+    test[:100] = [text.replace(text.split()[5], "changed", 1).replace(text.split()[9], "it") for text in train[:100]]
+    found = {value(run(tmp_path, text_table(train), text_table(test)), "near_duplicates") for _ in range(3)}
+    assert len(found) == 1

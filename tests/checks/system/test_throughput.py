@@ -1,0 +1,189 @@
+"""`throughput`: planted slowness turns the test red; the best of several batch sizes is decided with care."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from evalspec.checks.system._throughput import BestOf, rate
+from evalspec.checks.system.throughput import Throughput
+from evalspec.evidence.blocks import Curve, Table
+from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.parts import CheckResult, NeedTiming, SpecNames
+from evalspec.language.requirement import Requirement
+from evalspec.stats.timing import over_processes
+from tests.fakes import FakeInputs, comparison_p_values, p_values, samples
+
+NEEDED = Requirement("throughput >= 3000 samples/s", "throughput", None, ">=", 3000.0, "samples/s")
+AT_ONE = Requirement("throughput(batch 1) >= 700 samples/s", "throughput", "batch 1", ">=", 700.0, "samples/s")
+FASTER = Requirement(
+    "throughput >= 1.1x baseline", "throughput", None, ">=", 0.0, "samples/s", model="baseline", factor=1.1
+)
+
+
+def timings(candidate: float, baseline: float = 1.0, drift: float = 0.0) -> Callable[[str, Schedule], list[Samples]]:
+    """A batch of b takes (1 + 0.2 b) ms times the model's factor: 833 at 1, 3,077 at 8, 4,324 at 32."""
+    rng = np.random.default_rng(0)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        factor = candidate if model == "candidate" else baseline
+        count = max(40, schedule.queries)
+        made = []
+        for process in range(schedule.processes):
+            level = factor * (1 + 0.2 * schedule.batch) * np.exp(0.02 * rng.standard_normal())
+            spent = level * rng.lognormal(0, 0.05, count) * np.linspace(1.0, 1.0 + drift, count)
+            block = np.repeat([0, 3], count // 2)
+            made.append(samples(spent, process=process, model=model, batch=schedule.batch, block=block))
+        return made
+
+    return make
+
+
+def run(
+    folder: Path, candidate: float = 1.0, baseline: float = 1.0, drift: float = 0.0, **fields: object
+) -> CheckResult:
+    inputs = FakeInputs(folder, samples=timings(candidate, baseline, drift))
+    return Throughput.model_validate({"check": "throughput", "dataset": "test", **fields}).run(inputs)
+
+
+def below(p: float | None, level: float) -> bool:
+    return p is not None and p < level
+
+
+def throughput(result: CheckResult) -> Parts:
+    found = result.estimates["throughput"]
+    assert isinstance(found, Measured) and isinstance(found.estimate, Parts)
+    return found.estimate
+
+
+def test_enough_passes_and_too_little_fails(tmp_path: Path) -> None:
+    fine, slow = run(tmp_path), run(tmp_path, candidate=2.0)
+    assert below(p_values(fine, NEEDED)[0], 0.01)
+    assert below(p_values(slow, NEEDED)[1], 0.002)
+    assert below(p_values(fine, AT_ONE, part="batch 1")[0], 0.01)
+    assert below(p_values(slow, AT_ONE, part="batch 1")[1], 0.002)
+
+
+def test_parts_and_the_best(tmp_path: Path) -> None:
+    result = run(tmp_path, batch_sizes=(8, 1, 8, 32))
+    found = throughput(result)
+    assert list(found.parts) == ["batch 1", "batch 8", "batch 32"]
+    values = [part.value for part in found.parts.values()]
+    assert values == pytest.approx([833, 3077, 4324], rel=0.03)
+    assert isinstance(found.whole, BestOf) and found.whole.value == values[-1]
+    best = result.estimates["best_batch"]
+    assert isinstance(best, Fact) and best.value == 32 and best.in_this_run
+
+
+def test_rate_counts_answered_items_by_the_time_of_all() -> None:
+    one = samples([10.0] * 10, batch=4, ok=[True] * 8 + [False] * 2)
+    assert rate(one) == pytest.approx(8 * 4 / 0.1)
+    # Pauses between blocks, in which the other side ran, do not count.
+    gap = np.where(np.arange(10) < 5, 0, 1_000_000_000)
+    paused = Samples(
+        **{name: getattr(one, name) for name in one.__dataclass_fields__}
+        | {"sent_ns": one.sent_ns + gap, "end_ns": one.end_ns + gap, "block": np.repeat([0, 3], 5)}
+    )
+    assert rate(paused) == pytest.approx(8 * 4 / 0.1)
+    assert rate(one, np.zeros(10, dtype=bool)) == 0.0
+
+
+def test_a_baseline_is_paired(tmp_path: Path) -> None:
+    faster, slower = run(tmp_path, 1.0, 1.5, require=(FASTER,)), run(tmp_path, 1.5, 1.0, require=(FASTER,))
+    assert below(comparison_p_values(faster, FASTER)[0], 0.01)
+    assert below(comparison_p_values(slower, FASTER)[1], 0.01)
+
+
+def test_the_best_is_shown_at_a_level_divided_by_the_sizes() -> None:
+    parts: dict[str, Estimate] = {
+        "batch 1": over_processes([100.0, 101.0, 99.0, 100.5, 99.5]),
+        "batch 8": over_processes([120.0, 121.0, 119.0, 120.5, 119.5]),
+    }
+    best = BestOf(parts)
+    single = parts["batch 8"]
+    assert best.value == 120.0 and best.n == 5
+    p, q = best.p_value(119.0, "lower"), single.p_value(119.0, "lower")
+    assert p is not None and q is not None and p == pytest.approx(2 * q)
+    lower = best.bound(0.95, "lower")
+    assert lower == single.bound(0.975, "lower") and lower is not None
+    assert best.p_value(lower, "lower") == pytest.approx(0.05)
+    upper = best.bound(0.95, "upper")
+    assert upper == single.bound(0.95, "upper") and upper is not None
+    assert best.p_value(upper, "upper") == pytest.approx(0.05)
+
+
+def test_picking_the_best_of_equals_errs_seldom() -> None:
+    """Ten sizes, all exactly at the threshold: the best one looks better than it is."""
+    rng = np.random.default_rng(1)
+    passed = 0
+    for _ in range(500):
+        best = BestOf({f"batch {size}": over_processes(rng.normal(100, 5, 5)) for size in range(1, 11)})
+        p = best.p_value(100.0, "lower")
+        passed += p is not None and p <= 0.05
+    assert passed <= 41
+
+
+def test_a_run_that_grows_slower_is_kept_from_passing(tmp_path: Path) -> None:
+    found = run(tmp_path, drift=0.5).estimates["throughput"]
+    assert isinstance(found, Measured) and found.withhold is not None and "no steady state" in found.withhold
+    found = run(tmp_path).estimates["throughput"]
+    assert isinstance(found, Measured) and found.withhold is None and found.invalid is None
+
+
+def test_a_run_that_ends_early_is_void(tmp_path: Path) -> None:
+    def short(model: str, schedule: Schedule) -> list[Samples]:
+        return [samples(np.full(5, 1.0 + i / 10), process=i, batch=schedule.batch) for i in range(schedule.processes)]
+
+    found = Throughput(dataset="test").run(FakeInputs(tmp_path, samples=short)).estimates["throughput"]
+    assert isinstance(found, Measured) and found.invalid == "a process made 5 of 20 planned queries"
+
+
+def test_a_model_that_never_answers_is_not_fast(tmp_path: Path) -> None:
+    def failing(model: str, schedule: Schedule) -> list[Samples]:
+        none = np.zeros(40, dtype=bool)
+        return [samples(np.ones(40), process=i, batch=schedule.batch, ok=none) for i in range(schedule.processes)]
+
+    result = Throughput(dataset="test").run(FakeInputs(tmp_path, samples=failing))
+    assert throughput(result).parts["batch 8"].value == 0.0
+    assert not below(p_values(result, NEEDED)[0], 1.0)
+    assert result.counts.errored == result.counts.attempted
+
+
+def test_blocks(tmp_path: Path) -> None:
+    result = run(tmp_path, require=(NEEDED,))
+    curve, table = result.blocks
+    assert isinstance(curve, Curve) and curve.series[0].x == (1.0, 8.0, 32.0) and curve.log_x
+    assert curve.references[0].value == 3000.0
+    assert isinstance(table, Table) and [row[0] for row in table.rows] == [1, 8, 32]
+
+
+def test_needs_parts_and_refusals() -> None:
+    check = Throughput(dataset="test", batch_sizes=(1, 8), duration="2 s", require=(FASTER,))
+    alone, pair = check.needs()
+    assert isinstance(alone, NeedTiming) and isinstance(pair, NeedTiming)
+    assert (alone.queries, pair.model) == (200, "baseline") and pair.seconds > alone.seconds > 20
+    names = SpecNames(models=("candidate", "baseline"), datasets=("test",), slices=())
+    assert check.part_names(check.metrics[0], names) == ("batch 1", "batch 8")
+    assert check.part_names(check.metrics[1], names) is None
+    missing = Requirement("throughput(batch 4) >= 1 samples/s", "throughput", "batch 4", ">=", 1.0, "samples/s")
+    assert "batch 1, batch 8" in (check.check_requirement(missing, {}) or "")
+    assert check.check_requirement(FASTER, {}) is None
+
+
+@pytest.mark.parametrize(
+    "fields", [{"batch_sizes": []}, {"batch_sizes": [0]}, {"processes": 2}, {"duration": 5}, {"scenario": "server"}]
+)
+def test_fields_are_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Throughput.model_validate({"check": "throughput", "dataset": "test", **fields})
+
+
+def test_a_draft_is_short(tmp_path: Path) -> None:
+    inputs = FakeInputs(tmp_path, samples=timings(1.0), draft=True)
+    Throughput(dataset="test").run(inputs)
+    assert all(schedule.processes == 2 and schedule.min_s < 0.1 for schedule in inputs.schedules)

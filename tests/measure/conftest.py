@@ -1,0 +1,17 @@
+"""Clocks that the tests move."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalspec.measure import interference, loop, warmup
+from tests.measure.fakes import FakeClock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """In place of the real clock, everywhere."""
+    fake = FakeClock()
+    for module in (interference, loop, warmup):
+        monkeypatch.setattr(module, "now_ns", fake)
+    return fake

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from evalspec.evidence.blocks import Bar, Bars, Column, Interval, Intervals, Matrix, Reference, Table
+from evalspec.report._blocks import BarsView, ForestView, MatrixView, TableView, aligned, block_view
+from evalspec.report._words import DASH
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "texts"),
+    [
+        ([0.03, 0.0679, 0.142], "score", ("0.030", "0.068", "0.142")),
+        ([0.69, 0.7, 0.74], "ms", ("0.69", "0.70", "0.74")),
+        ([84, 85], "rows", ("84", "85")),
+        ([1234.5, 2.5], "ms", ("1,234.5", "2.5")),
+        # What would be rounded to nothing, or to the whole, keeps its digits.
+        ([0.5, 0.00001], "score", ("0.5", "0.00001")),
+        ([0.5, 0.99999], "fraction", ("0.50000", "0.99999")),
+        ([], "ms", ()),
+    ],
+)
+def test_numbers_of_one_column_have_the_same_decimals(values: list[float], unit: str, texts: tuple[str, ...]) -> None:
+    assert aligned(values, unit) == texts
+
+
+def test_forest() -> None:
+    rows = (Interval(label="dark", value=0.7, lower=0.6, upper=0.8, n=10), Interval(label="none", value=None))
+    view = block_view(
+        Intervals(title="t", unit="fraction", rows=rows, references=(Reference(label="needs", value=0.9),))
+    )
+    assert isinstance(view, ForestView)
+    dark, none = view.rows
+    assert dark.strip.title == "dark: 0.7; 0.6 to 0.8"
+    # The scale runs from 0.6 to 0.9 with 6 % of room at both ends.
+    assert (dark.strip.start, dark.strip.dot, dark.strip.end) == (5.36, 35.12, 64.88)
+    assert dark.strip.limits == (94.64,)
+    assert none.strip.dot is None
+    assert none.strip.title == "none: no value"
+    assert view.references == ("needs (0.9)",)
+
+
+def test_bars_start_at_zero() -> None:
+    bars = (Bar(label="a", value=3.0, group="x"), Bar(label="b", value=-1.0, group="y"))
+    view = block_view(Bars(title="t", unit="ms", bars=bars))
+    assert isinstance(view, BarsView)
+    up, down = view.rows
+    assert up.start == down.start + down.width
+    assert up.width == pytest.approx(3 * down.width, abs=0.05)
+    assert (up.series, down.series) == (1, 2)
+    assert up.value == "3 ms"
+
+
+def test_a_matrix_is_warm_where_it_is_large() -> None:
+    view = block_view(
+        Matrix(
+            title="t", row_label="r", column_label="c", rows=("a", "b"), columns=("a", "b"), values=((81, 1), (0, 80))
+        )
+    )
+    assert isinstance(view, MatrixView)
+    assert view.rows == (("a", (("81", 9), ("1", 1))), ("b", (("0", 0), ("80", 9))))
+
+
+def test_a_table_has_its_units_in_the_head() -> None:
+    block = Table(
+        title="t",
+        columns=(Column(name="class"), Column(name="time", unit="ms"), Column(name="ok")),
+        rows=(("a", 1.5, True), ("b", 10.25, None), ("c", None, False)),
+    )
+    view = block_view(block)
+    assert isinstance(view, TableView)
+    assert [column.text for column in view.columns] == ["class", "time (ms)", "ok"]
+    assert [column.number for column in view.columns] == [False, True, False]
+    assert [[cell.text for cell in row] for row in view.rows] == [
+        ["a", "1.50", "yes"],
+        ["b", "10.25", DASH],
+        ["c", DASH, "no"],
+    ]
+
+
+def test_a_short_row_is_filled() -> None:
+    view = block_view(Table(title="t", columns=(Column(name="a"), Column(name="b")), rows=(("x",),)))
+    assert isinstance(view, TableView)
+    assert [cell.text for cell in view.rows[0]] == ["x", DASH]

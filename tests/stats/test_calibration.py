@@ -1,0 +1,298 @@
+"""Calibration: worked numbers, agreement with other implementations, error rates and power."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Estimate
+from evalspec.stats._folded import folded_mean, folded_sum_cdf
+from evalspec.stats.calibration import (
+    CalibrationError,
+    apply_temperature,
+    classwise_calibration_error,
+    ece_band,
+    expected_calibration_error,
+    fit_temperature,
+    halves,
+    make_bins,
+    maximum_calibration_error,
+    temperature_estimate,
+)
+
+SLOW_REPEATS = 4000
+
+
+def answers(
+    n: int, rng: np.random.Generator, gap: float = 0.0, where: str = "evenly"
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Beta(8, 2) confidences, and answers that are right less often by ``gap`` on average.
+
+    ``where``: evenly; in the lowest third (by three times as much); or over-confident: in proportion to 1 - confidence.
+    """
+    confidences = rng.beta(8, 2, n)
+    if where == "lowest third":
+        # The lower tercile of Beta(8, 2).
+        right = np.where(confidences < 0.7635, confidences - 3 * gap, confidences)
+    elif where == "over-confident":
+        right = confidences - gap * (1 - confidences) / 0.2
+    else:
+        right = confidences - gap
+    return confidences, rng.random(n) < right
+
+
+def decided(estimate: CalibrationError, threshold: float) -> tuple[float, float]:
+    p_pass, p_fail = estimate.p_value(threshold, "upper"), estimate.p_value(threshold, "lower")
+    assert p_pass is not None and p_fail is not None
+    return p_pass, p_fail
+
+
+@pytest.mark.parametrize(
+    ("says", "right", "gap"),
+    # REQUIREMENTS N91: confident 95 % but wrong 30 %; says 70 % but right 95 %; says 90 % right 75 %.
+    [(0.95, 0.70, -0.25), (0.70, 0.95, 0.25), (0.90, 0.75, -0.15)],
+)
+def test_single_bin_gaps(says: float, right: float, gap: float) -> None:
+    correct = np.arange(1000) < 1000 * right
+    estimate = expected_calibration_error(np.full(1000, says), correct)
+    assert len(estimate.bins.count) == 1
+    assert estimate.bins.gap[0] == pytest.approx(gap)
+    assert estimate.plug_in == pytest.approx(abs(gap))
+    # Debiasing moves a gap of many standard errors by next to nothing.
+    assert estimate.value == pytest.approx(abs(gap), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    # REQUIREMENTS N84.
+    [(0.031, "well"), (0.089, "moderately"), (0.11, "poorly"), (0.05, "moderately"), (0.10, "moderately")],
+)
+def test_bands(value: float, word: str) -> None:
+    assert ece_band(value) == f"{word} calibrated"
+
+
+def test_plug_in_agrees_with_torchmetrics_and_netcal() -> None:
+    torch = pytest.importorskip("torch")
+    functional = pytest.importorskip("torchmetrics.functional.classification")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        netcal = pytest.importorskip("netcal.metrics")
+    confidences, correct = answers(3000, np.random.default_rng(0), 0.05)
+    bins = make_bins(confidences, correct, bins=10, scheme="equal_width", expected_wrong=0)
+    ece = float(np.sum(bins.weight * np.abs(bins.gap)))
+    mce = float(np.abs(bins.gap).max())
+    c, y = torch.tensor(confidences), torch.tensor(correct.astype(int))
+    for norm, ours in (("l1", ece), ("max", mce)):
+        theirs = float(functional.binary_calibration_error(c, y, n_bins=10, norm=norm))
+        assert ours == pytest.approx(theirs, abs=1e-6)
+    # netcal takes one-dimensional confidences as those of the second of two classes.
+    assert ece == pytest.approx(netcal.ECE(10).measure(confidences, correct.astype(int)), abs=1e-9)
+    assert mce == pytest.approx(netcal.MCE(10).measure(confidences, correct.astype(int)), abs=1e-9)
+
+
+def test_equal_mass_bins_hold_as_many_rows_and_keep_ties_together() -> None:
+    confidences, correct = answers(1000, np.random.default_rng(1))
+    assert make_bins(confidences, correct, expected_wrong=0).count.tolist() == [100] * 10
+    tied = np.repeat([0.6, 0.7, 0.99], [500, 300, 200])
+    bins = make_bins(tied, np.ones(1000, dtype=bool), expected_wrong=0)
+    assert bins.count.tolist() == [500, 300, 200]
+    assert bins.confidence == pytest.approx([0.6, 0.7, 0.99])
+
+
+def test_bins_are_merged_until_each_expects_five_wrong_answers() -> None:
+    confidences, correct = answers(400, np.random.default_rng(2))
+    bins = make_bins(confidences, correct)
+    expected = bins.count * (1 - bins.confidence)
+    assert len(bins.count) < 10 and (expected >= 5).all()
+    assert bins.count.sum() == 400
+    # Merging looks at confidences alone, so the answers can't move it.
+    assert make_bins(confidences, ~correct).count.tolist() == bins.count.tolist()
+    sure = make_bins(np.full(300, 0.999), np.ones(300, dtype=bool))
+    assert sure.count.tolist() == [300]
+
+
+@pytest.mark.parametrize("confidences", [[1.2, 0.5], [float("nan"), 0.5], [-0.1, 0.5]])
+def test_what_is_no_confidence_is_refused(confidences: list[float]) -> None:
+    with pytest.raises(InputError, match="confidences lie in 0"):
+        expected_calibration_error(np.array(confidences), np.array([True, False]))
+
+
+def test_lengths_must_agree() -> None:
+    with pytest.raises(InputError, match="2 confidences for 3 answers"):
+        expected_calibration_error(np.array([0.5, 0.5]), np.array([True, False, True]))
+
+
+def test_no_rows_say_nothing() -> None:
+    estimate = expected_calibration_error(np.empty(0), np.empty(0, dtype=bool))
+    assert estimate.value is None and estimate.bound(0.95, "upper") is None and estimate.p_value(0.1, "upper") is None
+    assert "no bound" in estimate.method
+    worst = maximum_calibration_error(np.empty(0), np.empty(0, dtype=bool))
+    assert worst.value is None and worst.bound(0.95, "upper") is None
+
+
+def test_a_confidence_of_one_is_counted() -> None:
+    # Elsewhere 1.0 falls into a bin of its own beyond the last one.
+    confidences = np.repeat([0.5, 1.0], 100)
+    correct = np.concatenate([np.arange(100) < 50, np.arange(100) < 80])
+    assert expected_calibration_error(confidences, correct, scheme="equal_width").plug_in == pytest.approx(0.1)
+
+
+def test_an_overconfident_model_fails_although_it_expects_no_mistake() -> None:
+    correct = np.arange(840) % 5 > 0
+    estimate = expected_calibration_error(np.full(840, 0.999), correct)
+    assert estimate.expected_wrong < 1
+    _, p_fail = decided(estimate, 0.05)
+    assert p_fail < 1e-9
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(60, 1500), gap=st.floats(0, 0.2), confidence=st.floats(0.8, 0.999))
+def test_value_lies_between_its_bounds_and_bounds_invert_p_values(
+    seed: int, n: int, gap: float, confidence: float
+) -> None:
+    estimate = expected_calibration_error(*answers(n, np.random.default_rng(seed), gap))
+    lower, upper = estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
+    assert isinstance(estimate, Estimate)
+    assert lower is not None and upper is not None and estimate.value is not None and estimate.plug_in is not None
+    assert lower <= estimate.value + 1e-9 and estimate.value <= upper + 1e-9
+    assert estimate.value <= estimate.plug_in + 1e-9
+    if 0 < upper < 1:
+        assert estimate.p_value(upper, "upper") == pytest.approx(1 - confidence, abs=1e-6)
+    if lower > 0:
+        assert estimate.p_value(lower, "lower") == pytest.approx(1 - confidence, abs=1e-6)
+
+
+def test_folded_sum_is_what_simulation_says() -> None:
+    rng = np.random.default_rng(7)
+    scales = np.array([0.3, 0.5, 0.2, 0.4])
+    for shift in (0.0, 0.7, 3.0):
+        totals = np.abs(shift + rng.standard_normal((200_000, 4))) @ scales
+        for level in (0.01, 0.05, 0.5, 0.95):
+            at = float(np.quantile(totals, level))
+            assert folded_sum_cdf(at, scales, shift) == pytest.approx(level, abs=0.004)
+        assert float(folded_mean(shift)) * scales.sum() == pytest.approx(totals.mean(), rel=0.005)
+    assert folded_sum_cdf(-1.0, scales, 0.0) == 0.0
+
+
+def test_clusters_widen_the_bounds() -> None:
+    confidences, correct = answers(500, np.random.default_rng(3), 0.05)
+    copies = np.repeat(confidences, 4), np.repeat(correct, 4)
+    clusters = np.repeat(np.arange(500), 4)
+    alone = expected_calibration_error(confidences, correct)
+    together = expected_calibration_error(*copies, clusters=clusters)
+    naive = expected_calibration_error(*copies)
+    uppers = [estimate.bound(0.95, "upper") for estimate in (alone, together, naive)]
+    assert all(upper is not None for upper in uppers)
+    assert uppers[1] == pytest.approx(uppers[0], abs=0.01)
+    assert uppers[2] is not None and uppers[1] is not None and uppers[2] < uppers[1] - 0.005
+    few = expected_calibration_error(*copies, clusters=np.repeat(np.arange(10), 200))
+    assert few.bound(0.95, "upper") is None and few.reason is not None and "20 are needed" in few.reason
+
+
+def test_maximum_finds_one_bad_bin() -> None:
+    rng = np.random.default_rng(8)
+    confidences, correct = answers(4000, rng)
+    bad = (confidences > 0.80) & (confidences < 0.84)
+    correct[bad] = rng.random(bad.sum()) < 0.5
+    worst = maximum_calibration_error(confidences, correct)
+    ece = expected_calibration_error(confidences, correct)
+    assert worst.value is not None and ece.value is not None and worst.value > 0.15 > ece.value
+    p_fail = worst.p_value(0.1, "lower")
+    assert p_fail is not None and p_fail < 0.001
+    calibrated = maximum_calibration_error(*answers(4000, np.random.default_rng(9)))
+    p_pass = calibrated.p_value(0.15, "upper")
+    assert p_pass is not None and p_pass < 0.001
+
+
+def test_classwise_has_a_value_and_no_bound() -> None:
+    rng = np.random.default_rng(10)
+    p = rng.dirichlet([1, 1, 1], 3000)
+    truth = (rng.random(3000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    estimate = classwise_calibration_error(p, truth)
+    assert estimate.value is not None and estimate.value < 0.03
+    assert estimate.bound(0.95, "upper") is None and estimate.p_value(0.05, "upper") is None
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.5])
+def test_temperature_is_recovered(temperature: float) -> None:
+    rng = np.random.default_rng(11)
+    logits = rng.normal(0, 1.5, (20_000, 4))
+    true = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    truth = (rng.random(20_000)[:, None] > true.cumsum(axis=1)).sum(axis=1)
+    said = apply_temperature(true, 1 / temperature)
+    found = fit_temperature(said, truth)
+    assert found == pytest.approx(temperature, rel=0.05)
+    assert apply_temperature(said, temperature) == pytest.approx(true, abs=1e-9)
+    assert temperature_estimate(temperature, 10).bound(0.95, "upper") is None
+
+
+def test_temperature_is_not_made_up() -> None:
+    sure = np.tile([0.9, 0.1], (50, 1))
+    assert fit_temperature(sure, np.zeros(50, dtype=np.int64)) is None
+    assert fit_temperature(np.empty((0, 2)), np.empty(0, dtype=np.int64)) is None
+    assert apply_temperature(np.array([[1.0, 0.0]]), 2.0).sum() == pytest.approx(1.0)
+
+
+def test_halves_keep_clusters_together() -> None:
+    rng = np.random.default_rng(0)
+    fit, judge = halves(101, rng)
+    assert fit.sum() == 50 and (fit ^ judge).all()
+    clusters = np.repeat(np.arange(20), 5)
+    fit, judge = halves(100, rng, clusters)
+    assert fit.sum() == 50 and not set(clusters[fit]) & set(clusters[judge])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [50, 200, 1000])
+def test_error_rates_at_the_threshold(n: int) -> None:
+    """A true 0.05, evenly over-confident: nearly the least favourable spread for PASS, and for FAIL."""
+    rng = np.random.default_rng(20 + n)
+    p_values = np.array(
+        [decided(expected_calibration_error(*answers(n, rng, 0.05)), 0.05) for _ in range(SLOW_REPEATS)]
+    )
+    assert (p_values[:, 0] <= 0.05).mean() <= 0.065
+    assert (p_values[:, 1] <= 0.002).mean() <= 0.006
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["over-confident", "evenly", "lowest third"])
+def test_a_model_at_the_limit_seldom_passes(where: str) -> None:
+    rng = np.random.default_rng(30)
+    passes = [decided(expected_calibration_error(*answers(500, rng, 0.05, where)), 0.05)[0] for _ in range(2000)]
+    assert np.mean(np.array(passes) <= 0.05) <= 0.065
+
+
+@pytest.mark.slow
+def test_power() -> None:
+    rng = np.random.default_rng(31)
+
+    def rates(n: int, gap: float) -> tuple[float, float]:
+        found = np.array([decided(expected_calibration_error(*answers(n, rng, gap)), 0.05) for _ in range(1000)])
+        return float((found[:, 0] <= 0.05).mean()), float((found[:, 1] <= 0.05).mean())
+
+    assert rates(500, 0.0)[1] < 0.01
+    assert rates(500, 0.12)[1] >= 0.90
+    assert rates(2000, 0.0)[0] >= 0.95
+
+
+@pytest.mark.slow
+def test_error_rates_of_the_maximum() -> None:
+    """One bin of ten is off by the threshold, the others not at all."""
+    rng = np.random.default_rng(32)
+    passed = failed = 0
+    for _ in range(SLOW_REPEATS):
+        confidences = np.repeat(np.linspace(0.6, 0.96, 10), 100)
+        right = np.where(np.arange(1000) < 100, confidences - 0.1, confidences)
+        worst = maximum_calibration_error(confidences, rng.random(1000) < right, bins=10)
+        p_pass, p_fail = worst.p_value(0.1, "upper"), worst.p_value(0.1, "lower")
+        assert p_pass is not None and p_fail is not None
+        passed += p_pass <= 0.05
+        failed += p_fail <= 0.002
+    assert passed / SLOW_REPEATS <= 0.065
+    assert failed / SLOW_REPEATS <= 0.006

@@ -1,0 +1,278 @@
+"""Distances between populations: agreement with scipy, bounds that invert, error rates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Estimate, Side
+from evalspec.stats import shift
+from evalspec.stats.shift import (
+    Distance,
+    category_counts,
+    clustered,
+    indicators,
+    ks_distance,
+    largest_design_effect,
+    missingness_difference,
+    permutations_for,
+    total_variation,
+    wasserstein,
+)
+
+Floats = NDArray[np.float64]
+
+
+def normals(n: int, m: int, apart: float, seed: int = 0) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(0, 1, n), rng.normal(apart, 1, m)
+
+
+@pytest.mark.parametrize(("n", "m"), [(50, 50), (200, 70), (1000, 900)])
+def test_ks_is_that_of_scipy(n: int, m: int) -> None:
+    x, y = normals(n, m, 0.3)
+    assert ks_distance(x, y).value == pytest.approx(stats.ks_2samp(x, y).statistic, abs=1e-12)
+    x, y = np.round(x), np.round(y)
+    assert ks_distance(x, y).value == pytest.approx(stats.ks_2samp(x, y).statistic, abs=1e-12)
+
+
+def test_wasserstein_is_that_of_scipy_in_reference_deviations() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.lognormal(0, 1, 300), rng.lognormal(0.2, 1, 210)
+    expected = stats.wasserstein_distance(x, y) / x.std(ddof=1)
+    assert wasserstein(x, y, rng=rng).value == pytest.approx(expected, rel=1e-5)
+
+
+def test_total_variation_is_half_the_differences() -> None:
+    rng = np.random.default_rng(2)
+    distance = total_variation(np.array([50, 30, 20]), np.array([20, 30, 50]), rng=rng)
+    assert distance.value == pytest.approx(0.3)
+    # Two categories are a Kolmogorov-Smirnov distance of 0 and 1.
+    two = total_variation(np.array([60, 40]), np.array([45, 55]), rng=rng)
+    zeros = np.repeat([0.0, 1.0], [60, 40]), np.repeat([0.0, 1.0], [45, 55])
+    assert two.value == pytest.approx(ks_distance(*zeros).value)
+
+
+def test_bounds_are_the_published_formulas() -> None:
+    x, y = normals(400, 600, 0.5)
+    ks = ks_distance(x, y)
+    scale = math.sqrt(1 / 400 + 1 / 600)
+    assert ks.value is not None
+    assert ks.bound(0.95, "upper") == pytest.approx(ks.value + 1.644854 / 2 * scale, abs=1e-6)
+    assert ks.bound(0.95, "lower") == pytest.approx(ks.value - 1.3581 * scale, abs=1e-5)
+    rng = np.random.default_rng(3)
+    w = wasserstein(x, y, rng=rng)
+    error = math.sqrt(x.var(ddof=1) / 400 + y.var(ddof=1) / 600) / x.std(ddof=1)
+    assert w.value is not None
+    assert w.bound(0.95, "upper") == pytest.approx(w.value + 1.644854 * error, abs=1e-6)
+
+
+def test_permutation_p_is_one_plus_k_over_one_plus_b() -> None:
+    null = np.arange(1, 100) / 100.0
+    distance = Distance(0.9, 200, 100, (0.01, 0.01), 1.0, "a distance", 0.14, null)
+    # 0.90 ... 0.99 are as far: 10 of 99.
+    assert distance.p_value(0.0, "lower") == pytest.approx(11 / 100)
+    assert distance.p_value(-0.1, "lower") == 0.0
+    # At 1 % only k = 0 may be as far, so the bound is the value less the largest of the permuted ones.
+    assert distance.bound(0.99, "lower") == 0.0
+    # Fewer than 1 of 100 can't be shown with 99 permutations.
+    assert distance.bound(0.995, "lower") == 0.0 and distance.p_value(0.5, "lower") == pytest.approx(0.61)
+
+
+def test_permutations_reach_beyond_the_level() -> None:
+    assert permutations_for(0.05) == 9_999
+    assert permutations_for(0.0005) == 40_000
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1000), apart=st.floats(0, 1.5), confidence=st.floats(0.6, 0.995))
+def test_bounds_invert_p_values(seed: int, apart: float, confidence: float) -> None:
+    x, y = normals(120, 90, apart, seed)
+    distance = ks_distance(x, y)
+    assert isinstance(distance, Estimate) and distance.value is not None
+    lower, upper = distance.bound(confidence, "lower"), distance.bound(confidence, "upper")
+    assert lower is not None and upper is not None
+    assert 0.0 <= lower <= distance.value <= upper <= 1.0
+    if upper < 1:
+        assert distance.p_value(upper, "upper") == pytest.approx(1 - confidence, abs=1e-9)
+    if lower > 0:
+        assert distance.p_value(lower, "lower") == pytest.approx(1 - confidence, abs=1e-9)
+
+
+def test_the_lower_bound_of_equal_populations_reaches_zero() -> None:
+    rng = np.random.default_rng(4)
+    x, y = normals(500, 500, 0.0)
+    for distance in (ks_distance(x, y), wasserstein(x, y, rng=rng)):
+        assert distance.bound(0.95, "lower") == 0.0
+        p = distance.p_value(0.0, "lower")
+        assert p is not None and p > 0.05
+
+
+def test_few_rows_have_no_bound_and_say_from_when_on() -> None:
+    x, y = normals(40, 400, 0.0)
+    distance = ks_distance(x, y)
+    assert distance.value is not None
+    sides: tuple[Side, ...] = ("lower", "upper")
+    assert all(distance.bound(0.95, side) is None and distance.p_value(0.5, side) is None for side in sides)
+    assert "40 rows on one side are too few, 50 are needed" in distance.method
+
+
+def test_an_empty_side_has_no_value() -> None:
+    rng = np.random.default_rng(0)
+    empty: Floats = np.empty(0)
+    for distance in (
+        ks_distance(empty, np.ones(100)),
+        wasserstein(np.ones(100), empty, rng=rng),
+        total_variation(np.array([0, 0]), np.array([50, 50]), rng=rng),
+    ):
+        assert distance.value is None and distance.bound(0.95, "upper") is None
+        assert distance.p_value(0.1, "upper") is None and distance.n_to_decide(0.1, 0.05) is None
+
+
+def test_what_is_not_defined_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="does not vary"):
+        wasserstein(np.ones(100), np.arange(100.0), rng=rng)
+    with pytest.raises(InputError, match="3 categories beside 2"):
+        total_variation(np.array([1, 2, 3]), np.array([1, 2]), rng=rng)
+
+
+def test_the_bridge_takes_over_where_permutations_would() -> None:
+    x, y = normals(900, 1000, 0.0, seed=5)
+    gaps = np.diff(np.sort(np.concatenate((x, y))))
+    permuted = shift._wasserstein_null(gaps, 900, 1000, np.random.default_rng(1), 4000)
+    bridge = shift._bridge_null(gaps, 900, 1000, np.random.default_rng(2), 40_000)
+    for level in (0.5, 0.9, 0.99):
+        assert np.quantile(bridge, level) == pytest.approx(np.quantile(permuted, level), rel=0.06)
+
+
+def test_missingness_is_the_absolute_difference() -> None:
+    reference, current = np.arange(1000) < 20, np.arange(800) < 56
+    difference = missingness_difference(reference, current)
+    assert difference.value == pytest.approx(0.05)
+    assert difference.p_value(0.02, "lower") == missingness_difference(current, reference).p_value(0.02, "lower")
+    holds, fails = difference.p_value(0.1, "upper"), difference.p_value(0.01, "lower")
+    assert holds is not None and holds < 0.001
+    assert fails is not None and fails < 0.001
+    nothing = missingness_difference(np.zeros(500, dtype=bool), np.zeros(500, dtype=bool))
+    assert nothing.value == 0.0
+    upper = nothing.bound(0.95, "upper")
+    assert upper is not None and 0 < upper < 0.01
+
+
+def test_category_counts_are_most_frequent_first() -> None:
+    names, a, b = category_counts(["x", "y", "y"], ["z", "y"])
+    assert names[0] == "y" and dict(zip(names, zip(a.tolist(), b.tolist(), strict=True), strict=True)) == {
+        "y": (2, 1), "x": (1, 0), "z": (0, 1)
+    }  # fmt: skip
+    assert category_counts([], [])[0] == []
+
+
+def test_copies_in_clusters_say_no_more_than_one() -> None:
+    x, y = normals(300, 200, 0.4)
+    alone = ks_distance(x, y)
+    copies = np.repeat(x, 3), np.repeat(y, 3)
+    clusters = np.repeat(np.arange(300), 3), np.repeat(np.arange(200), 3)
+    events = indicators(*copies)
+    effects = [largest_design_effect(e, c) for e, c in zip(events, clusters, strict=True)]
+    assert effects == pytest.approx([3.0, 3.0], rel=0.02)
+    together = clustered(ks_distance(*copies), 900, 600, effects[0], effects[1])
+    assert together.value == alone.value
+    for side in ("lower", "upper"):
+        assert together.bound(0.95, side) == pytest.approx(alone.bound(0.95, side), abs=0.002)
+    assert together.smaller == pytest.approx(200, abs=2)
+    assert largest_design_effect(events[0], None) == 1.0
+
+
+def test_more_rows_are_needed_nearer_to_the_threshold() -> None:
+    distance = ks_distance(*normals(500, 500, 0.6))
+    near, far = distance.n_to_decide(0.2, 0.05), distance.n_to_decide(0.05, 0.05)
+    assert near is not None and far is not None and near > far
+
+
+Draw = Callable[[int, np.random.Generator], Floats]
+SLOW = 4000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "second", "truth"),
+    [
+        (lambda n, r: r.normal(0, 1, n), lambda n, r: r.normal(2 * stats.norm.ppf(0.55), 1, n), 0.1),
+        (lambda n, r: (r.random(n) < 0.5) * 1.0, lambda n, r: (r.random(n) < 0.6) * 1.0, 0.1),
+        (lambda n, r: r.random(n), lambda n, r: r.random(n), 0.0),
+    ],
+    ids=["normal", "two values", "equal"],
+)
+def test_error_rates_of_ks(first: Draw, second: Draw, truth: float) -> None:
+    rng = np.random.default_rng(40)
+    for n in (50, 200, 1000):
+        passed = failed = 0
+        for _ in range(SLOW if n < 1000 else SLOW // 2):
+            distance = ks_distance(first(n, rng), second(n, rng))
+            p_pass, p_fail = distance.p_value(truth, "upper"), distance.p_value(truth, "lower")
+            assert p_pass is not None and p_fail is not None
+            passed += p_pass <= 0.05
+            failed += p_fail <= 0.002
+        repeats = SLOW if n < 1000 else SLOW // 2
+        assert passed / repeats <= 0.065, n
+        assert failed / repeats <= 0.006, n
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["total variation", "wasserstein"])
+def test_the_upper_bounds_err_seldom(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The PASS side needs no permutations, so 4,000 repeats are quick without them."""
+    monkeypatch.setattr(shift, "permutations_for", lambda alpha: 1)
+    rng = np.random.default_rng(41)
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.3, 0.3])
+    for n in (50, 200, 1000):
+        passed = 0
+        for _ in range(SLOW):
+            if kind == "wasserstein":
+                x, y = rng.lognormal(0, 0.5, n), rng.lognormal(0, 0.5, n) + 0.2
+                distance, truth = wasserstein(x, y, rng=rng), 0.2 / float(x.std(ddof=1))
+            else:
+                distance, truth = total_variation(rng.multinomial(n, p), rng.multinomial(n, q), rng=rng), 0.1
+            p_pass = distance.p_value(truth, "upper")
+            assert p_pass is not None
+            passed += p_pass <= 0.05
+        assert passed / SLOW <= 0.065, n
+
+
+@pytest.mark.slow
+def test_the_permutation_bounds_err_seldom() -> None:
+    """Equal populations and populations 0.1 apart; 500 repeats, limits as in a count of 41 at 5 %."""
+    rng = np.random.default_rng(42)
+    equal = np.array([0.4, 0.3, 0.2, 0.1])
+    apart = np.array([0.3, 0.3, 0.3, 0.1])
+    for n, other in itertools.product((50, 200), (equal, apart)):
+        truth = float(np.abs(equal - other).sum() / 2)
+        p_values = []
+        for _ in range(500):
+            distance = total_variation(rng.multinomial(n, equal), rng.multinomial(n, other), rng=rng)
+            p_values.append(distance.p_value(truth, "lower"))
+        found = np.array(p_values, dtype=np.float64)
+        assert (found <= 0.05).sum() <= 41
+        assert (found <= 0.002).sum() <= 6
+
+
+@pytest.mark.slow
+def test_the_permutation_bounds_of_wasserstein_err_seldom() -> None:
+    rng = np.random.default_rng(43)
+    for apart in (0.0, 0.3):
+        p_values = []
+        for _ in range(120):
+            x, y = rng.normal(0, 1, 60), rng.normal(apart, 1, 60)
+            p_values.append(wasserstein(x, y, rng=rng).p_value(apart / float(x.std(ddof=1)), "lower"))
+        # A true rate of 5 % exceeds 14 of 120 once in 1,000.
+        assert (np.array(p_values, dtype=np.float64) <= 0.05).sum() <= 14

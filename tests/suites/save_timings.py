@@ -1,0 +1,43 @@
+"""Keeps the raw timings of a run, so that later tests need not time: ``save_timings.py RUN NAME``.
+
+Run it after a suite's models or its system checks have changed, on a machine that does nothing else::
+
+    evalspec run suites/digits/evalspec.yaml --output /tmp/digits
+    python tests/suites/save_timings.py /tmp/digits digits
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from evalspec.evidence.record import Environment, Record
+from evalspec.language.inputs import Samples
+from evalspec.run.samples import ARRAYS, read_samples, write_samples
+
+TIMINGS = Path(__file__).resolve().parent / "timings"
+OFFLINE_BATCHES = 200
+
+
+def main(run: Path, name: str) -> None:
+    """Copies the samples, fewer of those that run back to back, and a record that only names the models."""
+    target = TIMINGS / name
+    record = Record.model_validate_json((run / "record.json").read_text(encoding="utf-8"))
+    kept = record.model_copy(
+        update={"checks": (), "verdict": None, "environment": Environment(), "command": (), "spec_file": "evalspec.yaml"}
+    )
+    for source in sorted((run / "evidence").glob("samples-*.parquet")):
+        samples = read_samples(source)
+        if source.stem == "samples-throughput":
+            samples = [_first(one, OFFLINE_BATCHES) for one in samples]
+        write_samples(samples, target / "evidence" / source.name)
+    (target / "record.json").write_text(kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def _first(samples: Samples, count: int) -> Samples:
+    return replace(samples, **{name: getattr(samples, name)[:count] for name in ARRAYS})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
