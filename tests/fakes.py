@@ -153,7 +153,8 @@ def classifier(
         model=model, dataset=dataset, n=len(p),
         classes=tuple(classes) if classes else tuple(str(i) for i in range(p.shape[1])),
         probabilities=p, predicted=p.argmax(axis=1).astype(np.int64), values=None, lower=None, upper=None,
-        truth=None if truth is None else np.asarray(truth, dtype=np.int64), clusters=clusters, digest=f"{model}@{dataset}",
+        truth=None if truth is None else np.asarray(truth, dtype=np.int64), clusters=clusters,
+        digest=f"{model}@{dataset}",
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ Trust = Annotated[bool, typer.Option("--trust", help="Let code that the spec nam
 AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Let paths leave the spec's folder.")]
 Hub = Annotated[bool, typer.Option("--hub", help="Let data sets be looked up on their hub.")]
 Overrides = Annotated[
-    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a field: quality.bins=10, seed=3.")
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a field: calibration.bins=15, seed=3.")
 ]
 
 

@@ -131,7 +131,7 @@ class Model(Part):
     """It always runs code that the spec names."""
 
     kind: str
-    precision: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "mixed"] | None = Field(
+    precision: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "mixed"] | None = Field(
         None, description="What the maker says it computes in; compared with what is observed."
     )
     quantization: dict[str, str] = Field(

@@ -20,7 +20,7 @@ from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_file, pre
 from evalspec.run.process import Limits
 from evalspec.run.reader import dataset_record
 from evalspec.run.replay import Replay
-from evalspec.run.runner import seed_of
+from evalspec.run.runner import answers_beside, seed_of
 from evalspec.run.subjects import model_facts
 from evalspec.spec import Options, load
 from evalspec.verdict import decide
@@ -189,6 +189,7 @@ def _check(
         limits=Limits(),
         threads=1,
         environment={},
+        answers={model: evidence / predictions_file(*pair) for model, pair in answers_beside(planned, one).items()},
     )
     try:
         result = run_check(job, lambda *_: None, Replay(evidence / samples_file(check.id)))

@@ -36,6 +36,10 @@ MAX_MATRIX = 40
 MAX_TEXT = 2_000
 MAX_PICTURE = 64_000
 QUIET = frozenset({"fraction", "score", "count", "label", "rows", ""})
+DECIMALS = ((1000.0, 0), (100.0, 1), (10.0, 2), (0.1, 3))
+WHOLES = frozenset({"", "fraction", "score", "%"})
+ROOM = 58
+"""Characters in a line of half the page's width; a table with more has the whole width."""
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -57,6 +61,12 @@ class TableView:
     rows: tuple[tuple[TableCell, ...], ...]
     left_out: int
     kind: str = "table"
+
+    @property
+    def wide(self) -> bool:
+        """It needs the whole width of the page."""
+        rows = [[cell.text for cell in row] for row in (self.columns, *self.rows)]
+        return sum(max(map(len, texts)) + 2 for texts in zip(*rows, strict=True)) > ROOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,7 @@ class ForestView:
     rows: tuple[ForestRow, ...]
     ticks: tuple[Tick, ...]
     references: tuple[str, ...]
+    marks: tuple[Tick, ...]
     left_out: int
     kind: str = "forest"
 
@@ -221,27 +232,39 @@ def _column(values: Sequence[Cell], unit: str) -> list[TableCell]:
     """The cells of a column; the header has the unit."""
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     texts = iter(aligned(numbers, unit))
-    return [
-        TableCell(next(texts), number=True)
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else cell(value)
-        for value in values
-    ]
+    made = [TableCell(next(texts)) if cell(value).number else cell(value) for value in values]
+    # A column of numbers is set to the right, with the dashes in it; words among them make it a column of words.
+    number = bool(numbers) and len(numbers) + sum(value is None for value in values) == len(values)
+    return [TableCell(one.text, number) for one in made]
 
 
 def aligned(values: Sequence[float], unit: str) -> tuple[str, ...]:
-    """Numbers of one column with the same number of decimals, where that hides nothing of any of them."""
-    single = [format_number(value, unit) for value in values]
-    wanted = max((len(text.partition(".")[2]) for text in single), default=0)
-    top = format_number(max((abs(value) for value in values), default=0.0), unit)
-    decimals = min(wanted, max(len(top.partition(".")[2]), 3 if abs(max(values, default=0.0)) < 1 else 1))
-    made = [f"{value:,.{decimals}f}" for value in values]
-    honest = all(value == 0 or float(text.replace(",", "")) != 0 for value, text in zip(values, made, strict=True))
-    whole = {"fraction": 1.0, "score": 1.0, "%": 100.0}.get(unit)
-    exact = all(
-        value == whole or float(text.replace(",", "")) != whole for value, text in zip(values, made, strict=True)
-    )
-    return tuple(made if honest and exact and all(abs(value) < 1e15 for value in values) else single)
+    """Numbers of one column with the same number of decimals, where that misleads about none of them.
+
+    None may change by more than 3 % of itself or 0.5 % of the largest, and a share that is not the whole is not
+    rounded to it. Where no number of decimals does all that, each number has its own.
+    """
+    single = tuple(format_number(value, unit) for value in values)
+    wanted = max((_decimals(text) for text in single), default=0)
+    top = max((abs(value) for value in values), default=0.0)
+    usual = next((places for limit, places in DECIMALS if top >= limit), 4)
+    for decimals in range(min(wanted, usual), min(wanted, usual + 2) + 1):
+        made = tuple(f"{value:,.{decimals}f}" for value in values)
+        if all(_faithful(value, text, unit, top) for value, text in zip(values, made, strict=True)):
+            return made
+    return single
+
+
+def _decimals(text: str) -> int:
+    return len(text.partition(".")[2])
+
+
+def _faithful(value: float, text: str, unit: str, top: float) -> bool:
+    shown = float(text.replace(",", ""))
+    whole = 100.0 if unit == "%" else 1.0
+    if unit in WHOLES and shown == whole and value != whole:
+        return False
+    return top < 1e15 and abs(shown - value) <= min(0.03 * abs(value), 0.005 * top)
 
 
 def with_unit(number: str, unit: str) -> str:
@@ -277,7 +300,19 @@ def forest(block: Intervals) -> ForestView:
         rows.append(ForestRow(row.label, value, interval, "" if row.n is None else f"{row.n:,}", row.note, drawn))
     ticks = tuple(Tick(scale.at(tick), format_number(tick, block.unit)) for tick in scale.ticks())
     references = _reference_words(block.references, block.unit)
-    return ForestView(block.title, block.caption, tuple(rows), ticks, references, len(block.rows) - len(shown))
+    marks = _numbered([scale.at(limit) for limit in limits])
+    return ForestView(block.title, block.caption, tuple(rows), ticks, references, marks, len(block.rows) - len(shown))
+
+
+def _numbered(places: Sequence[float]) -> tuple[Tick, ...]:
+    """The numbers of reference lines above them, those of close lines in one; none where one line needs no number."""
+    marks: list[Tick] = []
+    for number, at in sorted(enumerate(places, 1), key=lambda item: item[1]):
+        if marks and at - marks[-1].at < 5:
+            marks[-1] = Tick(marks[-1].at, f"{marks[-1].text}, {number}")
+        else:
+            marks.append(Tick(at, str(number)))
+    return tuple(marks) if len(places) > 1 else ()
 
 
 def _bars(block: Bars) -> BarsView:
@@ -334,7 +369,8 @@ def _example(example: Example) -> ExampleView:
     if example.image is not None:
         trouble = _picture_trouble(example.image)
         picture = "" if trouble else f"data:image/png;base64,{example.image}"
-    fields = tuple((name, shorten(cell(value).text, 200)) for name, value in example.fields.items())
+    shown = [(name, shorten(cell(value).text, 200)) for name, value in example.fields.items()]
+    fields = tuple((name, value) for name, value in shown if f"{name} {value}" != example.title)
     return ExampleView(example.title, fields, shorten(example.text or "", MAX_TEXT), picture, trouble)
 
 

@@ -208,8 +208,7 @@ def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: st
     layers: list[alt.Chart] = []
     tips: dict[str, tuple[str, ...]] = {}
     for index, one in enumerate(series):
-        colour = f"var(--series-{index + 1})"
-        for layer in _marks(block, one, colour, index):
+        for layer in _marks(block, one, index, len(series)):
             layers.append(layer.encode(x=frame.x(), y=frame.y()))
         if isinstance(layers[-1].mark, alt.MarkDef) and layers[-1].mark.type == "point" and len(one.x) <= MARKED:
             tips[f"layer_{len(layers) - 1}_marks"] = _tips(block, one)
@@ -228,12 +227,12 @@ def _tips(block: Axes, series: Series) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _marks(block: Curve | Points | Histogram, series: Series, colour: str, index: int) -> list[alt.Chart]:
+def _marks(block: Curve | Points | Histogram, series: Series, index: int, crowd: int) -> list[alt.Chart]:
     """The layers of one series, the one to hover over last."""
     import altair as alt
 
     rows = [{"x": x, "y": y} for x, y in zip(series.x, series.y, strict=True)]
-    dash = list(DASHES[index])
+    colour, dash = f"var(--series-{index + 1})", list(DASHES[index])
     chart = alt.Chart(alt.InlineData(values=rows))
     if isinstance(block, Points):
         return [chart.mark_point(filled=True, shape=SHAPES[index], size=22, opacity=0.6, fill=colour)]
@@ -246,7 +245,11 @@ def _marks(block: Curve | Points | Histogram, series: Series, colour: str, index
         band = [
             {"x": x, "y": low, "y2": high} for x, low, high in zip(series.x, series.lower, series.upper, strict=True)
         ]
-        layers.append(alt.Chart(alt.InlineData(values=band)).mark_area(fill=colour, fillOpacity=0.14).encode(y2="y2:Q"))
+        layers.append(
+            alt.Chart(alt.InlineData(values=band))
+            .mark_area(fill=colour, fillOpacity=0.14 if crowd < 4 else 0.07)
+            .encode(y2="y2:Q")
+        )
     layers.append(chart.mark_line(stroke=colour, strokeWidth=2, strokeDash=dash))
     if len(rows) <= MARKED:
         layers.append(chart.mark_point(filled=True, size=26, opacity=1, fill=colour))
@@ -317,7 +320,7 @@ def _frame(block: Axes, series: Sequence[Series], lines: Sequence[_Line | Ends])
     x_title, y_title = (shorten(_axis(*words), 60) for words in _labels(block))
     x_axis = alt.Axis(title=x_title, grid=False, titlePadding=8, labelFlush=False, **_ticks(xs, block.log_x, 6))
     y_axis = alt.Axis(title=y_title, domain=False, ticks=False, **Y_TITLE, **_ticks(ys, block.log_y, 5))
-    y_scale = _scale(ys, block.log_y, nice=True)
+    y_scale = _scale(ys, block.log_y, nice=not block.log_y)
     return _Frame(_scale(xs, block.log_x, nice=False), x_axis, y_scale, y_axis)
 
 

@@ -14,6 +14,8 @@ from evalspec.report._names import anchors, quantity
 from evalspec.report._requirements import SIGNS, Row, by_check
 from evalspec.report._words import Badge, badge, check_badge, duration, plural, worst
 
+MAX_PARTS = 6
+
 TITLES: dict[Dimension, str] = {"system": "System", "model": "Model", "data": "Data"}
 LEADS: dict[Dimension, str] = {
     "system": "What serves it: speed, load, memory, energy.",
@@ -35,6 +37,7 @@ class CheckView:
     rows: tuple[Row, ...]
     about: tuple[tuple[str, str], ...]
     measured: tuple[tuple[str, str], ...]
+    more: int
     blocks: tuple[BlockView, ...]
     notes: tuple[str, ...]
     cannot_show: str
@@ -85,6 +88,7 @@ def _check(check: CheckRecord, rows: tuple[Row, ...], anchor: str) -> CheckView:
     drawn = tuple(block_view(block) for block in check.blocks)
     labels = [{row.label for row in block.rows} for block in check.blocks if isinstance(block, Intervals)]
     parts = tuple(forest(_parts(test)) for test in check.tests if _worth_drawing(test, labels))
+    measured = _measured(check)
     return CheckView(
         anchor=anchor,
         id=check.id,
@@ -94,7 +98,8 @@ def _check(check: CheckRecord, rows: tuple[Row, ...], anchor: str) -> CheckView:
         reason=check.reason or "",
         rows=rows,
         about=_about(check),
-        measured=_measured(check),
+        measured=measured,
+        more=len(check.measured) - len(measured),
         blocks=(*drawn, *parts),
         notes=check.notes,
         cannot_show=check.cannot_show,
@@ -105,7 +110,10 @@ def _check(check: CheckRecord, rows: tuple[Row, ...], anchor: str) -> CheckView:
 
 def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
     """What the numbers hold for: models, datasets, conditions, what became of the rows."""
-    models = [*check.models, *(f"{name} (compared with)" for name in check.baseline_models)]
+    models = [
+        *(name for name in check.models if name not in check.baseline_models),
+        *(f"{name} (compared with)" for name in check.baseline_models),
+    ]
     counts = check.counts
     lost = [f"{count:,} {word}" for count, word in ((counts.dropped, "dropped"), (counts.errored, "errored")) if count]
     used = (
@@ -124,8 +132,13 @@ def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
 
 
 def _measured(check: CheckRecord) -> tuple[tuple[str, str], ...]:
+    """What was measured; of values by part only the first few, for the blocks show them better."""
+    parts = [name for name in check.measured if "(" in name]
+    hidden = set(parts[MAX_PARTS:])
     found = []
     for name, value in check.measured.items():
+        if name in hidden:
+            continue
         unit = check.units.get(name, "")
         number = isinstance(value, int | float) and not isinstance(value, bool)
         found.append((name, quantity(float(value), unit) if number and value is not None else cell(value).text))

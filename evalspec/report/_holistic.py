@@ -128,8 +128,14 @@ def _and(words: Sequence[str]) -> str:
 def _agreements(record: Record) -> tuple[Agreement, ...]:
     """Artifact, precision, device, batch and preprocessing over all checks of models."""
     models = {model.name: model for model in record.models}
-    used = [(check, models[name]) for check in record.checks for name in check.models if name in models]
-    used = [(check, model) for check, model in used if check.status != "not_run"]
+    run = [check for check in record.checks if check.status != "not_run"]
+    # What a check compares the model with is another model on purpose.
+    used = [
+        (check, models[name])
+        for check in run
+        for name in check.models
+        if name in models and name not in check.baseline_models
+    ]
     if not used:
         return ()
     return (

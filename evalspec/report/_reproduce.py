@@ -10,6 +10,8 @@ from evalspec.report._blocks import cell
 from evalspec.report._checks import size_words
 from evalspec.report._words import duration
 
+SAID = frozenset({"batch", "precision", "device", "size_bytes"})
+
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -105,7 +107,7 @@ def _model(model: ModelRecord) -> Thing:
         ("preprocessing digest", model.preprocess_digest),
         *((f"quantization {name}", value) for name, value in model.quantization.items()),
         ("classes", f"{len(model.classes)}" if model.classes else ""),
-        *((name.replace("_", " "), cell(value).text) for name, value in model.details.items()),
+        *((name.replace("_", " "), cell(value).text) for name, value in model.details.items() if name not in SAID),
     ]
     stated = " (stated by its maker)" if model.digest_stated else ""
     return Thing(model.name, model.kind, digest + stated, tuple((name, value) for name, value in facts if value))

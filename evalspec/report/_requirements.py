@@ -73,15 +73,19 @@ class Row:
     def notes(self) -> tuple[str, ...]:
         """Notes that the sentence does not already hold."""
         found = (*self.decision.notes, *(self.test.notes if self.test else ()))
-        return tuple(note for note in dict.fromkeys(found) if note not in self.said)
+        return tuple(note for note in dict.fromkeys(found) if (note.partition(": ")[2] or note) not in self.said)
+
+    @property
+    def fact(self) -> str:
+        """That the value is a fact, of the whole file or of this run; empty: it is an estimate."""
+        if self.test is None:
+            return ""
+        return "in this run" if self.test.in_this_run else "exact fact" if self.test.exact else ""
 
     @property
     def basis(self) -> str:
         """What the value rests on: the method, or that it is a fact."""
-        if self.test is None:
-            return ""
-        fact = "in this run" if self.test.in_this_run else "exact fact" if self.test.exact else ""
-        return ", ".join(part for part in (fact, self.test.method) if part)
+        return ", ".join(part for part in (self.fact, self.test.method if self.test else "") if part)
 
 
 def requirement_rows(record: Record, verdict: Verdict) -> tuple[Row, ...]:

@@ -111,7 +111,7 @@ def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
 def _top(record: Record, verdict: Verdict, rows: tuple[Row, ...]) -> Top:
     rest = verdict.headline.removeprefix(verdict.word).strip()
     facts = (
-        ("spec", record.spec_file),
+        ("confidence", f"{100 * record.policy.confidence:g} %"),
         ("subject", short_digest(record.subject)),
         ("run", when(record.started)),
         ("took", took(record)),

@@ -13,6 +13,7 @@ from evalspec.language.parts import CheckResult
 from evalspec.run.child import Handler
 from evalspec.run.describe import words
 from evalspec.run.files import sha256_of
+from evalspec.run.guardrail import guarded
 from evalspec.run.inputs import RunInputs
 from evalspec.run.jobs import CheckJob, samples_file
 from evalspec.run.messages import Message, Progress
@@ -50,12 +51,13 @@ def _replayed(job: CheckJob, progress: Progress) -> Message:
 
 
 def run_check(job: CheckJob, progress: Progress, timing: Timing) -> CheckResult:
-    """The check's own result.
+    """The check's own result, void where the answers that were timed are not those that quality is computed on.
 
     Raises:
         InputError: It found a value that is not a number where it said that it has one.
     """
-    return job.check.run(RunInputs(job, progress, timing))
+    result = job.check.run(RunInputs(job, progress, timing))
+    return guarded(result, timing.samples, job.answers, job.confidence)
 
 
 def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]]) -> CheckRecord:

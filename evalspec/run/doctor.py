@@ -19,12 +19,10 @@ from evalspec.run.environment import gpus
 State = Literal["ok", "absent", "broken", "note"]
 
 PROVIDERS = """
-import onnxruntime, onnx
-from onnx import TensorProto, helper
-value = helper.make_tensor_value_info
-graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g",
-    [value("x", TensorProto.FLOAT, [1])], [value("y", TensorProto.FLOAT, [1])])
-model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+import base64
+import onnxruntime
+# One Identity node, float32[1] to float32[1], opset 17.
+model = base64.b64decode("CAg6NwoQCgF4EgF5IghJZGVudGl0eRIBZ1oPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCBAoAEBE=")
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 4
 got = []
@@ -82,7 +80,7 @@ def _onnxruntime() -> list[Finding]:
     if len(both) == 2:
         line = "both are installed and overwrite each other; uninstall both, then install one"
         return [Finding("onnxruntime and onnxruntime-gpu", "broken", line)]
-    if not both or util.find_spec("onnx") is None:
+    if not both:
         return []
     done = subprocess.run([sys.executable, "-c", PROVIDERS], capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:

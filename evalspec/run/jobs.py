@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalspec.language.parts import Access, Check, Dataset, Model
@@ -52,6 +52,7 @@ class CheckJob:
         threads: Of each worker.
         environment: Of the workers.
         timings_from: Folder of a run whose raw timings are used; None: time now.
+        answers: Timed model: file of the answers that quality is computed on, on the rows that are timed.
     """
 
     parts: Parts
@@ -67,6 +68,7 @@ class CheckJob:
     threads: int
     environment: Mapping[str, str]
     timings_from: Path | None = None
+    answers: Mapping[str, Path] = field(default_factory=dict)
 
 
 def predictions_file(dataset: str, model: str) -> str:

@@ -16,6 +16,7 @@ class Replay:
     def __init__(self, path: Path) -> None:
         """``path`` as `evalspec.run.samples.write_samples` wrote it."""
         self._left = read_samples(path) if path.exists() else []
+        self.samples: tuple[Samples, ...] = tuple(self._left)
 
     def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
         """The next processes.

@@ -203,6 +203,7 @@ class _Run:
             threads=self.options.threads,
             environment=self.children.environment,
             timings_from=self._timings() if planned.timed else None,
+            answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
         with self.children.start("evalspec.run.checking", job, f"check-{check.name}") as child:
@@ -306,6 +307,16 @@ class _Run:
             }
         )
         return record.model_copy(update={"verdict": decide(record)})
+
+
+def answers_beside(plan: Plan, planned: PlannedCheck) -> dict[str, tuple[str, str]]:
+    """Timed model: the (dataset, model) whose answers some other check judges, where there is one."""
+    return {
+        model: (dataset, model)
+        for model in planned.timed
+        for dataset in planned.datasets
+        if (dataset, model) in plan.predictions
+    }
 
 
 def decide_alone(op: str, value: float, threshold: float) -> bool:

@@ -6,11 +6,15 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evalspec.errors import RecordError, WriteError
 from evalspec.language.inputs import Samples
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 META_KEY = b"evalspec"
 ARRAYS = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok")
@@ -25,7 +29,8 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {name: np.concatenate([getattr(one, name) for one in samples]) for name in ARRAYS}
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in samples]) for name in ARRAYS}
+    columns["answers"] = pa.chunked_array([_lists(one) for one in samples])
     columns["run"] = np.repeat(np.arange(len(samples)), [len(one.end_ns) for one in samples])
     meta = [
         {
@@ -33,6 +38,7 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
             "process": one.process,
             "batch": one.batch,
             "warmup": one.warmup,
+            "answered": one.answers is not None,
             "details": dict(one.details),
         }
         for one in samples
@@ -67,5 +73,19 @@ def read_samples(path: Path) -> list[Samples]:
     for index, one in enumerate(meta):
         rows = columns["run"] == index
         arrays = {name: columns[name][rows] for name in ARRAYS}
-        found.append(Samples(**one, **arrays))
+        answered = one.pop("answered")
+        answers = table.column("answers").filter(pa.array(rows)).combine_chunks() if answered else None
+        shape = (int(rows.sum()), one["batch"])
+        kept = None if answers is None else answers.flatten().to_numpy(zero_copy_only=False).reshape(shape)
+        found.append(Samples(**one, **arrays, answers=kept))
     return found
+
+
+def _lists(one: Samples) -> pa.Array:
+    """Answers as a list column: as many a row as the batch has, or null where none were kept."""
+    import pyarrow as pa
+
+    if one.answers is None:
+        return pa.nulls(len(one.end_ns), pa.list_(pa.float64()))
+    offsets = np.arange(len(one.end_ns) + 1, dtype=np.int32) * one.batch
+    return pa.ListArray.from_arrays(offsets, pa.array(one.answers.reshape(-1)))

@@ -126,9 +126,13 @@ class Subjects:
         """Stands for the content of these: what rests on the same key need not be made again."""
         return digest_of(
             [(name, self.datasets[name].digest) for name in datasets if name in self.datasets],
-            [_model_key(self.models[name]) for name in models if name in self.models],
+            [self._model_key(name) for name in models if name in self.models],
             self._parts.rows,
         )
+
+    def _model_key(self, name: str) -> list[object]:
+        record = self.models[name]
+        return [self._parts.models[name].model_dump_json(), record.digest, record.preprocess_digest, record.classes]
 
     def predict(self, dataset: str, model: str) -> Path:
         """The file with a model's answers on a dataset, made once.
@@ -202,7 +206,3 @@ def model_facts(record: ModelRecord) -> dict[str, str | int | float | bool | Non
 def digest_of(*parts: object) -> str:
     """A digest of anything that JSON can say."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _model_key(record: ModelRecord) -> list[object]:
-    return [record.name, record.digest, record.preprocess_digest, record.batch, record.device, record.classes]

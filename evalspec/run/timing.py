@@ -24,6 +24,11 @@ SETTLE_S = 0.05
 class Timing(Protocol):
     """Whatever gives samples for schedules."""
 
+    @property
+    def samples(self) -> tuple[Samples, ...]:
+        """Everything that was given, in order."""
+        ...
+
     def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
         """Samples of fresh processes."""
         ...
@@ -57,7 +62,7 @@ class Workers:
             with self._worker(model, process) as worker:
                 out = self._prepare(worker, schedule, dataset, model, process)
                 self._block(worker, schedule, 0, schedule.queries)
-                made.append(self._finish(worker, out, model, process))
+                made.append(self._finish(worker, out, model, schedule.seed + process, process))
         self._made += made
         return made
 
@@ -80,8 +85,8 @@ class Workers:
                 for block, side in enumerate(PATTERNS[pair % 2]):
                     time.sleep(SETTLE_S)
                     self._block(sides[side], schedule, block, max(1, schedule.queries // 2))
-                candidate_made.append(self._finish(one, outs["candidate"], model, pair))
-                baseline_made.append(self._finish(other, outs["baseline"], baseline, pair))
+                candidate_made.append(self._finish(one, outs["candidate"], model, schedule.seed + pair, pair))
+                baseline_made.append(self._finish(other, outs["baseline"], baseline, schedule.seed + pair, pair))
         self._made += [*candidate_made, *baseline_made]
         return candidate_made, baseline_made
 
@@ -106,12 +111,12 @@ class Workers:
         question = {"do": "block", "block": block, "queries": queries, "min_s": schedule.min_s}
         worker.ask(question, time_s=schedule.limit_s)
 
-    def _finish(self, worker: Child, out: Path, model: str, process: int) -> Samples:
+    def _finish(self, worker: Child, out: Path, model: str, seed: int, process: int) -> Samples:
         from evalspec.measure.loop import read_samples
 
         answer = worker.ask({"do": "finish"})
         self.observed[model] = dict(answer["observed"])
-        details = dict(answer["details"]) | dict(answer["observed"])
+        details = dict(answer["details"]) | dict(answer["observed"]) | {"order_seed": seed}
         samples = read_samples(out, model=model, process=process, details=details)
         out.unlink(missing_ok=True)
         return samples

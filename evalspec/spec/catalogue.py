@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check
-from evalspec.language.registry import discover
+from evalspec.language.registry import Registry, discover
+from evalspec.spec.schema import spec_schema
 
 COMMON = frozenset(("check", "id", "model", "require", "warn", "slo", "sla", "report_only", "why", "owner"))
 """Fields that every check has; documented once."""
@@ -52,6 +55,99 @@ def document(name: str) -> list[str]:
     return lines
 
 
+def markdown(name: str, registry: Registry) -> str:
+    """The documentation of one check as a page in Markdown.
+
+    Args:
+        name: The check's kind.
+        registry: Where it is looked up.
+
+    Raises:
+        SpecError: There is none of this name.
+    """
+    check = registry.check(name)
+    text = inspect.cleandoc(check.__doc__ or "")
+    # A list of checks stands under its dimension; the comment tells a reader of the page's source, and the tests.
+    text = text.replace("```yaml\n- ", f"<!-- fragment: {check.dimension} -->\n```yaml\n- ")
+    text = text.replace("```yaml\ndata:", "<!-- fragment -->\n```yaml\ndata:")
+    text = re.sub(r"^(## .*)\n(?!\n)", r"\1\n\n", text, flags=re.MULTILINE)
+    properties = spec_schema(registry)["$defs"][f"checks.{name}"]["properties"]
+    required = {about.alias or field for field, about in check.model_fields.items() if about.is_required()}
+    metrics = [_row(_signature(one), one.unit, one.better, _how(one), one.summary) for one in check.metrics]
+    fields = [
+        _row(f"`{key}`", *_field(about, key in required)) for key, about in properties.items() if key not in COMMON
+    ]
+    return "\n".join(
+        [
+            f"# {name}",
+            "",
+            f"A `{check.dimension}` check. Fields that every check has: [spec.md](../spec.md#checks).",
+            "",
+            text,
+            "",
+            "## Metrics",
+            "",
+            "| metric | unit | better | interval | what it is |",
+            "|---|---|---|---|---|",
+            *metrics,
+            "",
+            "## Fields",
+            "",
+            "| field | values | default | what it is |",
+            "|---|---|---|---|",
+            *fields,
+            "",
+        ]
+    )
+
+
+def values_of(about: Mapping[str, Any]) -> str:
+    """What may stand in a field, in words, from its JSON Schema."""
+    if "const" in about:
+        return f"`{about['const']}`"
+    if "enum" in about:
+        return ", ".join(f"`{value}`" for value in about["enum"])
+    if "$ref" in about:
+        return "a mapping"
+    if "anyOf" in about:
+        return _any_of(about)
+    if about.get("type") == "array":
+        return f"list of {values_of(about.get('items', {}))}"
+    word = {"integer": "whole number", "number": "number", "boolean": "true, false", "object": "a mapping"}
+    return word.get(str(about.get("type")), "text") + _bounds(about)
+
+
+def _any_of(about: Mapping[str, Any]) -> str:
+    if about.get("examples"):
+        return f"a quantity: `{about['examples'][0]}`"
+    members = [one for one in about["anyOf"] if one.get("type") != "null"]
+    return " or ".join(dict.fromkeys(values_of(one) for one in members))
+
+
+def _bounds(about: Mapping[str, Any]) -> str:
+    words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+    found = [f"{word} {about[key]:g}" for key, word in words.items() if key in about]
+    return f", {', '.join(found)}" if found else ""
+
+
+def _field(about: Mapping[str, Any], required: bool) -> tuple[str, str, str]:
+    default = about.get("default")
+    shown = "required" if required else "" if default in (None, []) else f"`{default}`"
+    return values_of(about), shown.replace("`True`", "`true`").replace("`False`", "`false`"), about["description"]
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _signature(metric: Metric) -> str:
+    return f"`{metric.name}({metric.parts})`" if metric.parts else f"`{metric.name}`"
+
+
+def _how(metric: Metric) -> str:
+    return "exact" if metric.exact else metric.interval or "none: shown only"
+
+
 def to_json(name: str | None) -> list[dict[str, Any]]:
     """One check, or all, for machines.
 
@@ -74,10 +170,8 @@ def first_line(check: type[Check]) -> str:
 
 
 def _metric(metric: Metric) -> str:
-    name = f"{metric.name}({metric.parts})" if metric.parts else metric.name
     better = {"lower": "lower is better", "higher": "higher is better", "neither": "no direction"}[metric.better]
-    how = "exact" if metric.exact else metric.interval
-    return f"  {name} [{metric.unit}, {better}; {how}]: {metric.summary}"
+    return f"  {_signature(metric).strip('`')} [{metric.unit}, {better}; {_how(metric)}]: {metric.summary}"
 
 
 def _as_dict(check: type[Check]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.record import Waiver
 from evalspec.language.parts import Model, SpecNames
 from evalspec.language.requirement import Requirement
-from evalspec.language.yaml import Steps
 from evalspec.spec.entries import Entry
 from evalspec.spec.model import Slice
 from evalspec.spec.problems import Problems
@@ -16,17 +15,14 @@ from evalspec.spec.problems import Problems
 
 def check_ids(problems: Problems, entries: Sequence[Entry]) -> None:
     """Names of checks are unique over the whole spec."""
-    seen: dict[str, Steps] = {}
+    seen: set[str] = set()
     for entry in entries:
         name = entry.check.name
         if name in seen:
             key = "id" if entry.check.id else "check"
-            where = "`id:` of their own" if key == "check" else "another id"
-            problem = Problem(
-                f"two checks are called {name!r}", remedy=f"give {'each an' if key == 'check' else 'one'} {where}"
-            )
-            problems.add((*entry.path, key), problem)
-        seen.setdefault(name, entry.path)
+            remedy = "give it another id" if entry.check.id else "give each an `id:` of its own"
+            problems.add((*entry.path, key), Problem(f"two checks are called {name!r}", remedy=remedy))
+        seen.add(name)
 
 
 def check_entry(problems: Problems, entry: Entry, names: SpecNames) -> None:
@@ -56,13 +52,10 @@ def check_entry(problems: Problems, entry: Entry, names: SpecNames) -> None:
 
 
 def _sentences_failed(problems: Problems, entry: Entry) -> bool:
-    """Something stands there, but none of it was understood."""
+    """Sentences stand there, but none of them was understood."""
     node = problems.root.find(entry.path)
-    return node is not None and any(_filled(node.child(key)) for key in ("require", "warn", "slo"))
-
-
-def _filled(node: object) -> bool:
-    return node is not None and getattr(node, "content", None) not in (None, [], {})
+    found = [node.child(key) for key in ("require", "warn", "slo")] if node is not None else []
+    return any(child is not None and child.content not in (None, [], {}) for child in found)
 
 
 def _check_part(problems: Problems, entry: Entry, requirement: Requirement, names: SpecNames) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,9 +14,10 @@ from evalspec.language.parts import Check, Dataset, Model, Part, SpecNames
 from evalspec.language.registry import DIMENSIONS, Group, Registry
 from evalspec.language.requirement import Requirement, parse_requirement
 from evalspec.language.yaml import Node, Steps
-from evalspec.spec.problems import Problems, keys_of, unknown_key
+from evalspec.spec.problems import NAME_REMEDY, Problems, unknown_key
 
 P = TypeVar("P", bound=Part)
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _LISTS = ("require", "warn")
 _SINGLE = ("slo", "sla")
 
@@ -68,14 +70,8 @@ class Reader:
         read: dict[str, P] = {}
         for name in node.content:
             path = (section, name)
-            if (
-                not name.isascii()
-                or not name.replace("_", "a").isalnum()
-                or not name[0].islower()
-                or name != name.lower()
-            ):
-                remedy = "a name is made of a-z, 0-9 and _, and starts with a letter"
-                self.problems.add(path, Problem(f"{name!r} is no name", remedy=remedy), key=True)
+            if not _NAME.fullmatch(name):
+                self.problems.add(path, Problem(f"{name!r} is no name", remedy=NAME_REMEDY), key=True)
             part = self._tagged(path, "kind", self.registry.kinds(group), find)
             value = self._validated(path, part, None, names) if part is not None else None
             if value is not None:
@@ -139,7 +135,6 @@ class Reader:
         node = self.root.find(path)
         if values is None:
             values = node.value if node is not None else None
-        # Fields that differ from their YAML keys must not be reachable by their Python names.
         try:
             return part.model_validate(values, context=names)
         except ValidationError as error:
@@ -203,12 +198,18 @@ class _Sentences:
         if not problem.message.startswith("unknown metric"):
             return error
         name = problem.message.split("'")[1]
-        registry = self.reader.registry
-        owners = [kind for kind in registry.checks if any(one.name == name for one in registry.check(kind).metrics)]
+        owners = [kind for kind in self.reader.registry.kinds("checks") if self._has_metric(kind, name)]
         if not owners:
             return error
-        remedy = f"{name} is a metric of the check {' and of '.join(sorted(owners))}"
+        remedy = f"{name} is a metric of the check {' and of '.join(owners)}"
         return SpecError(Problem(problem.message, choices=problem.choices, remedy=remedy))
+
+    def _has_metric(self, kind: str, name: str) -> bool:
+        try:
+            return any(metric.name == name for metric in self.reader.registry.check(kind).metrics)
+        except SpecError:
+            # A check that can't be used is no help here, and not what is wrong.
+            return False
 
     def _label_unit(self) -> str | None:
         """The unit of the label of the dataset that the check is about."""
@@ -228,6 +229,3 @@ def check_keys(problems: Problems, root: Node, known: tuple[str, ...]) -> None:
     for key in root.content if isinstance(root.content, dict) else ():
         if key not in known:
             problems.add((key,), unknown_key(key, known), key=True)
-
-
-__all__ = ["Entry", "Reader", "check_keys", "keys_of"]

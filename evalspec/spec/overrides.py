@@ -1,4 +1,4 @@
-"""``--set quality.bins=10``: values changed on the command line, validated like what stands in the file."""
+"""``--set calibration.bins=15``: values changed on the command line, validated like what stands in the file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _parse(argument: str, root: Node) -> Override:
     target, equals, text = argument.partition("=")
     target = target.strip()
     if not equals or not target or not all(target.split(".")):
-        raise SpecError(Problem("no TARGET=VALUE", file=shown, remedy="write such as --set quality.bins=10"))
+        raise SpecError(Problem("no TARGET=VALUE", file=shown, remedy="write such as --set calibration.bins=15"))
     path = _path(target.split("."), root, shown)
     _check_parents(path, root, shown)
     node = read_text(text, shown) if text.strip() else Node(Place(shown))

@@ -12,8 +12,9 @@ from pydantic import BaseModel, ValidationError
 from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.language.yaml import Node, Steps, show_path
 
-_NAME_PATTERNS = {
-    r"^[a-z][a-z0-9_]*$": "a name is made of a-z, 0-9 and _, and starts with a letter",
+NAME_REMEDY = "a name is made of a-z, 0-9 and _, and starts with a letter"
+_PATTERN_REMEDIES = {
+    r"^[a-z][a-z0-9_]*$": NAME_REMEDY,
     r"^[a-z0-9][a-z0-9._-]*$": "a name is made of a-z, 0-9, dot, _ and -",
     r"^(cpu|cuda(:\d+)?)$": "write cpu, cuda or cuda:0",
 }
@@ -25,11 +26,7 @@ class Problems:
     def __init__(self, root: Node) -> None:
         """Places are those of ``root``."""
         self.root = root
-        self._found: list[tuple[Problem, Steps]] = []
-
-    def __bool__(self) -> bool:
-        """Something is wrong."""
-        return bool(self._found)
+        self._found: list[Problem] = []
 
     def add(self, path: Sequence[str | int], problem: Problem | str, *, key: bool = False) -> None:
         """Note a problem at a path.
@@ -43,7 +40,7 @@ class Problems:
             problem = Problem(problem)
         place, there = self.root.locate(path, key=key)
         shown = show_path(path if key else there) or None
-        self._found.append((problem.at(file=place.file, line=place.line, column=place.column, path=shown), tuple(path)))
+        self._found.append(problem.at(file=place.file, line=place.line, column=place.column, path=shown))
 
     def add_all(self, path: Sequence[str | int], error: SpecError) -> None:
         """Note all problems of an error at a path."""
@@ -97,8 +94,7 @@ class Problems:
             SpecError: With every problem, in the order of the file.
         """
         if self._found:
-            ordered = sorted((problem for problem, _ in self._found), key=_order)
-            raise SpecError(list(dict.fromkeys(ordered)))
+            raise SpecError(list(dict.fromkeys(sorted(self._found, key=_order))))
 
 
 def _order(problem: Problem) -> tuple[bool, int, int]:
@@ -159,7 +155,7 @@ def _invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
         return Problem(f"{value} is none of the choices", choices=choices, remedy=remedy)
     if first["type"] == "string_pattern_mismatch":
         pattern = context["pattern"]
-        return Problem(f"{value} does not fit here", remedy=_NAME_PATTERNS.get(pattern, f"it must match {pattern}"))
+        return Problem(f"{value} does not fit here", remedy=_PATTERN_REMEDIES.get(pattern, f"it must match {pattern}"))
     wants = dict.fromkeys(_wanted(str(one["msg"])) for one in found)
     return Problem(f"{value} {' or '.join(wants)}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,7 +77,7 @@ def design_effect(values: FloatArray, codes: IntArray, groups: int) -> Design:
     residuals = values - values.mean()
     independent = float(np.sum(residuals**2)) * n / max(n - 1, 1)
     if independent <= 0.0 or groups < 2:
-        return Design(groups, max(1.0, most), max(1.0, groups - 1.0))
+        return Design(groups, max(1.0, most), math.inf)
     sums = cluster_sums(residuals, codes, groups)
     clustered = float(np.sum(sums**2)) * groups / (groups - 1)
     return Design(groups, max(1.0, clustered / independent), degrees_of(sums))

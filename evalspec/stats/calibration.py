@@ -194,11 +194,11 @@ def expected_calibration_error(
 ) -> CalibrationError:
     """L1 calibration error over bins cut from the confidences, with bounds on either side.
 
-    Printed is the debiased value (the folded normal's mean, solved for the gap). The plug-in value of a calibrated model is not 0 but about
-    0.8 x the sum of the bins' standard errors, so no bound is made from it directly. PASS is by test inversion with
-    the error spread in the way that makes a small plug-in value likeliest. FAIL is by the larger of (plug-in - what
-    noise adds to a calibrated model) and (|mean confidence - accuracy|), at half the level each. With one bin
-    both are Clopper-Pearson on the accuracy.
+    Printed is the debiased value (the folded normal's mean, solved for the gap). The plug-in value of a calibrated
+    model is not 0 but about 0.8 x the sum of the bins' standard errors, so no bound is made from it directly. PASS is
+    by test inversion with the error spread in the way that makes a small plug-in value likeliest. FAIL is by the larger
+    of (plug-in - what noise adds to a calibrated model) and (|mean confidence - accuracy|), at half the level each.
+    With one bin both are Clopper-Pearson on the accuracy.
 
     Args:
         confidences: shape (n,), in 0..1.

@@ -314,17 +314,13 @@ def t_power(effect: float, n: float, alpha: float) -> float:
     References:
         Cohen (1988), Statistical Power Analysis, chapter 2.
     """
-    from scipy.special import nctdtr, stdtrit
+    from scipy.special import nctdtr, ndtr, stdtrit
 
     # Beyond a noncentrality of 35 nctdtr loses its digits; the normal distribution is exact enough there.
     noncentrality = max(-35.0, min(35.0, effect * math.sqrt(n)))
     critical = float(stdtrit(n - 1.0, 1.0 - alpha))
     below = float(nctdtr(n - 1.0, noncentrality, critical))
-    if math.isfinite(below):
-        return 1.0 - below
-    from scipy.special import ndtr
-
-    return float(ndtr(noncentrality - critical))
+    return 1.0 - below if math.isfinite(below) else float(ndtr(noncentrality - critical))
 
 
 def values_for_t(effect: float, alpha: float, power: float = POWER) -> int:
@@ -350,56 +346,6 @@ def values_for_t(effect: float, alpha: float, power: float = POWER) -> int:
         else:
             low = middle
     return high
-
-
-def values_for_half_width(standard_deviation: float, half_width: float, confidence: float) -> int:
-    """Values at which a two-sided t interval of a mean is no wider than asked.
-
-    Args:
-        standard_deviation: Of the values.
-        half_width: Wanted, in the same unit.
-        confidence: Two-sided.
-
-    Raises:
-        InputError: The half width isn't positive.
-    """
-    from scipy.special import ndtri, stdtrit
-
-    if half_width <= 0:
-        raise InputError(f"no n gives a half width of {half_width:g}")
-    level = 0.5 + confidence / 2.0
-    n = max(2, math.ceil((float(ndtri(level)) * standard_deviation / half_width) ** 2))
-    if n > 10**6:
-        return n
-    while float(stdtrit(n - 1, level)) * standard_deviation / math.sqrt(n) > half_width:
-        n += 1
-    return n
-
-
-def rows_per_model(first: float, second: float, *, alpha: float, power: float = POWER) -> int:
-    """Rows for each of two separate samples at which their shares are told apart (pooled normal test).
-
-    Args:
-        first: One share.
-        second: The other.
-        alpha: One-sided level (half of a two-sided one).
-        power: Wanted chance of significance.
-
-    Raises:
-        InputError: The shares are equal.
-
-    References:
-        Fleiss, Levin and Paik (2003), Statistical Methods for Rates and Proportions, 4.2.
-    """
-    from scipy.special import ndtri
-
-    if first == second:
-        raise InputError(f"no n tells {first:g} from {second:g}")
-    pooled = 0.5 * (first + second)
-    null = math.sqrt(2.0 * pooled * (1.0 - pooled))
-    spread = math.sqrt(first * (1.0 - first) + second * (1.0 - second))
-    reach = float(ndtri(1.0 - alpha)) * null + float(ndtri(power)) * spread
-    return math.ceil((reach / (first - second)) ** 2)
 
 
 def _distance(

@@ -39,9 +39,9 @@ def test_a_later_argument_sees_the_earlier_one(read: Load) -> None:
             "models, datasets); did you mean 'score'?",
         ),
         ("score=3", "--set score=3: 'score' is a whole check; name a field: score.FIELD"),
-        ("score.bins", "--set score.bins: no TARGET=VALUE; write such as --set quality.bins=10"),
-        ("=3", "--set =3: no TARGET=VALUE; write such as --set quality.bins=10"),
-        ("a..b=3", "--set a..b=3: no TARGET=VALUE; write such as --set quality.bins=10"),
+        ("score.bins", "--set score.bins: no TARGET=VALUE; write such as --set calibration.bins=15"),
+        ("=3", "--set =3: no TARGET=VALUE; write such as --set calibration.bins=15"),
+        ("a..b=3", "--set a..b=3: no TARGET=VALUE; write such as --set calibration.bins=15"),
         (
             "models.candidat.path=x",
             "--set models.candidat.path=x: unknown model 'candidat' (choices: candidate, baseline); did you mean "

@@ -25,7 +25,13 @@ def main(run: Path, name: str) -> None:
     target = TIMINGS / name
     record = Record.model_validate_json((run / "record.json").read_text(encoding="utf-8"))
     kept = record.model_copy(
-        update={"checks": (), "verdict": None, "environment": Environment(), "command": (), "spec_file": "evalspec.yaml"}
+        update={
+            "checks": (),
+            "verdict": None,
+            "environment": Environment(),
+            "command": (),
+            "spec_file": "evalspec.yaml",
+        }
     )
     for source in sorted((run / "evidence").glob("samples-*.parquet")):
         samples = read_samples(source)
@@ -36,7 +42,8 @@ def main(run: Path, name: str) -> None:
 
 
 def _first(samples: Samples, count: int) -> Samples:
-    return replace(samples, **{name: getattr(samples, name)[:count] for name in ARRAYS})
+    answers = samples.answers[:count] if samples.answers is not None else None
+    return replace(samples, answers=answers, **{name: getattr(samples, name)[:count] for name in ARRAYS})
 
 
 if __name__ == "__main__":

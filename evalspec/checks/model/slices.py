@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from evalspec.checks.model._catalogue import LABEL_WORD, SLICED, SliceMetric
+from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows, Part, SpecNames
+from evalspec.language.units import custom_error
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
@@ -72,7 +74,8 @@ class Slices(Check):
     ## Method
     In each slice the estimate and the interval of `quality`. A sentence without a slice, and `worst_`, hold when every
     slice holds: for PASS the largest p-value counts, for FAIL the smallest times the number of slices (Bonferroni).
-    A gap holds when every pair of slices holds. Against another model the same rows are paired, slice by slice.
+    A gap holds when every pair of slices holds. Against another model the same rows are paired, slice by slice, and
+    `worst_accuracy >= baseline - 2 pp` asks that no slice has lost more than 2 points.
     Slices named in `slices:` always count. Cells enumerated from columns count from `min_n` rows on; smaller ones,
     empty combinations of a cross among them, are listed and bounded by a requirement on `slices_too_small`.
     A row whose column is missing belongs to no slice and is counted.
@@ -123,7 +126,7 @@ class Slices(Check):
         seen = [" & ".join(names) for names in self.entries]
         twice = next((name for name in seen if seen.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"{twice!r} stands twice in `by`; leave one out")
+            raise custom_error(Problem(f"{twice!r} stands twice in `by`", remedy="leave one out"))
         return self
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:

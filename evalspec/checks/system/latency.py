@@ -25,13 +25,15 @@ EPISODES = 10
 DESIGN_EFFECT = 2
 """Of a closed loop, for the plan."""
 DEFAULT_PERCENTILE = 0.99
+LEAST = 100
+"""Queries in each process, whatever is required."""
 WARMUP_S = 0.5
 BLOCK_S = 1.0
 """Each block of a comparison lasts at least so long."""
 GUESS_MS = 5.0
 START_S = 3.0
 
-_BINOMIAL = "binomial on the share of queries over, with a design effect; t over processes"
+_BINOMIAL = "binomial on the share of queries over, with a design effect; t where processes differ"
 
 
 class Latency(Check):
@@ -52,8 +54,9 @@ class Latency(Check):
     queries over the threshold. With t over of n it passes when the binomial chance of t or fewer is at most 1 -
     confidence; the upper bound is the (n - t)-th smallest latency. Queries depend on each other, so t and n are divided
     by a design effect (the larger of the summed autocorrelation and the spread of 20 blocks, of the indicator of the
-    run's own percentile), and Student's t over the processes' shares must show the same. Fewer than 10 separate slow
-    episodes give no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice that are planned.
+    run's own percentile); where processes differ, Student's t over their shares must show the same. Fewer than 10
+    separate slow episodes give no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice that
+    are planned.
     A query that fails counts as slower than any threshold.
     Mean and jitter: t over processes. Against another model: A B B A blocks of at least 1 s in pairs of fresh
     processes, the first tenth of each block dropped; t on the log ratio of each pair's percentiles (a difference: t on
@@ -115,7 +118,7 @@ class Latency(Check):
         needed = max((least_queries(r) for r in self.requirements), default=0)
         if not self.requirements:
             needed = ceil(EPISODES / (1.0 - DEFAULT_PERCENTILE) - 1e-9)
-        total = self.queries if self.queries is not None else max(DESIGN_EFFECT * needed, 20 * self.processes)
+        total = self.queries if self.queries is not None else max(DESIGN_EFFECT * needed, LEAST * self.processes)
         return self.processes * ceil(total / self.processes)
 
     def needs(self) -> tuple[Need, ...]:
@@ -157,11 +160,9 @@ def least_queries(requirement: Requirement) -> int:
     Args:
         requirement: About a percentile or the share over a deadline; others need none.
     """
-    if requirement.model is not None:
-        return 0
     if requirement.metric in PERCENTILES:
         return ceil(EPISODES / (1.0 - PERCENTILES[requirement.metric]) - 1e-6)
-    if requirement.metric == "deadline_miss_rate":
+    if requirement.metric == "deadline_miss_rate" and requirement.model is None:
         share = from_unit(requirement.threshold, requirement.unit)
         return ceil(EPISODES / share - 1e-6) if 0 < share < 1 else 0
     return 0

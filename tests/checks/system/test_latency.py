@@ -33,8 +33,8 @@ def steady(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def slow(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """As steady, with 4 queries in 100 ten times as long."""
-    return steady(n, rng) * np.where(rng.random(n) < 0.04, 10.0, 1.0)
+    """As steady, with 15 queries in 100 ten times as long."""
+    return steady(n, rng) * np.where(rng.random(n) < 0.15, 10.0, 1.0)
 
 
 def climbing(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -84,7 +84,7 @@ def test_a_fast_model_passes_and_one_with_a_heavy_tail_fails(tmp_path: Path) -> 
 def test_a_mean_does_not_see_what_the_percentile_does(tmp_path: Path) -> None:
     fine, heavy = run(tmp_path), run(tmp_path, slow)
     mean = [measured(one, "latency_mean").estimate for one in (fine, heavy)]
-    assert all(isinstance(one, Estimate) and one.value is not None and one.value < 3.0 for one in mean)
+    assert all(isinstance(one, Estimate) and one.value is not None and one.value < 5.0 for one in mean)
     assert not below(p_values(heavy, P99)[0], 0.5)
 
 
@@ -124,7 +124,7 @@ def test_a_run_that_grows_slower_is_kept_from_passing(tmp_path: Path) -> None:
 
 def test_unstable_blocks_are_kept_from_passing(tmp_path: Path) -> None:
     def stuttering(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        return steady(n, rng) * np.where(np.arange(n) // max(1, n // 8) % 2, 3.0, 1.0)
+        return steady(n, rng) * np.where(np.isin(4 * np.arange(n) // n, (1, 2)), 3.0, 1.0)
 
     withhold = measured(run(tmp_path, stuttering), "latency_p50").withhold
     assert withhold is not None and "unstable" in withhold
@@ -151,7 +151,7 @@ def test_failed_queries_count_as_slow_and_are_counted(tmp_path: Path) -> None:
 
     def failing(model: str, schedule: Schedule) -> list[Samples]:
         return [
-            samples(steady(schedule.queries, rng), process=i, ok=rng.random(schedule.queries) > 0.05)
+            samples(steady(schedule.queries, rng), process=i, ok=rng.random(schedule.queries) > 0.2)
             for i in range(schedule.processes)
         ]
 
@@ -187,7 +187,8 @@ def test_the_plan_follows_the_strictest_percentile() -> None:
     assert Latency(dataset="test", require=(P99,)).planned == 2_000
     assert Latency(dataset="test", require=(P99, P99_9)).planned == 20_000
     assert Latency(dataset="test", deadline="5 ms", require=(MISSES,)).planned == 1_000
-    assert Latency(dataset="test", report_only=True).planned == 1_000
+    assert Latency(dataset="test", require=(RATIO,)).planned == 500
+    assert Latency(dataset="test", report_only=True).planned == 2_000
     assert Latency(dataset="test", queries=1001).planned == 1_005
     alone, pair = Latency(dataset="test", require=(P99, RATIO)).needs()
     assert isinstance(alone, NeedTiming) and isinstance(pair, NeedTiming)
@@ -217,7 +218,7 @@ def test_a_mean_never_blocks() -> None:
         message = check.check_requirement(mean, {})
         assert message is not None and "no service level" in message
     assert warning.check_requirement(mean, {}) is None
-    assert warning.check_requirement(P99, {}) is None
+    assert Latency(dataset="test", require=(P99,)).check_requirement(P99, {}) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,117 @@
+"""Speed without quality is void: answers given while timing are held against those that quality is computed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalspec.language.inputs import Samples
+from evalspec.language.parts import CheckResult
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from evalspec.runtimes._answers import Answers
+
+MAY_DIFFER = 0.005
+"""Largest share of items that may be answered otherwise, decided by its upper bound: 598 equal ones show it."""
+CLOSE = 1e-4
+"""Relative: predicted values as close as this are the same answer (another batch size rounds otherwise)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Answers of one model on one dataset, timed against judged.
+
+    Args:
+        items: Distinct rows that were compared.
+        rows: Rows of the dataset.
+        different: Of the items, those with another answer at least once.
+    """
+
+    items: int
+    rows: int
+    different: int
+
+    def shown_equal(self, confidence: float) -> bool:
+        """The share of different answers is shown to be small enough: by counting all, or by its upper bound."""
+        from evalspec.stats.proportion import Proportion
+
+        if self.items == self.rows:
+            return self.different <= MAY_DIFFER * self.rows
+        bound = Proportion.of_counts(self.different, self.items).bound(confidence, "upper")
+        return bound is not None and bound <= MAY_DIFFER
+
+
+def guarded(
+    result: CheckResult, samples: Iterable[Samples], answers: Mapping[str, Path], confidence: float
+) -> CheckResult:
+    """A check's result, void where timed answers are not shown to be those that quality is computed on.
+
+    Args:
+        result: As the check gave it.
+        samples: Everything that it timed.
+        answers: Model: file of the answers that quality is computed on; models without one are not compared.
+        confidence: Of the policy.
+    """
+    made = [one for one in samples if one.answers is not None]
+    reasons, notes = [], []
+    for model in dict.fromkeys(one.model for one in made):
+        if model not in answers:
+            notes.append(f"answers of {model} while timing were not compared: no quality is computed on these rows")
+            continue
+        compared = compare([one for one in made if one.model == model], answers[model])
+        found = f"{compared.different:,} of {compared.items:,} rows"
+        if compared.shown_equal(confidence):
+            notes.append(f"{model} answered {found} otherwise while timing than where quality is computed")
+        else:
+            reasons.append(
+                f"{model} answered {found} otherwise while timing than where quality is computed; "
+                f"not shown to be at most {MAY_DIFFER * 100:g} %"
+            )
+    invalid = "; ".join([result.invalid, *reasons] if result.invalid else reasons) or None
+    return replace(result, invalid=invalid, notes=(*result.notes, *notes))
+
+
+def compare(samples: list[Samples], path: Path) -> Compared:
+    """Hold timed answers against a file of answers, row by row.
+
+    Raises:
+        RecordError: The file can't be read.
+    """
+    import numpy as np
+
+    from evalspec.runtimes._answers import read_answers
+
+    judged = read_answers(path)
+    truth = _answered(judged)
+    differs = np.zeros(judged.n, dtype=bool)
+    seen = np.zeros(judged.n, dtype=bool)
+    for one in samples:
+        rows, given = _rows(one, judged.n), one.answers
+        assert given is not None
+        kept = np.isfinite(given) & one.ok[:, None]
+        there, answer = rows[kept], given[kept]
+        same = answer == truth[there]
+        if judged.predicted is None:
+            same = np.isclose(answer, truth[there], rtol=CLOSE, atol=1e-9)
+        seen[there] = True
+        differs[there[~same]] = True
+    return Compared(items=int(seen.sum()), rows=judged.n, different=int(differs.sum()))
+
+
+def _answered(judged: Answers) -> NDArray[np.float64]:
+    import numpy as np
+
+    found = judged.values if judged.predicted is None else judged.predicted
+    return np.asarray(found, dtype=np.float64)
+
+
+def _rows(one: Samples, n: int) -> NDArray[np.int64]:
+    """Rows of each query, shape (q, batch)."""
+    from evalspec.measure.servable import rows_of_queries
+
+    return rows_of_queries(one.items, one.batch, n, int(one.details.get("order_seed") or 0))

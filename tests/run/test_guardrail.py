@@ -1,0 +1,78 @@
+"""A fast model that answers otherwise than the one that was judged is not the one that was judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evalspec.language.inputs import Samples
+from evalspec.language.parts import CheckResult
+from evalspec.measure.servable import item_order
+from evalspec.run.guardrail import Compared, compare, guarded
+from evalspec.runtimes._answers import Answers, write_answers
+from tests.run.test_samples import some
+
+N = 900
+
+
+def answers(tmp_path: Path) -> tuple[Path, np.ndarray]:
+    predicted = np.random.default_rng(3).integers(0, 10, N)
+    path = tmp_path / "answers.parquet"
+    write_answers(Answers(N, tuple("0123456789"), None, predicted, None, None, None), path)
+    return path, predicted
+
+
+def timed(predicted: np.ndarray, queries: int, *, wrong: int = 0, batch: int = 1) -> Samples:
+    order = item_order(N, 5)
+    rows = order[(np.arange(queries)[:, None] * batch + np.arange(batch)) % N]
+    given = predicted[rows].astype(float)
+    given[:wrong] = (given[:wrong] + 1) % 10
+    base = some("candidate", 0, queries, batch)
+    return replace(base, items=rows[:, 0], ok=np.ones(queries, bool), answers=given, details={"order_seed": 5})
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_equal_answers_are_admissible(tmp_path: Path, batch: int) -> None:
+    path, predicted = answers(tmp_path)
+    result = guarded(CheckResult({}), [timed(predicted, 700, batch=batch)], {"candidate": path}, 0.95)
+    assert result.invalid is None
+    assert "0 of " in result.notes[0]
+
+
+def test_other_answers_void_the_timing(tmp_path: Path) -> None:
+    path, predicted = answers(tmp_path)
+    result = guarded(CheckResult({}), [timed(predicted, 700, wrong=10)], {"candidate": path}, 0.95)
+    assert result.invalid is not None
+    assert "answered 10 of 700 rows otherwise" in result.invalid
+
+
+def test_too_few_show_nothing(tmp_path: Path) -> None:
+    path, predicted = answers(tmp_path)
+    few = guarded(CheckResult({}), [timed(predicted, 597)], {"candidate": path}, 0.95)
+    enough = guarded(CheckResult({}), [timed(predicted, 598)], {"candidate": path}, 0.95)
+    assert few.invalid is not None
+    assert enough.invalid is None
+
+
+def test_all_rows_of_a_small_dataset_are_counted_not_sampled() -> None:
+    assert Compared(items=100, rows=100, different=0).shown_equal(0.95)
+    assert not Compared(items=100, rows=100, different=1).shown_equal(0.95)
+    assert not Compared(items=100, rows=101, different=0).shown_equal(0.95)
+
+
+def test_failed_queries_and_unkept_answers_do_not_count(tmp_path: Path) -> None:
+    path, predicted = answers(tmp_path)
+    one = timed(predicted, 700, wrong=10)
+    ok = one.ok.copy()
+    ok[:10] = False
+    assert compare([replace(one, ok=ok)], path) == Compared(items=690, rows=N, different=0)
+
+
+def test_without_quality_it_says_so(tmp_path: Path) -> None:
+    _, predicted = answers(tmp_path)
+    result = guarded(CheckResult({}), [timed(predicted, 700)], {}, 0.95)
+    assert result.invalid is None
+    assert "not compared" in result.notes[0]

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evalspec.errors import NotRunError, RecordError
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.run.replay import Replay
+from evalspec.run.samples import read_samples, write_samples
+
+
+def some(model: str, process: int, queries: int, batch: int, *, answers: bool = True) -> Samples:
+    rng = np.random.default_rng(process)
+    sent = np.cumsum(rng.integers(1000, 2000, queries))
+    return Samples(
+        model=model,
+        process=process,
+        block=np.arange(queries, dtype=np.int64) % 4,
+        intended_ns=sent,
+        sent_ns=sent,
+        end_ns=sent + 500,
+        items=rng.integers(0, 50, queries),
+        batch=batch,
+        ok=rng.random(queries) > 0.1,
+        warmup=7,
+        details={"threads": 1, "complete": True},
+        answers=rng.normal(size=(queries, batch)) if answers else None,
+    )
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    made = [some("a", 0, 10, 1), some("b", 0, 13, 4), some("a", 1, 5, 1, answers=False)]
+    write_samples(made, tmp_path / "s.parquet")
+    read = read_samples(tmp_path / "s.parquet")
+    assert [(one.model, one.process, one.batch, one.warmup) for one in read] == [
+        ("a", 0, 1, 7),
+        ("b", 0, 4, 7),
+        ("a", 1, 1, 7),
+    ]
+    for before, now in zip(made, read, strict=True):
+        for name in ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok"):
+            np.testing.assert_array_equal(getattr(before, name), getattr(now, name))
+        assert now.details == before.details
+        if before.answers is None:
+            assert now.answers is None
+        else:
+            assert now.answers is not None
+            np.testing.assert_array_equal(before.answers, now.answers)
+
+
+def test_replay_gives_them_in_order_and_refuses_others(tmp_path: Path) -> None:
+    write_samples([some("a", 0, 4, 1), some("a", 1, 4, 1), some("b", 0, 4, 1)], tmp_path / "s.parquet")
+    schedule = Schedule(kind="single_stream", queries=4, processes=2)
+    replay = Replay(tmp_path / "s.parquet")
+    assert [one.process for one in replay.measure(schedule, "test", "a", lambda *_: None)] == [0, 1]
+    with pytest.raises(NotRunError, match="no 2 processes of b"):
+        replay.measure(schedule, "test", "b", lambda *_: None)
+
+
+def test_a_torn_file_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "s.parquet"
+    write_samples([some("a", 0, 400, 1)], path)
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(RecordError, match="can't be read"):
+        read_samples(path)

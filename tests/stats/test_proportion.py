@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from statsmodels.stats.proportion import proportion_confint
+
+from evalspec.errors import InputError
+from evalspec.stats.proportion import Proportion, binomial_power, proportion, rows_for_power
+
+TRUTHS = (0.5, 0.9, 0.95, 0.98, 0.99)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 10), (1, 10), (10, 10), (50, 1000), (999, 1000), (123, 456)])
+def test_bounds_are_those_of_statsmodels(successes: int, n: int) -> None:
+    lower, upper = proportion_confint(successes, n, alpha=0.1, method="beta")
+    estimate = Proportion.of_counts(successes, n)
+    assert estimate.bound(0.95, "lower") == pytest.approx(lower, abs=1e-12)
+    assert estimate.bound(0.95, "upper") == pytest.approx(upper, abs=1e-12)
+
+
+def test_fifty_errors_of_a_thousand() -> None:
+    errors = Proportion.of_counts(50, 1000)
+    lower, upper = errors.bound(0.975, "lower"), errors.bound(0.975, "upper")
+    assert lower is not None and upper is not None
+    assert (1000 * lower, 1000 * upper) == (pytest.approx(37.34, abs=0.005), pytest.approx(65.39, abs=0.005))
+
+
+def test_a_p99_needs_299_independent_queries() -> None:
+    # 0.99^299 = 0.0495: the first n at which no query over the limit shows a share under 1 %.
+    upper = [Proportion.of_counts(0, n).bound(0.95, "upper") for n in (298, 299)]
+    assert upper[0] is not None and upper[1] is not None
+    assert upper[1] <= 0.01 < upper[0]
+
+
+@pytest.mark.parametrize("n", [50, 200, 1000])
+def test_no_truth_is_missed_more_often_than_said(n: int) -> None:
+    estimates = [Proportion.of_counts(x, n) for x in range(n + 1)]
+    for confidence in (0.95, 0.998):
+        lower = np.array([estimate.bound(confidence, "lower") for estimate in estimates])
+        upper = np.array([estimate.bound(confidence, "upper") for estimate in estimates])
+        for truth in TRUTHS:
+            chance = binom.pmf(np.arange(n + 1), n, truth)
+            assert chance[lower > truth].sum() <= 1 - confidence + 1e-12
+            assert chance[upper < truth].sum() <= 1 - confidence + 1e-12
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(300) // 3])
+def test_p_value_is_the_level_at_which_the_bound_reaches_the_threshold(clusters: np.ndarray | None) -> None:
+    hits = np.random.default_rng(0).random(300) < 0.9
+    estimate = proportion(hits, clusters)
+    for confidence in (0.3, 0.95, 0.998):
+        for side in ("lower", "upper"):
+            bound = estimate.bound(confidence, side)
+            assert bound is not None
+            assert estimate.p_value(bound, side) == pytest.approx(1 - confidence, rel=1e-6)
+
+
+def test_p_value_outside_the_unit_interval() -> None:
+    estimate = Proportion.of_counts(5, 10)
+    assert estimate.p_value(0.0, "lower") == 0.0
+    assert estimate.p_value(1.0, "lower") == pytest.approx(1.0)
+    assert estimate.p_value(1.0, "upper") == 0.0
+
+
+def test_no_rows_say_nothing() -> None:
+    estimate = proportion(np.zeros(0, dtype=bool))
+    assert (estimate.value, estimate.bound(0.95, "lower"), estimate.p_value(0.5, "lower")) == (None, None, None)
+    assert estimate.n_to_decide(0.5, 0.05) is None
+
+
+def test_impossible_counts_are_refused() -> None:
+    with pytest.raises(InputError, match="11 of 10"):
+        Proportion.of_counts(11, 10)
+
+
+def test_every_row_its_own_cluster_is_no_cluster() -> None:
+    hits = np.arange(50) % 7 > 0
+    assert proportion(hits, np.arange(50)[::-1]) == proportion(hits)
+
+
+def test_copies_say_no_more_than_the_row_itself() -> None:
+    hits = np.random.default_rng(1).random(200) < 0.8
+    alone, copied = proportion(hits), proportion(np.repeat(hits, 5), np.repeat(np.arange(200), 5))
+    assert copied.value == alone.value
+    assert copied.effective_n == pytest.approx(200, rel=0.01)
+    lower, reference = copied.bound(0.95, "lower"), alone.bound(0.95, "lower")
+    assert lower is not None and reference is not None
+    assert lower <= reference
+    assert lower == pytest.approx(reference, abs=0.003)
+
+
+def test_copies_of_right_answers_only_count_once() -> None:
+    # Nothing varies, so the design effect can't be seen: rows of a cluster are taken for copies.
+    estimate = proportion(np.ones(1000, dtype=bool), np.repeat(np.arange(20), 50))
+    assert estimate.bound(0.95, "lower") == pytest.approx(0.05 ** (1 / 20), abs=0.01)
+
+
+def test_one_cluster_has_no_bound() -> None:
+    estimate = proportion(np.arange(10) % 2 == 0, np.zeros(10, dtype=np.int64))
+    assert estimate.bound(0.95, "lower") is None
+    assert estimate.p_value(0.1, "lower") is None
+    assert "needs at least 2" in estimate.method
+
+
+def test_clusters_of_another_length_are_refused() -> None:
+    with pytest.raises(InputError, match="3 cluster values for 5 rows"):
+        proportion(np.ones(5, dtype=bool), np.arange(3))
+
+
+@pytest.mark.parametrize(("truth", "threshold"), [(0.97, 0.95), (0.9, 0.95), (1.0, 0.99), (0.02, 0.05), (0.5, 0.6)])
+@pytest.mark.parametrize("alpha", [0.05, 0.0025])
+def test_n_to_decide_has_the_power_it_promises(truth: float, threshold: float, alpha: float) -> None:
+    n = rows_for_power(truth, threshold, alpha)
+    assert binomial_power(np.array([float(n)]), truth, threshold, alpha)[0] >= 0.8
+    assert binomial_power(np.array([0.9 * n // 1]), truth, threshold, alpha)[0] < 0.83
+
+
+def test_n_to_decide_is_told_however_large() -> None:
+    estimate = Proportion.of_counts(9501, 10_000)
+    needed = estimate.n_to_decide(0.95, 0.05)
+    assert needed is not None and needed > 20 * estimate.n
+    assert Proportion.of_counts(95, 100).n_to_decide(0.95, 0.05) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("groups", "size", "correlation"), [(50, 20, 0.1), (50, 20, 0.8), (50, 4, 0.5), (200, 5, 0.5)])
+def test_clustered_rows_are_missed_no_more_often(groups: int, size: int, correlation: float) -> None:
+    rng = np.random.default_rng([groups, size, round(10 * correlation)])
+    repeats, clusters = 4000, np.repeat(np.arange(groups), size)
+    for truth in (0.5, 0.95, 0.99):
+        ratio = (1 - correlation) / correlation
+        share = rng.beta(truth * ratio, (1 - truth) * ratio, size=(repeats, groups, 1))
+        hits = (rng.random((repeats, groups, size)) < share).reshape(repeats, -1)
+        estimates = [proportion(row, clusters) for row in hits]
+        for confidence, allowed in ((0.95, 0.065), (0.998, 0.006)):
+            lower = np.array([estimate.bound(confidence, "lower") for estimate in estimates])
+            upper = np.array([estimate.bound(confidence, "upper") for estimate in estimates])
+            assert np.mean(lower > truth) <= allowed
+            assert np.mean(upper < truth) <= allowed
