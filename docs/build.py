@@ -1,7 +1,6 @@
 """Renew what is generated: docs/checks/, the tables in docs/cli.md, and schemas/.
 
-    python docs/build.py            write it
-    python docs/build.py --check    say what is out of date, and exit with 1 if anything is
+``python docs/build.py`` writes it; with ``--check`` it only says what is out of date, and exits with 1 if anything is.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ def parameters(command: typer.core.TyperCommand) -> Iterator[tuple[str, str]]:
     """Arguments and options of a command as they are written, and what each is for."""
     for one in command.params:
         if isinstance(one, typer.core.TyperArgument):
-            yield one.make_metavar(None), one.help or ""
+            yield one.metavar or one.name.upper(), one.help or ""
         else:
             names = ", ".join([*one.opts, *one.secondary_opts])
-            value = "" if one.is_flag else f" {one.metavar or one.type.name.upper()}"
+            value = "" if one.is_flag else f" {one.metavar or 'N'}"
             yield names + value, one.help or ""
 
 

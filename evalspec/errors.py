@@ -19,6 +19,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 
+MOST_CHOICES = 20
+"""Choices that a sentence names; more would hide it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong, in the words the user will read.
@@ -45,7 +49,8 @@ class Problem:
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         text = ": ".join(part for part in (place, self.path, self.message) if part)
         if self.choices:
-            text += f" (choices: {', '.join(self.choices)})"
+            more = len(self.choices) - MOST_CHOICES
+            text += f" (choices: {', '.join(self.choices[:MOST_CHOICES])}{f' and {more} more' if more > 0 else ''})"
         if self.remedy:
             text += f"; {self.remedy}"
         return text

@@ -84,15 +84,24 @@ def _metric_unit(metric: Metric | None, requirement: Requirement) -> str:
 def _write(check: Check, requirement: Requirement, severity: Severity, result: CheckResult, levels: Levels) -> Test:
     test = _start(check, requirement, severity)
     found, test = _find(requirement, result, test)
+    reason = _why_missing(requirement, result)
     if found is None:
-        part = f"({requirement.part})" if requirement.part is not None else ""
-        reason = result.missing.get(f"{requirement.metric}{part}") or result.missing.get(requirement.metric)
-        return _with(test, missing=test.missing or reason or f"the check gave no value for {requirement.metric}{part}")
+        return _with(test, missing=reason or f"the check gave no value for {requirement.metric}")
+    if reason is not None and getattr(found, "value", None) is None and requirement.part is not None:
+        return _with(test, missing=reason)
     if isinstance(found, Fact):
         return _fact(test, found)
     if isinstance(found, Parts):
         return _facts(test, found)
     return _estimate(test, found, levels)
+
+
+def _why_missing(requirement: Requirement, result: CheckResult) -> str | None:
+    """Why the check has no value for a requirement, as it says itself: the narrowest reason first."""
+    part = f"({requirement.part})" if requirement.part is not None else ""
+    against = f" vs {requirement.model}" if requirement.model is not None else ""
+    names = (f"{requirement.metric}{part}{against}", f"{requirement.metric}{part}", requirement.metric)
+    return next((result.missing[name] for name in names if name in result.missing), None)
 
 
 def _find(requirement: Requirement, result: CheckResult, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:

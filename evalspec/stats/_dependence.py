@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 BLOCKS = 20
 """Equal blocks that the second estimate of the design effect is made from."""
-DIFFER_LEVEL = 0.25
-"""Share of runs of alike processes in which they are taken to differ."""
 
 
 def design_effect(over: Sequence[NDArray[np.bool_]]) -> float:
@@ -65,8 +63,8 @@ def _blocks(centred: Sequence[NDArray[np.float64]], share: float) -> float:
 def processes_differ(over: Sequence[NDArray[np.bool_]]) -> bool:
     """Whether processes differ more than dependence inside them explains.
 
-    The variance of the processes' shares is held against what it would be were all processes alike, at the upper
-    quartile of their ratio: where they are alike, one run in four says yes.
+    The variance of the processes' shares is held against what it would be on average were all processes alike. So two
+    runs in five of alike processes say yes too: a stricter test would miss differences that five processes don't show.
 
     Args:
         over: One array per process, shape (q,): the query was over the level.
@@ -74,8 +72,6 @@ def processes_differ(over: Sequence[NDArray[np.bool_]]) -> bool:
     Returns:
         False for fewer than 2 processes, and where no query or every query is over.
     """
-    from scipy.special import chdtri
-
     count = len(over)
     share = float(np.concatenate(over).mean()) if count else 0.0
     if count < 2 or not 0.0 < share < 1.0:
@@ -83,8 +79,7 @@ def processes_differ(over: Sequence[NDArray[np.bool_]]) -> bool:
     shares = np.array([series.mean() for series in over])
     inside = max(1.0, _initial_positive_sequence([series - own for series, own in zip(over, shares, strict=True)]))
     alike = share * (1.0 - share) * inside * float(np.mean([1.0 / len(series) for series in over]))
-    quartile = float(chdtri(count - 1, DIFFER_LEVEL)) / (count - 1)
-    return bool(shares.var(ddof=1) > quartile * alike)
+    return bool(shares.var(ddof=1) > alike)
 
 
 def separate_episodes(over: Sequence[NDArray[np.bool_]], gap: float) -> int:

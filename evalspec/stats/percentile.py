@@ -201,8 +201,8 @@ def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percent
     beyond the percentile, or fewer queries than 50 design effects, there is no bound.
 
     Where processes differ by more than dependence inside them explains, their shares must show the same by Student's
-    t. Counting alone fails a median that holds in 8 % of runs at level 0.002 where processes differ by 20 %, and in 2 %
-    where they differ by 10 % (5 processes of 400 queries); with t in 1 % and 0.7 %.
+    t. Counting alone fails a median that holds in 7 % of runs at level 0.002 where processes differ by 20 %, and in
+    2.3 % where they differ by 10 % (5 processes of 400 queries); with t in 0.4 % and 0.6 %.
 
     Args:
         latencies_ms: One array per fresh process, shape (q,), in the order in which the queries were made; infinite

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 
@@ -250,29 +249,28 @@ def test_the_upper_bounds_err_seldom(kind: str, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_the_permutation_bounds_err_seldom() -> None:
-    """Equal populations and populations 0.1 apart; 500 repeats, limits as in a count of 41 at 5 %."""
+@pytest.mark.parametrize(("n", "apart"), [(50, 0.0), (200, 0.1)])
+def test_the_permutation_bounds_of_total_variation_err_seldom(n: int, apart: float) -> None:
     rng = np.random.default_rng(42)
-    equal = np.array([0.4, 0.3, 0.2, 0.1])
-    apart = np.array([0.3, 0.3, 0.3, 0.1])
-    for n, other in itertools.product((50, 200), (equal, apart)):
-        truth = float(np.abs(equal - other).sum() / 2)
-        p_values = []
-        for _ in range(500):
-            distance = total_variation(rng.multinomial(n, equal), rng.multinomial(n, other), rng=rng)
-            p_values.append(distance.p_value(truth, "lower"))
-        found = np.array(p_values, dtype=np.float64)
-        assert (found <= 0.05).sum() <= 41
-        assert (found <= 0.002).sum() <= 6
+    p, q = np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.4 - apart, 0.3, 0.2 + apart, 0.1])
+    found = np.array(
+        [
+            total_variation(rng.multinomial(n, p), rng.multinomial(n, q), rng=rng).p_value(apart, "lower")
+            for _ in range(500)
+        ],
+        dtype=np.float64,
+    )
+    # What true rates of 5 % and 0.2 % exceed once in 1,000.
+    assert (found <= 0.05).sum() <= 41
+    assert (found <= 0.002).sum() <= 6
 
 
 @pytest.mark.slow
 def test_the_permutation_bounds_of_wasserstein_err_seldom() -> None:
     rng = np.random.default_rng(43)
-    for apart in (0.0, 0.3):
-        p_values = []
-        for _ in range(120):
-            x, y = rng.normal(0, 1, 60), rng.normal(apart, 1, 60)
-            p_values.append(wasserstein(x, y, rng=rng).p_value(apart / float(x.std(ddof=1)), "lower"))
-        # A true rate of 5 % exceeds 14 of 120 once in 1,000.
-        assert (np.array(p_values, dtype=np.float64) <= 0.05).sum() <= 14
+    found = np.array(
+        [wasserstein(rng.normal(0, 1, 50), rng.normal(0, 1, 50), rng=rng).p_value(0.0, "lower") for _ in range(120)],
+        dtype=np.float64,
+    )
+    # A true rate of 5 % exceeds 14 of 120 once in 1,000.
+    assert (found <= 0.05).sum() <= 14

@@ -75,6 +75,9 @@ def contamination(
         InputError: There is nothing to compare.
     """
     tables = {name: inputs.table(name) for name in (*train, test)}
+    empty = [name for name, table in tables.items() if not table.num_rows]
+    if empty:
+        raise InputError(f"dataset {empty[0]} has no rows to compare")
     chosen, left_out = _columns(inputs, tables, train, test, columns, key)
     compared = _compare(inputs, tables, train, test, chosen, left_out, settings)
     used = int(compared.usable.sum())
