@@ -138,6 +138,7 @@ class _Run:
             self.interrupted = True
             self.observer.step("interrupted: what was measured is kept")
         self._fill_up()
+        self.children.tidy()
         record = self._record(where.model_copy(update={"load_at_end": environment.load()}))
         write_atomically(self.folder / "record.json", record.model_dump_json(indent=1) + "\n")
         if not self.interrupted:

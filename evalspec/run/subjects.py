@@ -44,6 +44,12 @@ class Children:
         with Child(role, job, limits=self.limits, log=log, environment=self.environment) as child:
             yield child
 
+    def tidy(self) -> None:
+        """Remove the logs in which nothing was written."""
+        for log in (self.folder / "logs").glob("*.log"):
+            if log.stat().st_size == 0:
+                log.unlink()
+
 
 def _environment(access: Access, threads: int) -> dict[str, str]:
     """Set before a child imports anything."""

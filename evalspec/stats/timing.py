@@ -10,111 +10,76 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
+from evalspec.stats.mean import t_mean
 
 DRIFT_FLOOR = 0.10
 """A change from start to end below this share is no drift, however certain it is."""
 DRIFT_LEVEL = 0.01
-POWER = 0.8
-_MOST = 10_000_000
 
 
 @dataclass(frozen=True)
-class TMean:
-    """A mean of independent values, one per process or pair, with Student's t.
+class OverUnits:
+    """A mean of independent values, one per process or pair. Implements `Estimate`.
 
     Args:
-        values: shape (k,), in the scale on which they are averaged.
-        method: How it is named in print.
-        log: ``values`` are logarithms: value, bounds and thresholds are their exponentials.
+        mean: Student's t of the values, or of their logarithms.
+        what: What each value comes from.
+        log: The mean is one of logarithms: value, bounds and thresholds are its exponentials.
     """
 
-    values: NDArray[np.float64]
-    method: str
+    mean: Estimate
+    what: str
     log: bool = False
 
     @property
     def n(self) -> int:
         """Processes or pairs."""
-        return len(self.values)
+        return self.mean.n
 
     @property
     def value(self) -> float | None:
         """Mean, or geometric mean; None without values."""
-        if not self.n:
-            return None
-        mean = float(self.values.mean())
-        return math.exp(mean) if self.log else mean
+        return self._out(self.mean.value)
 
     @property
-    def _error(self) -> float | None:
-        """Standard error; None where spread can't be seen."""
-        if self.n < 2:
-            return None
-        error = float(self.values.std(ddof=1)) / math.sqrt(self.n)
-        # Constant values say that the clock is too coarse or the values are copies, not that there is no error.
-        return error if error > 1e-12 * max(1e-300, float(np.abs(self.values).max())) else None
+    def method(self) -> str:
+        """How the bounds are made, and for want of what there are none."""
+        missing = "" if self.mean.bound(0.95, "upper") is not None else f"; {self.mean.method}"
+        return f"t over {self.n} {self.what}{missing}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided t bound with k - 1 degrees of freedom; None for fewer than 2 values or constant ones."""
-        from scipy.special import stdtrit
-
-        error = self._error
-        if error is None:
-            return None
-        reach = float(stdtrit(self.n - 1, confidence)) * error
-        bound = float(self.values.mean()) + (reach if side == "upper" else -reach)
-        return math.exp(bound) if self.log else bound
+        return self._out(self.mean.bound(confidence, side))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """One-sided p-value of the t test against ``threshold``."""
-        from scipy.special import stdtr
-
-        error = self._error
-        if error is None:
-            return None
-        if self.log and threshold <= 0:
-            return 0.0 if side == "lower" else 1.0
-        at = math.log(threshold) if self.log else threshold
-        t = (float(self.values.mean()) - at) / error
-        return float(stdtr(self.n - 1, t if side == "upper" else -t))
+        if not self.log:
+            return self.mean.p_value(threshold, side)
+        if threshold <= 0:
+            return None if self.value is None else float(side == "upper")
+        return self.mean.p_value(math.log(threshold), side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Processes with which the side on which the mean lies is shown in 80 % of runs."""
-        from scipy.stats import nct, t
+        """Processes or pairs with which the side on which the mean lies is shown in 80 % of runs."""
+        if not self.log:
+            return self.mean.n_to_decide(threshold, alpha)
+        return self.mean.n_to_decide(math.log(threshold), alpha) if threshold > 0 else None
 
-        if self._error is None or (self.log and threshold <= 0):
-            return None
-        away = abs(float(self.values.mean()) - (math.log(threshold) if self.log else threshold))
-        if away == 0:
-            return None
-        effect = away / float(self.values.std(ddof=1))
-
-        def power(n: int) -> float:
-            return float(nct.sf(t.isf(alpha, n - 1), n - 1, effect * math.sqrt(n)))
-
-        high = 2
-        while power(high) < POWER and high < _MOST:
-            high *= 2
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if power(middle) >= POWER else (middle, high)
-        return high
+    def _out(self, number: float | None) -> float | None:
+        return math.exp(number) if self.log and number is not None else number
 
 
-def over_processes(values: ArrayLike, *, what: str = "processes") -> TMean:
+def over_processes(values: ArrayLike) -> OverUnits:
     """One number per fresh process: their mean with Student's t.
 
     Args:
         values: shape (k,), in the metric's unit.
-        what: What each value comes from, for the name of the method.
 
     References:
         Georges, Buytaert, Eeckhout (2007), Statistically rigorous Java performance evaluation, OOPSLA.
     """
-    kept = np.asarray(values, dtype=np.float64)
-    return TMean(kept, f"t over {len(kept)} {what}")
+    return OverUnits(t_mean(np.asarray(values, dtype=np.float64)), "processes")
 
 
 @dataclass(frozen=True)
@@ -136,16 +101,15 @@ class PairedTiming:
             return None
         return float(np.exp(np.log(self.baseline).mean()))
 
-    def difference(self, factor: float, margin: float) -> TMean:
+    def difference(self, factor: float, margin: float) -> OverUnits:
         """Candidate - factor x baseline: t on the differences of the pairs."""
-        return TMean(self.candidate - factor * self.baseline, f"t over differences of {len(self.candidate)} pairs")
+        return OverUnits(t_mean(self.candidate - factor * self.baseline), "pairs (differences)")
 
-    def ratio(self) -> TMean | None:
+    def ratio(self) -> OverUnits | None:
         """Candidate / baseline: t on the log ratio of each pair; None where a value is not positive."""
         if not ((self.candidate > 0).all() and (self.baseline > 0).all()):
             return None
-        logs = np.log(self.candidate) - np.log(self.baseline)
-        return TMean(logs, f"t over log ratios of {len(logs)} pairs", log=True)
+        return OverUnits(t_mean(np.log(self.candidate) - np.log(self.baseline)), "pairs (log ratios)", log=True)
 
 
 def paired_log_ratio(candidate: ArrayLike, baseline: ArrayLike) -> PairedTiming:
@@ -264,33 +228,6 @@ def _relative_slope(medians: NDArray[np.float64]) -> float:
     slope = float(np.median((medians[second] - medians[first]) / (second - first)))
     level = float(np.median(medians))
     return slope * (len(medians) - 1) / level if level > 0 else 0.0
-
-
-def settled_after(latencies: ArrayLike, *, batch: int = 5) -> int | None:
-    """Where warm-up ends: the cut that leaves the rest with the smallest standard error (MSER), on batch medians.
-
-    Args:
-        latencies: shape (q,), from the very first query on.
-        batch: Queries per median, so that one slow query is no warm-up.
-
-    Returns:
-        Queries to drop, or None where the best cut lies in the second half: it has not settled yet.
-
-    References:
-        White (1997), An effective truncation heuristic for bias reduction in simulation output, Simulation 69(6).
-    """
-    medians = block_medians(latencies, max(1, np.size(latencies) // batch))
-    count = len(medians)
-    if count < 4:
-        return None
-    left = np.arange(count, 0, -1, dtype=np.float64)
-    total = np.cumsum(medians[::-1])[::-1]
-    squares = np.cumsum(((medians - medians.mean()) ** 2)[::-1])[::-1]
-    spread = squares - left * (total / left - medians.mean()) ** 2
-    # The last few cuts leave so few medians that their spread is small by chance.
-    error = (spread / left**2)[: count - max(2, count // 10)]
-    cut = int(np.argmin(error))
-    return cut * batch if cut <= count // 2 else None
 
 
 def jitter(latencies_ms: ArrayLike) -> float | None:

@@ -88,18 +88,12 @@ def test_nothing_leaves_the_page_and_nothing_is_refused(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["ready", "not_ready", "every_status", "empty"])
-def test_axe_finds_nothing_serious(
-    name: str, scheme: str, files: dict[str, str], open_page: Callable[..., Opened]
-) -> None:
+def test_axe_finds_nothing(name: str, scheme: str, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = open_page(files[name], color_scheme=scheme, bypass_csp=True)
     found = axe.run(page.tab).response["violations"]
-    serious = [
-        (violation["id"], [node["html"][:160] for node in violation["nodes"][:3]])
-        for violation in found
-        if violation["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    # Nothing serious may be found; as it is, not even anything minor is.
+    assert [(one["id"], one["impact"], [node["html"][:160] for node in one["nodes"][:3]]) for one in found] == []
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])

@@ -139,7 +139,10 @@ def grid(n: int, most: int, difference: float) -> tuple[np.ndarray, np.ndarray, 
     inside = candidate + baseline <= n
     candidate, baseline = candidate[inside], baseline[inside]
     z = [
-        [score_z(PairTable(float(n - b - c), float(b), float(c), 0.0), 1.0, difference, side) for side in ("lower", "upper")]
+        [
+            score_z(PairTable(float(n - b - c), float(b), float(c), 0.0), 1.0, difference, side)
+            for side in ("lower", "upper")
+        ]
         for b, c in zip(candidate, baseline, strict=True)
     ]
     return candidate, baseline, ndtr(-np.array(z))
@@ -211,7 +214,9 @@ def test_factors_err_no_more_often_than_said(n: int, factor: float) -> None:
             continue
         tables = rng.multinomial(n, [baseline - worse, better, worse, 1 - baseline - better], size=4000)
         kinds, index = np.unique(tables, axis=0, return_inverse=True)
-        z = [[score_z(PairTable(*map(float, kind)), factor, 0.0, side) for side in ("lower", "upper")] for kind in kinds]
+        z = [
+            [score_z(PairTable(*map(float, kind)), factor, 0.0, side) for side in ("lower", "upper")] for kind in kinds
+        ]
         p = ndtr(-np.array(z))[index]
         assert (np.mean(p <= 0.05, axis=0) <= 0.065).all()
         assert (np.mean(p <= 0.002, axis=0) <= 0.006).all()

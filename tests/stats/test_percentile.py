@@ -195,7 +195,8 @@ def test_share_over_is_the_percentile_read_the_other_way_round() -> None:
         assert bound is not None
         assert share.p_value(bound, side) == pytest.approx(0.05, abs=0.01)
     lower, upper = share.bound(0.95, "lower"), share.bound(0.95, "upper")
-    assert lower is not None and upper is not None and lower < share.value < upper
+    assert lower is not None and upper is not None and share.value is not None
+    assert lower < share.value < upper
 
 
 def test_share_over_at_its_ends() -> None:

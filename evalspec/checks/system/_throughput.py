@@ -24,7 +24,7 @@ from evalspec.evidence.record import Counts
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.stats.conjunction import AllParts
-from evalspec.stats.timing import TMean, drift, over_processes, paired_log_ratio
+from evalspec.stats.timing import OverUnits, drift, over_processes, paired_log_ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,7 +101,7 @@ class AtBatch:
     rates: NDArray[np.float64]
 
     @property
-    def estimate(self) -> TMean:
+    def estimate(self) -> OverUnits:
         """Throughput over the processes."""
         return over_processes(self.rates)
 

@@ -1,0 +1,154 @@
+"""Every command on its own: what it prints, its exit code, what it loads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SUITE = ROOT / "suites" / "predictions"
+HEAVY = ("torch", "onnxruntime", "sklearn", "scipy", "pandas", "datasets", "transformers")
+
+
+def evalspec(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evalspec", *map(str, arguments)], capture_output=True, text=True, check=False, cwd=cwd
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("commands")
+    shutil.copytree(SUITE, base / "suite")
+    done = evalspec("run", base / "suite" / "evalspec.yaml", "--output", base / "run")
+    assert done.returncode == 0, done.stderr
+    return base / "run"
+
+
+def loaded(*arguments: str | Path) -> set[str]:
+    """Heavy modules in the process after a command."""
+    code = (
+        "import sys\n"
+        f"sys.argv = ['evalspec', *{[str(one) for one in arguments]!r}]\n"
+        "from evalspec.cli import main\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    pass\n"
+        f"print('LOADED', *[m for m in {HEAVY!r} if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.strip().splitlines()[-1].split()[1:])
+
+
+@pytest.mark.parametrize("command", ["--help", "validate", "report", "verify"])
+def test_nothing_heavy_is_loaded(command: str, run: Path) -> None:
+    target = {"validate": SUITE / "evalspec.yaml", "report": run, "verify": run}.get(command)
+    arguments = [command] if target is None else [command, target]
+    # verify recomputes estimates, which takes scipy; pyarrow imports pandas, where it is installed, on its own account.
+    assert loaded(*arguments) <= ({"scipy", "pandas"} if command == "verify" else set())
+
+
+def test_the_run_folder_is_whole(run: Path) -> None:
+    names = {path.name for path in run.iterdir()}
+    assert names >= {"record.json", "report.html", "junit.xml", "summary.md", "spec.yaml", "journal.jsonl", "evidence"}
+    assert not [name for name in names if name.startswith(".")]
+
+
+def test_an_output_folder_that_holds_something_is_refused(run: Path) -> None:
+    done = evalspec("run", SUITE / "evalspec.yaml", "--output", run)
+    assert done.returncode == 2
+    assert "is not empty" in done.stderr
+
+
+def test_the_same_record_gives_the_same_report_byte_for_byte(run: Path, tmp_path: Path) -> None:
+    before = (run / "report.html").read_bytes()
+    again = tmp_path / "elsewhere"
+    again.mkdir()
+    shutil.copy(run / "record.json", again)
+    assert evalspec("report", again).returncode == 0
+    assert (again / "report.html").read_bytes() == before
+    assert (again / "junit.xml").read_bytes() == (run / "junit.xml").read_bytes()
+
+
+@pytest.mark.parametrize(("form", "start"), [("--html", "<!doctype html>"), ("--markdown", "#"), ("--junit", "<?xml")])
+def test_report_prints_one_form(run: Path, form: str, start: str) -> None:
+    done = evalspec("report", run, form)
+    assert done.returncode == 0
+    assert done.stdout.lower().startswith(start)
+
+
+def test_run_prints_json(tmp_path: Path) -> None:
+    done = evalspec("run", SUITE / "evalspec.yaml", "--output", tmp_path / "run", "--json")
+    (said,) = json.loads(done.stdout)
+    assert (done.returncode, said["verdict"]["word"]) == (0, "READY")
+
+
+def test_several_specs_end_with_the_worst(tmp_path: Path) -> None:
+    shutil.copytree(SUITE, tmp_path / "good")
+    shutil.copytree(SUITE, tmp_path / "bad")
+    bad = tmp_path / "bad" / "evalspec.yaml"
+    table = pq.read_table(tmp_path / "bad" / "test.parquet")
+    labels = table.column("cultivar").to_pylist()
+    turned = table.set_column(1, "cultivar", pa.array(labels[60:] + labels[:60]))
+    pq.write_table(turned, tmp_path / "bad" / "test.parquet")
+    done = evalspec("run", tmp_path / "good" / "evalspec.yaml", bad, cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (tmp_path / "reports" / "predictions" / "latest" / "record.json").exists()
+
+
+def test_only_and_draft_are_never_ready(tmp_path: Path) -> None:
+    only = evalspec("run", SUITE / "evalspec.yaml", "--only", "quality", "--output", tmp_path / "only")
+    draft = evalspec("run", SUITE / "evalspec.yaml", "--draft", "--output", tmp_path / "draft")
+    assert (only.returncode, draft.returncode) == (3, 3)
+
+
+def test_set_changes_a_field_and_the_resolved_spec_says_so(tmp_path: Path) -> None:
+    done = evalspec("run", SUITE / "evalspec.yaml", "--set", "seed=11", "--output", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "# --set seed=11" in (tmp_path / "run" / "spec.yaml").read_text()
+    assert json.loads((tmp_path / "run" / "record.json").read_text())["seed"] == 11
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("run", "nowhere.yaml"), "nowhere.yaml"),
+        (("report", "nowhere"), "holds no record.json"),
+        (("run", SUITE / "evalspec.yaml", "--only", "qualty"), "did you mean 'quality'?"),
+        (("run", SUITE / "evalspec.yaml", "--time-limit", "5"), "5"),
+        (("run", SUITE / "evalspec.yaml", "--set", "qualty.bins=3"), "did you mean"),
+        (("checks", "qualty"), "did you mean 'quality'?"),
+        (("run", SUITE / "evalspec.yaml", "--resume", "--output", "nowhere"), "no unfinished run"),
+    ],
+)
+def test_a_wrong_command_is_one_sentence_and_exit_2(
+    arguments: tuple[str | Path, ...], sentence: str, tmp_path: Path
+) -> None:
+    done = evalspec(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_checks_lists_and_documents() -> None:
+    listing = evalspec("checks")
+    assert listing.returncode == 0
+    for name in ("latency", "throughput", "quality", "calibration", "slices", "contamination", "shift"):
+        assert f"  {name} " in listing.stdout
+        page = evalspec("checks", name)
+        assert "## What it cannot show" in page.stdout
+    assert {one["check"] for one in json.loads(evalspec("checks", "--json").stdout)} >= {"quality", "shift"}
+
+
+def test_doctor_says_what_is_here() -> None:
+    done = evalspec("doctor", "--json")
+    assert done.returncode == 0, done.stdout
+    found = {one["what"]: one["state"] for one in json.loads(done.stdout)}
+    assert found["python"] == "ok"
+    assert found["dataset kind parquet"] == "ok"
