@@ -44,5 +44,5 @@ def not_tested(record: Record, spec: Spec) -> tuple[str, ...]:
             lines.append(f"{check.id}: measured and shown, but nothing is asked of it")
     used = {name for check in record.checks for name in check.datasets}
     lines += [f"dataset {name}: no check reads it" for name in spec.datasets if name not in used]
-    lines += [f"{check.id} cannot show: {check.cannot_show}" for check in record.checks if check.cannot_show]
-    return tuple(lines)
+    limits = {check.check: check.cannot_show for check in record.checks if check.cannot_show}
+    return (*lines, *(f"{kind} cannot show: {limit}" for kind, limit in limits.items()))
