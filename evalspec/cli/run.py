@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     memory_limit: Annotated[
         str | None, typer.Option("--memory-limit", metavar="SIZE", help="Resident memory of each child: '4 GiB'.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print the verdict only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
     """Measure everything a spec asks for, decide, and write record and report."""

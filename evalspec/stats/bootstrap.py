@@ -190,6 +190,9 @@ def bca(
 ) -> Estimate:
     """BCa bounds of any statistic of weighted rows.
 
+    It has bounds from 50 rows (or clusters) on, with 20 rows of every class that counts, where at least ten rows' worth
+    of deviations carry the variance. Rows of few kinds (integer or boolean arrays) are drawn as counts.
+
     Args:
         statistic: ``statistic(arrays, weights)``: weights, shape (r, n), say how often each row was drawn; returns
             shape (r,).

@@ -205,7 +205,9 @@ def mean(
     clusters: IntArray | None = None,
     alpha: float | None = None,
 ) -> Estimate:
-    """The mean of item losses. It has bounds from 200 rows (or clusters) on.
+    """The mean of item losses.
+
+    It has bounds from 200 rows (or clusters) on, where at least ten rows' worth of deviations carry the variance.
 
     Args:
         values: shape (n,), finite.

@@ -125,6 +125,39 @@ def test_one_stall_is_one_episode_however_many_queries_it_slows() -> None:
     assert estimate.p_value(5.0, "lower") is None
 
 
+def stuck(processes: int, rng: np.random.Generator, share: float) -> list[np.ndarray]:
+    """Processes that are slow from beginning to end, or fast: whole processes are all that is independent."""
+    slow = rng.random(processes) < share
+    return [np.where(one, 10.0, 1.0) + rng.random(400) * 1e-3 for one in slow]
+
+
+def test_a_median_far_from_its_threshold_is_held_by_whole_processes() -> None:
+    """However much queries depend on each other: here a slow random walk that never crosses its own median often."""
+    rng = np.random.default_rng(4)
+    walks = [1.0 + 0.01 * np.cumsum(rng.normal(size=400)) / 20 for _ in range(5)]
+    estimate = percentile(walks, 0.5)
+    assert estimate.reason is not None
+    assert "Markov" in estimate.method
+    assert estimate.p_value(20.0, "upper") == pytest.approx(0.5**5)
+    bound = estimate.bound(0.95, "upper")
+    assert bound is not None and bound < 2.0
+    assert estimate.bound(0.998, "upper") is None
+    assert percentile(walks[:2], 0.5).p_value(20.0, "upper") is None
+    assert percentile(walks, 0.99).p_value(20.0, "upper") is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.5, 0.6])
+def test_processes_that_are_slow_as_a_whole_rarely_pass(share: float) -> None:
+    """The truth: the mean share over 5 ms is ``share``, the median's threshold is violated or exactly met."""
+    rng = np.random.default_rng(6)
+    passed = sum(
+        (p := percentile(stuck(5, rng, share), 0.5).p_value(5.0, "upper")) is not None and p <= 0.05
+        for _ in range(2000)
+    )
+    assert passed <= 131
+
+
 def test_everything_over_the_threshold_is_a_violation() -> None:
     estimate = percentile(independent(1000, processes=5), 0.99)
     p = estimate.p_value(0.001, "lower")

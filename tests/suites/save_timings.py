@@ -18,6 +18,7 @@ from evalspec.run.samples import ARRAYS, read_samples, write_samples
 
 TIMINGS = Path(__file__).resolve().parent / "timings"
 OFFLINE_BATCHES = 200
+QUERIES = 2000
 
 
 def main(run: Path, name: str) -> None:
@@ -35,8 +36,8 @@ def main(run: Path, name: str) -> None:
     )
     for source in sorted((run / "evidence").glob("samples-*.parquet")):
         samples = read_samples(source)
-        if source.stem == "samples-throughput":
-            samples = [_first(one, OFFLINE_BATCHES) for one in samples]
+        count = OFFLINE_BATCHES if source.stem == "samples-throughput" else QUERIES
+        samples = [_first(one, count) for one in samples]
         write_samples(samples, target / "evidence" / source.name)
     (target / "record.json").write_text(kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
 

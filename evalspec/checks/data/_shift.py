@@ -15,6 +15,7 @@ from evalspec.checks.data.shift import DEFAULT_AUC
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Measured, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.units import from_unit
 from evalspec.language.parts import CheckResult
 from evalspec.stats import shift as stats
 from evalspec.stats.conjunction import ShareOfParts
@@ -136,7 +137,7 @@ def _classify(
         return Classified(
             None, f"{smaller} rows on one side are too few for a classifier, {_c2st.SMALLEST_N} are needed"
         )
-    required = [r.threshold for r in check.requirements if r.metric == "c2st_auc"]
+    required = [from_unit(r.threshold, r.unit) for r in check.requirements if r.metric == "c2st_auc"]
     tolerance = min(required, default=DEFAULT_AUC)
     if not 0.5 < tolerance < 1.0:
         tolerance = DEFAULT_AUC

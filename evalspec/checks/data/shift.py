@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from evalspec.evidence.metric import Metric
+from evalspec.evidence.units import from_unit
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedRows, SpecNames
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Shift(Check):
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
         """Why it can't pass: a tolerance that two equal samples of this size don't show."""
-        if requirement.metric == "c2st_auc" and requirement.threshold <= 0.5:
+        if requirement.metric == "c2st_auc" and from_unit(requirement.threshold, requirement.unit) <= 0.5:
             return (
                 "no classifier is shown to be at chance: its bound stays above 0.5; require a little more, such as 0.6"
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _latency_blocks, _samples
-from evalspec.checks.system.latency import BLOCK_S, PERCENTILES, WARMUP_S
+from evalspec.checks.system.latency import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
 from evalspec.evidence.estimate import Comparison, Estimate, Measured
 from evalspec.evidence.record import Counts
 from evalspec.language.inputs import Schedule
@@ -53,8 +53,9 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     processes = 2 if inputs.draft else check.processes
     each = DRAFT_QUERIES if inputs.draft else check.planned // check.processes
     schedule = Schedule(
-        kind="single_stream", queries=each, processes=processes, warmup_queries=check.warmup, warmup_s=WARMUP_S
-    )
+        kind="single_stream", queries=each, processes=processes, warmup_queries=check.warmup, warmup_s=WARMUP_S,
+        min_s=0.0 if inputs.draft else ALONE_S,
+    )  # fmt: skip
     samples = inputs.measure(schedule, check.dataset, check.model)
     latencies = [_samples.latencies_ms(one) for one in samples]
     course = steadiness(latencies, check.max_cv)
@@ -134,7 +135,11 @@ def _estimates(check: Latency, latencies: list[NDArray[np.float64]]) -> tuple[di
 def _reason(estimate: Estimate) -> tuple[str, ...]:
     """Why an estimate has no bound, for the reader."""
     reason = getattr(estimate, "reason", None)
-    return (f"No upper bound: {reason}.",) if reason else ()
+    if not reason:
+        return ()
+    return (
+        f"{'Queries were not counted' if getattr(estimate, 'by_processes', False) else 'No upper bound'}: {reason}.",
+    )
 
 
 def _compare(ours: list[Samples], theirs: list[Samples]) -> dict[str, PairedTiming]:

@@ -29,6 +29,8 @@ LEAST = 100
 """Queries in each process, whatever is required."""
 WARMUP_S = 0.5
 BLOCK_S = 1.0
+ALONE_S = 0.5
+"""Each process is measured at least so long: slow spells of the machine are then many, not one."""
 """Each block of a comparison lasts at least so long."""
 GUESS_MS = 5.0
 START_S = 3.0
@@ -50,13 +52,15 @@ class Latency(Check):
     a tenth and the p99 by ten. So a requirement that blocks stands at a percentile, never at the mean.
 
     ## Method
-    Fresh processes, at least 5, one after the other, each warmed up first. A percentile is a claim on the share of
+    Fresh processes, at least 5, one after the other, each warmed up first and then measured for at least 0.5 s and
+    the planned number of queries. A percentile is a claim on the share of
     queries over the threshold. With t over of n it passes when the binomial chance of t or fewer is at most 1 -
     confidence; the upper bound is the (n - t)-th smallest latency. Queries depend on each other, so t and n are divided
     by a design effect (the larger of the summed autocorrelation and the spread of 20 blocks, of the indicator of the
     run's own percentile); where processes differ, Student's t over their shares must show the same. Fewer than 10
     separate slow episodes give no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice that
-    are planned.
+    are planned. Where queries can't be counted so, a low percentile can still be held by whole processes (Markov's
+    inequality on the share over in each): five that stay far within a median's threshold show it.
     A query that fails counts as slower than any threshold.
     Mean and jitter: t over processes. Against another model: A B B A blocks of at least 1 s in pairs of fresh
     processes, the first tenth of each block dropped; t on the log ratio of each pair's percentiles (a difference: t on
@@ -123,7 +127,7 @@ class Latency(Check):
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model, and pairs with every model that a requirement names."""
-        alone = self.planned * GUESS_MS / 1e3 + self.processes * (START_S + WARMUP_S)
+        alone = self.planned * GUESS_MS / 1e3 + self.processes * (START_S + WARMUP_S + ALONE_S)
         needs = [NeedTiming(self.dataset, self.model, self.planned, alone)]
         for baseline in self.baselines:
             pairs = self.processes * (2 * START_S + 4 * BLOCK_S)
