@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
 
 from evalspec.errors import EvalspecError, Problem, SpecError
+
+PIPE_CLOSED = 141
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Let code that the spec names run, and pickles be read.")]
@@ -41,8 +46,16 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from error
         except BrokenPipeError as error:
-            sys.stderr.close()
-            raise typer.Exit(0) from error
+            # What was not read is no success: as a shell sees a program that the closed pipe has ended.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(PIPE_CLOSED) from error
+        except (typer.Exit, click.ClickException, click.Abort):
+            raise
+        except Exception as error:
+            # Python's own exit code for this is 1, which would read as NOT READY.
+            traceback.print_exc()
+            typer.echo(f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above", err=True)
+            raise typer.Exit(EvalspecError.exit_code) from error
 
     return wrapper
 
@@ -82,9 +95,14 @@ def settings(folder: Path) -> Mapping[str, Any]:
         if not path.is_file():
             continue
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("evalspec", {})
+            tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SpecError(Problem(f"{path} is no TOML: {error}")) from error
+        except OSError as error:
+            raise SpecError(Problem(f"{path} can't be read: {error.strerror or error}")) from error
+        table = tool.get("evalspec", {}) if isinstance(tool, dict) else {}
+        if not isinstance(table, dict):
+            raise SpecError(Problem("tool.evalspec is no table", file=str(path), remedy="write [tool.evalspec]"))
         wrong = [
             Problem(f"[tool.evalspec] {key} is no setting, or of another type", file=str(path), choices=tuple(known))
             for key, value in table.items()
@@ -92,7 +110,7 @@ def settings(folder: Path) -> Mapping[str, Any]:
         ]
         if wrong:
             raise SpecError(wrong)
-        return table  # type: ignore[no-any-return]  # TOML tables are untyped; every key was checked above
+        return table
     return {}
 
 

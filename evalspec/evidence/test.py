@@ -10,6 +10,17 @@ Op = Literal["<=", ">=", "<", ">", "=="]
 Severity = Literal["require", "warn"]
 
 
+def holds(op: Op, value: float, threshold: float) -> bool:
+    """Whether a value that is known exactly is where an operator wants it."""
+    return {
+        "<=": value <= threshold,
+        ">=": value >= threshold,
+        "<": value < threshold,
+        ">": value > threshold,
+        "==": value == threshold,
+    }[op]
+
+
 class Frozen(BaseModel):
     """Base of everything that a record holds: frozen, nothing unknown, no NaN and no infinity."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.record import Record
-from evalspec.evidence.test import Test
+from evalspec.evidence.test import Test, holds
 from evalspec.evidence.units import format_quantity, from_unit, to_unit
 from evalspec.language.parts import Check
 from evalspec.language.requirement import Requirement
@@ -81,7 +81,9 @@ def _detects(
 ) -> Detects:
     name, unit = one.name(check.name), one.unit
     if metric.exact and one.model is None:
-        chance = None if test is None or test.value is None else float(_holds(test))
+        chance = None if test is None or test.value is None else float(
+            holds(test.op, test.value, test.threshold)
+        )
         return Detects(
             name, one.sentence, None, unit, None, None, "", chance, blocking, "an exact fact: no sampling error"
         )
@@ -117,19 +119,6 @@ def _detects(
         chance=chance,
         blocking=blocking,
     )
-
-
-def _holds(test: Test) -> bool:
-    value, threshold = test.value, test.threshold
-    if value is None:
-        return False
-    return {
-        "<=": value <= threshold,
-        ">=": value >= threshold,
-        "<": value < threshold,
-        ">": value > threshold,
-        "==": value == threshold,
-    }[test.op]
 
 
 def _rows(plan: Plan, check: Check) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ PACKAGES = (
     "evalspec-gate", "numpy", "scipy", "pyarrow", "pydantic", "torch", "onnx", "onnxruntime", "onnxruntime-gpu",
     "scikit-learn", "skops", "pandas", "datasets", "evaluate", "pillow", "nvidia-ml-py",
 )  # fmt: skip
+COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
 def capture(folder: Path) -> Environment:
@@ -97,20 +99,25 @@ def _packages() -> dict[str, str]:
 
 
 def _git(folder: Path) -> dict[str, Cell]:
+    """Commit of the spec's repository, and whether files differ from it; None where git can't be asked that safely."""
+
     def git(*words: str) -> str | None:
+        # A repository's own settings may name programs; without this one `status` would start a file watcher.
+        command = ["git", "-C", str(folder), "-c", "core.fsmonitor=false", "--no-optional-locks", *words]
         try:
-            done = subprocess.run(
-                ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        except (OSError, ValueError, subprocess.TimeoutExpired):
             return None
-        return done.stdout.strip() if done.returncode == 0 else None
+        return done.stdout.strip() if done.returncode in (0, 1) else None
 
     commit = git("rev-parse", "HEAD")
-    if commit is None:
+    if not commit or not COMMIT.fullmatch(commit):
         return {}
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
-    return {"git_commit": commit, "git_changed": bool(changed)}
+    # A filter of the repository's own is a program too, and `status` runs it on changed files.
+    if git("config", "--local", "--includes", "--get-regexp", r"^filter\.") != "":
+        return {"git_commit": commit, "git_changed": None}
+    changed = git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all", "--", ".")
+    return {"git_commit": commit, "git_changed": None if changed is None else bool(changed)}
 
 
 def _cpu_controls() -> tuple[ControlRecord, ...]:

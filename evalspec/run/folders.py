@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from datetime import datetime
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from evalspec.errors import RecordError, SpecError
+from evalspec.errors import RecordError, SpecError, WriteError
 from evalspec.evidence.record import Record
 from evalspec.run.files import Journal
 
@@ -17,13 +18,28 @@ LATEST = "latest"
 
 
 def new_folder(root: Path, spec: str, digest: str, started: datetime) -> Path:
-    """A folder for a new run; numbered where two start in one second."""
+    """Make the folder of a new run; numbered where two start in one second, also in two processes.
+
+    Raises:
+        WriteError: It can't be made.
+    """
     base = root / "reports" / spec / f"{started.strftime('%Y%m%dT%H%M%SZ')}-{digest[:8]}"
-    folder, number = base, 1
-    while folder.exists():
-        number += 1
-        folder = base.with_name(f"{base.name}-{number}")
-    return folder
+    for number in itertools.count(1):
+        folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            if folder.exists():
+                continue
+            raise _unwritable(folder, "a file stands in its way") from None
+        except OSError as error:
+            raise _unwritable(folder, error.strerror or str(error)) from error
+        return folder
+    raise AssertionError("there is always a next number")
+
+
+def _unwritable(folder: Path, reason: str) -> WriteError:
+    return WriteError(f"the folder {folder} can't be made: {reason}; name another place with --output")
 
 
 def fresh(folder: Path) -> Path:

@@ -18,6 +18,7 @@ from evalspec.evidence.record import (
     CheckStatus,
     Record,
 )
+from evalspec.evidence.test import holds
 from evalspec.language.parts import Access
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.run import environment
@@ -251,11 +252,12 @@ class _Run:
 
     def _violated(self) -> bool:
         """The last check already shows a violation, whatever the rest of the family says."""
+        waived = {waiver.of for waiver in self.spec.waivers}
         return any(
-            (test.exact and test.value is not None and decide_alone(test.op, test.value, test.threshold) is False)
+            (test.exact and test.value is not None and not holds(test.op, test.value, test.threshold))
             or (test.p_fail is not None and test.p_fail <= self.plan.alpha_fail)
             for test in self.checks[-1].tests
-            if test.severity == "require"
+            if test.severity == "require" and test.invalid is None and test.name not in waived
         )
 
     def _fill_up(self) -> None:
@@ -318,17 +320,6 @@ def answers_beside(plan: Plan, planned: PlannedCheck) -> dict[str, tuple[str, st
         for dataset in planned.datasets
         if (dataset, model) in plan.predictions
     }
-
-
-def decide_alone(op: str, value: float, threshold: float) -> bool:
-    """Whether a fact holds."""
-    return {
-        "<=": value <= threshold,
-        ">=": value >= threshold,
-        "<": value < threshold,
-        ">": value > threshold,
-        "==": value == threshold,
-    }[op]
 
 
 def seed_of(seed: int, name: str) -> int:

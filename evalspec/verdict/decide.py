@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from evalspec.evidence.record import CheckRecord, Record, Waiver
-from evalspec.evidence.test import Test
+from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.verdict.holm import holm
 from evalspec.verdict.sentence import describe
@@ -83,14 +83,7 @@ def _judge(check: CheckRecord, test: Test, alpha: float, *, failing: bool) -> _J
 def _judge_fact(check: CheckRecord, test: Test) -> _Judged:
     if test.value is None:
         return _Judged(check, test, "NOT_RUN", reason="there is no value")
-    holds = {
-        "<=": test.value <= test.threshold,
-        ">=": test.value >= test.threshold,
-        "<": test.value < test.threshold,
-        ">": test.value > test.threshold,
-        "==": test.value == test.threshold,
-    }[test.op]
-    if not holds:
+    if not holds(test.op, test.value, test.threshold):
         return _Judged(check, test, "FAIL")
     if test.withhold is not None:
         return _Judged(check, test, "INCONCLUSIVE", reason=test.withhold)
