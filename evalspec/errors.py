@@ -18,7 +18,6 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-
 MOST_CHOICES = 20
 """Choices that a sentence names; more would hide it."""
 

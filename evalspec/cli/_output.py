@@ -9,10 +9,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from evalspec.errors import EvalspecError, Problem, SpecError
@@ -37,10 +37,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **kwargs)
         except EvalspecError as error:
             if kwargs.get("as_json"):
-                echo_json({"errors": [_as_dict(problem) for problem in _problems(error)]})
+                echo_json(errors_of(error))
             else:
-                for problem in _problems(error):
-                    typer.echo(f"error: {problem}", err=True)
+                echo_errors(error)
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
             typer.echo("interrupted", err=True)
@@ -49,15 +48,27 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             # What was not read is no success: as a shell sees a program that the closed pipe has ended.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(PIPE_CLOSED) from error
-        except (typer.Exit, click.ClickException, click.Abort):
+        except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
             # Python's own exit code for this is 1, which would read as NOT READY.
             traceback.print_exc()
-            typer.echo(f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above", err=True)
+            sentence = f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above"
+            typer.echo(sentence, err=True)
             raise typer.Exit(EvalspecError.exit_code) from error
 
     return wrapper
+
+
+def echo_errors(error: EvalspecError) -> None:
+    """Print an error's problems, a line each, on standard error."""
+    for problem in _problems(error):
+        typer.echo(f"error: {problem}", err=True)
+
+
+def errors_of(error: EvalspecError) -> dict[str, Any]:
+    """An error's problems for machines."""
+    return {"errors": [_as_dict(problem) for problem in _problems(error)]}
 
 
 def _problems(error: EvalspecError) -> tuple[Problem, ...]:
@@ -81,15 +92,28 @@ def echo_json(value: Mapping[str, Any] | list[Any]) -> None:
     typer.echo(json.dumps(value, indent=1, allow_nan=False))
 
 
-def settings(folder: Path) -> Mapping[str, Any]:
-    """``[tool.evalspec]`` of the nearest pyproject.toml at or above a folder.
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Defaults of a repository, never thresholds.
+
+    Args:
+        allow_outside: As the option.
+        root: The folder that holds ``reports``.
+    """
+
+    allow_outside: bool
+    root: Path
+
+
+def settings(spec: Path) -> Settings:
+    """``[tool.evalspec]`` of the nearest pyproject.toml at or above a spec's folder that has such a table.
 
     Raises:
-        SpecError: A key that is not a setting.
+        SpecError: It is no TOML, or a key is not a setting.
     """
     import tomllib
 
-    known = {"allow-outside": bool, "output": str}
+    folder = spec.resolve().parent
     for place in (folder, *folder.parents):
         path = place / "pyproject.toml"
         if not path.is_file():
@@ -100,18 +124,24 @@ def settings(folder: Path) -> Mapping[str, Any]:
             raise SpecError(Problem(f"{path} is no TOML: {error}")) from error
         except OSError as error:
             raise SpecError(Problem(f"{path} can't be read: {error.strerror or error}")) from error
-        table = tool.get("evalspec", {}) if isinstance(tool, dict) else {}
-        if not isinstance(table, dict):
-            raise SpecError(Problem("tool.evalspec is no table", file=str(path), remedy="write [tool.evalspec]"))
-        wrong = [
-            Problem(f"[tool.evalspec] {key} is no setting, or of another type", file=str(path), choices=tuple(known))
-            for key, value in table.items()
-            if key not in known or not isinstance(value, known[key])
-        ]
-        if wrong:
-            raise SpecError(wrong)
-        return table
-    return {}
+        if isinstance(tool, dict) and "evalspec" in tool:
+            return _checked(tool["evalspec"], path)
+    return Settings(allow_outside=False, root=Path.cwd())
+
+
+def _checked(table: Any, path: Path) -> Settings:
+    known = {"allow-outside": bool, "output": str}
+    if not isinstance(table, dict):
+        raise SpecError(Problem("tool.evalspec is no table", file=str(path), remedy="write [tool.evalspec]"))
+    wrong = [
+        Problem(f"[tool.evalspec] {key} is no setting, or of another type", file=str(path), choices=tuple(known))
+        for key, value in table.items()
+        if key not in known or not isinstance(value, known[key])
+    ]
+    if wrong:
+        raise SpecError(wrong)
+    root = path.parent / table["output"] if "output" in table else Path.cwd()
+    return Settings(allow_outside=bool(table.get("allow-outside", False)), root=root.resolve())
 
 
 class Progress:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowOutside, Hub, Json, Overrides, Trust, echo_json
+from evalspec.cli._output import AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
 
 
 def command(
@@ -30,9 +30,11 @@ def command(
     from evalspec.records.outputs import newest_record
     from evalspec.spec import Options, load
 
-    spec = load(spec_file, overrides, Options(trust=trust, allow_outside=allow_outside, hub=hub))
+    defaults = settings(spec_file)
+    outside = allow_outside or defaults.allow_outside
+    spec = load(spec_file, overrides, Options(trust=trust, allow_outside=outside, hub=hub))
     planned = plan(spec)
-    before = newest_record(record, Path.cwd(), spec.name)
+    before = newest_record(record, defaults.root, spec.name)
     if as_json:
         echo_json(to_json(planned, before))
         return

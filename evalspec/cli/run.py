@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalspec.cli._output import AllowOutside, Hub, Json, Overrides, Progress, Trust, echo_json, settings
+from evalspec.cli._output import (
+    AllowOutside,
+    Hub,
+    Json,
+    Overrides,
+    Progress,
+    Trust,
+    echo_errors,
+    echo_json,
+    errors_of,
+    settings,
+)
+from evalspec.errors import EvalspecError
+
+if TYPE_CHECKING:
+    from evalspec.plan import Plan
+    from evalspec.run.runner import Options
 
 INTERRUPTED = 130
 
@@ -48,26 +65,30 @@ def command(  # noqa: PLR0913  # one parameter an option
     from evalspec.errors import SpecError
     from evalspec.language.units import parse_quantity
     from evalspec.plan import plan
-    from evalspec.records.outputs import say, verdict_of, worst, write_reports
-    from evalspec.run.runner import Options, default_limits, run
+    from evalspec.records.outputs import worst
+    from evalspec.run.runner import Options, default_limits
     from evalspec.spec import Options as LoadOptions
-    from evalspec.spec import load
+    from evalspec.spec import load_all
 
+    # Whoever cancels a job sends this one: what was measured is kept as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if output is not None and len(specs) > 1:
         raise SpecError("--output names one folder, and there are several specs; leave it out")
     limits = default_limits(
         parse_quantity(time_limit, "time") if time_limit else None,
         int(parse_quantity(memory_limit, "size")) if memory_limit else None,
     )
-    codes, results = [], []
-    for path in specs:
-        defaults = settings(path.resolve().parent)
-        outside = allow_outside or bool(defaults.get("allow-outside"))
-        spec = load(path, overrides, LoadOptions(trust=trust, allow_outside=outside, hub=hub))
+    defaults = [settings(path) for path in specs]
+    asked = [LoadOptions(trust, allow_outside or one.allow_outside, hub) for one in defaults]
+    # All of them are read before the first is run: hours later is no time to hear of a slip in the second.
+    plans = [plan(spec, only=only) for spec in load_all(list(zip(specs, asked, strict=True)), overrides)]
+    codes: list[int] = []
+    results: list[dict[str, Any]] = []
+    for planned, one, default in zip(plans, asked, defaults, strict=True):
         options = Options(
-            access=spec.access(trust=trust, allow_outside=outside, hub=hub),
+            access=planned.spec.access(trust=trust, allow_outside=one.allow_outside, hub=hub),
             output=output.resolve() if output is not None else None,
-            root=Path(str(defaults.get("output", "."))).resolve(),
+            root=default.root,
             resume=resume,
             draft=draft,
             fail_fast=fail_fast,
@@ -75,15 +96,35 @@ def command(  # noqa: PLR0913  # one parameter an option
             threads=threads,
             command=(shlex.join(["evalspec", *sys.argv[1:]]),),
         )
-        with Progress(quiet=quiet or as_json) as observer:
-            record, folder = run(plan(spec, only=only), options, observer)
-        write_reports(record, folder)
-        verdict = verdict_of(record)
-        codes.append(INTERRUPTED if record.interrupted else verdict.exit_code)
-        results.append({"spec": str(path), "folder": str(folder), "verdict": verdict.model_dump(mode="json")})
-        if not as_json:
-            for line in say(record, folder):
-                typer.echo(line)
+        try:
+            _run_one(planned, options, codes, results, quiet=quiet or as_json, as_json=as_json)
+        except EvalspecError as error:
+            if len(specs) == 1 and not codes:
+                raise
+            # A FAIL stands whatever else crashed, in the same run or in another.
+            echo_errors(error)
+            codes.append(error.exit_code)
+            results.append({"spec": planned.spec.file} | errors_of(error))
+        if INTERRUPTED in codes:
+            break
     if as_json:
         echo_json(results)
     raise typer.Exit(worst(codes))
+
+
+def _run_one(
+    planned: Plan, options: Options, codes: list[int], results: list[dict[str, Any]], *, quiet: bool, as_json: bool
+) -> None:
+    """Run one spec and print what came of it; its exit code is noted before anything else can go wrong."""
+    from evalspec.records.outputs import say, verdict_of, write_reports
+    from evalspec.run.runner import run
+
+    with Progress(quiet=quiet) as observer:
+        record, folder = run(planned, options, observer)
+    verdict = verdict_of(record)
+    codes.append(INTERRUPTED if record.interrupted else verdict.exit_code)
+    results.append({"spec": planned.spec.file, "folder": str(folder), "verdict": verdict.model_dump(mode="json")})
+    write_reports(record, folder)
+    if not as_json:
+        for line in say(record, folder):
+            typer.echo(line)

@@ -24,7 +24,7 @@ def command(
 
     requests = []
     for path in specs:
-        outside = allow_outside or bool(settings(path.resolve().parent).get("allow-outside"))
+        outside = allow_outside or settings(path).allow_outside
         requests.append((path, Options(trust=trust, allow_outside=outside, hub=hub)))
     loaded = load_all(requests, overrides)
     if as_json:

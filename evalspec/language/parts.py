@@ -180,6 +180,8 @@ class Dataset(Part):
 
     extra_name: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
+    plain_header: ClassVar[bool] = False
+    """Its header can be read without its packages, so that ``validate`` may."""
 
     kind: str
     label: str | None = Field(None, description="Column with the truth.")
@@ -392,8 +394,16 @@ class Check(Part):
         """What must be made before it runs."""
         raise NotImplementedError
 
-    def check_requirement(self, requirement: Requirement, rows: Mapping[str, int | None]) -> str | None:
-        """Why this requirement can never pass at the known n (dataset: rows), with the n needed; None: it can."""
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why this requirement can never pass at the known n, with the n needed; None: it can.
+
+        Args:
+            requirement: One of its own.
+            rows: Dataset: its rows, None where they are not known.
+            confidence: The policy's, at which it must be shown.
+        """
         return None
 
     def run(self, inputs: Inputs) -> CheckResult:

@@ -81,9 +81,7 @@ def _detects(
 ) -> Detects:
     name, unit = one.name(check.name), one.unit
     if metric.exact and one.model is None:
-        chance = None if test is None or test.value is None else float(
-            holds(test.op, test.value, test.threshold)
-        )
+        chance = None if test is None or test.value is None else float(holds(test.op, test.value, test.threshold))
         return Detects(
             name, one.sentence, None, unit, None, None, "", chance, blocking, "an exact fact: no sampling error"
         )
@@ -133,7 +131,8 @@ def _design(plan: Plan, check: Check, one: Requirement, metric: Metric, test: Te
     if test is not None:
         return _recorded(plan, one, test)
     n = _rows(plan, check)
-    if n is None or one.part is not None or metric.parts is not None or not metric.interval.startswith(BINOMIAL):
+    of_parts = metric.parts is not None or metric.name.startswith("worst_") or metric.name.endswith("_gap")
+    if n is None or one.part is not None or of_parts or not metric.interval.startswith(BINOMIAL):
         return None
     return ProportionDesign(n) if one.model is None else PairedDesign(n, ASSUMED_DISCORDANCE)
 

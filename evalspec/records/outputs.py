@@ -75,16 +75,14 @@ def render_one(record: Record, form: str) -> str:
 
 
 def newest_record(named: Path | None, root: Path, spec: str) -> Record | None:
-    """The record that was named, or the newest of a spec, or None.
+    """The record that was named, or that of the newest whole run of a spec, or None.
 
     Raises:
         RecordError: The named one can't be read.
     """
-    from evalspec.run.folders import LATEST, read_record
+    from evalspec.run.folders import read_record, records_in
 
     if named is not None:
         return read_record(named)
-    try:
-        return read_record(root / "reports" / spec / LATEST)
-    except RecordError:
-        return None
+    whole = (one for one in records_in(root / "reports" / spec) if not (one.draft or one.only or one.interrupted))
+    return next(whole, None)

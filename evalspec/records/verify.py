@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalspec.errors import EvalspecError, InvalidError, NotRunError, SpecError
+from evalspec.errors import EvalspecError, SpecError
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.language.parts import Access
 from evalspec.plan import Plan, plan
@@ -18,7 +18,7 @@ from evalspec.run.files import sha256_of
 from evalspec.run.folders import read_record
 from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_file, predictions_key, samples_file
 from evalspec.run.process import Limits
-from evalspec.run.reader import dataset_record
+from evalspec.run.reader import dataset_record, model_record
 from evalspec.run.replay import Replay
 from evalspec.run.runner import answers_beside, seed_of
 from evalspec.run.subjects import model_facts
@@ -111,8 +111,14 @@ def _recompute(record: Record, folder: Path, findings: _Findings, damaged: set[s
         findings.skipped.append(f"estimates: the spec beside the record can't be read here: {error.problems[0]}")
         return
     findings.compare("digest of spec.yaml", record.spec_digest, planned.spec.digest)
+    findings.compare("name", record.spec, planned.spec.name)
+    findings.compare("seed", record.seed, planned.spec.seed)
     findings.compare("family", list(record.family), list(planned.family))
+    findings.compare("family of warnings", list(record.family_warn), list(planned.family_warn))
     findings.compare("policy", _plain(record.policy), _plain(planned.spec.policy))
+    findings.compare("waivers", [_plain(one) for one in record.waivers], [_plain(one) for one in planned.spec.waivers])
+    findings.compare("checks", sorted(one.id for one in record.checks), sorted(one.name for one in planned.spec.checks))
+    _models(record, planned, access, findings)
     changed = _datasets(record, planned, access, findings)
     for check in record.checks:
         if check.status != "measured":
@@ -155,6 +161,22 @@ def _datasets(record: Record, planned: Plan, access: Access, findings: _Findings
     return changed
 
 
+def _models(record: Record, planned: Plan, access: Access, findings: _Findings) -> None:
+    """Hold the artifacts that are still there against the digests of those that were run, the subject's among them."""
+    candidate = next((one.digest for one in record.models if one.name == "candidate"), None)
+    findings.compare("subject", record.subject, candidate)
+    for one in record.models:
+        if one.name not in planned.spec.models:
+            findings.differs.append(f"model {one.name}: the record has it, the spec beside it does not")
+            continue
+        try:
+            now = model_record(one.name, planned.spec.models[one.name], access)
+        except EvalspecError as error:
+            findings.skipped.append(f"model {one.name}: {error}")
+            continue
+        findings.compare(f"digest of model {one.name}", one.digest, now.digest)
+
+
 def _parts(record: Record, planned: Plan, access: Access) -> Parts:
     return Parts(
         models=dict(planned.spec.models),
@@ -193,15 +215,13 @@ def _check(
     )
     try:
         result = run_check(job, lambda *_: None, Replay(evidence / samples_file(check.id)))
-    except (NotRunError, InvalidError) as error:
-        findings.skipped.append(f"{check.id}: {error}")
-        return
     except EvalspecError as error:
         findings.skipped.append(f"{check.id}: {error}")
         return
     again = check_record(job, result, [])
-    for before, now in zip(check.tests, again.tests, strict=True):
-        findings.compare(before.name, _plain(before), _plain(now))
+    before, now = ({test.name: _plain(test) for test in found.tests} for found in (check, again))
+    for name in {**now, **before}:
+        findings.compare(name, before.get(name), now.get(name))
     findings.compare(f"values of {check.id}", check.measured, again.measured)
 
 

@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from evalspec.errors import WriteError
 
@@ -37,6 +37,18 @@ def write_atomically(path: Path, text: str) -> None:
         ) from error
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder where there is none.
+
+    Raises:
+        WriteError: The disk is full or its parent can't be written to.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"the folder {path} can't be made: {error.strerror or error}") from error
+
+
 def sha256_of(path: Path) -> str:
     """Digest of a file's bytes."""
     with path.open("rb") as file:
@@ -49,6 +61,38 @@ class Journal:
     def __init__(self, path: Path) -> None:
         """The journal at ``path``; it need not be there yet."""
         self.path = path
+        self._held: IO[bytes] | None = None
+
+    def hold(self) -> bool:
+        """Keep other processes from going on with this run until this one ends; whether none of them has it.
+
+        Where the system has no such locks nothing is kept out.
+        """
+        try:
+            import fcntl
+        except ImportError:
+            return True
+        try:
+            file = self.path.open("ab")
+        except OSError as error:
+            raise WriteError(f"{self.path} can't be written: {error.strerror or error}") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return False
+        except OSError:
+            # A file system without locks.
+            file.close()
+            return True
+        self._held = file
+        return True
+
+    def let_go(self) -> None:
+        """Undo `hold`."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     def write(self, event: str, **details: Any) -> None:
         """Append one line and make sure that it is on disk.
@@ -76,6 +120,6 @@ class Journal:
                 event = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(event, dict):
+            if isinstance(event, dict) and "event" in event:
                 events.append(event)
         return events

@@ -65,17 +65,21 @@ def point_latest(folder: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def find_unfinished(output: Path | None, root: Path, spec: str, digest: str) -> Path | None:
+def find_unfinished(output: Path | None, root: Path, spec: str, digest: str) -> Path:
     """The newest run of this spec, word for word the same, that has no end in its journal.
 
     Raises:
-        RecordError: There is none.
+        RecordError: There is none, or another process is at it.
     """
     folders = [output] if output is not None else sorted((root / "reports" / spec).glob("2*"), reverse=True)
     for folder in folders:
         events = Journal(folder / "journal.jsonl").read()
         begun = next((event for event in events if event["event"] == "start"), None)
         if begun is not None and begun.get("spec") == digest and not any(e["event"] == "end" for e in events):
+            journal = Journal(folder / "journal.jsonl")
+            if not journal.hold():
+                raise RecordError(f"the run in {folder} is still going on; wait for it, or end it before --resume")
+            journal.let_go()
             return folder
     where = output if output is not None else root / "reports" / spec
     raise RecordError(
@@ -99,10 +103,15 @@ def read_record(folder: Path) -> Record:
         raise RecordError(f"{path} is no record that this version reads: {first}") from error
 
 
-def siblings(folder: Path) -> Iterator[Record]:
-    """Readable records of other runs beside this one."""
-    for path in sorted(folder.parent.glob("2*/record.json")):
-        if path.parent == folder:
+def records_in(reports: Path, *, but: Path | None = None) -> Iterator[Record]:
+    """Readable records of the runs of a spec, newest first.
+
+    Args:
+        reports: The folder that holds the spec's runs.
+        but: The folder of a run to leave out.
+    """
+    for path in sorted(reports.glob("2*/record.json"), reverse=True):
+        if path.parent == but:
             continue
         try:
             yield read_record(path.parent)
@@ -115,7 +124,7 @@ def earlier_runs(folder: Path, record: Record) -> int:
     datasets = {one.digest for one in record.datasets}
     return sum(
         1
-        for other in siblings(folder)
+        for other in records_in(folder.parent, but=folder)
         if other.subject == record.subject
         and other.started <= record.started
         and not (other.draft or other.only or other.interrupted)

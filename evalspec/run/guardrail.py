@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from evalspec.runtimes._answers import Answers
 
 MAY_DIFFER = 0.005
-"""Largest share of items that may be answered otherwise, decided by its upper bound: 598 equal ones show it."""
+"""Largest share of items that may be answered otherwise; of very many rows, 598 equal ones show it."""
 CLOSE = 1e-4
 """Relative: predicted values as close as this are the same answer (another batch size rounds otherwise)."""
 
@@ -37,13 +38,19 @@ class Compared:
     different: int
 
     def shown_equal(self, confidence: float) -> bool:
-        """The share of different answers is shown to be small enough: by counting all, or by its upper bound."""
-        from evalspec.stats.proportion import Proportion
+        """The share of different answers among all rows is shown to be small enough.
 
-        if self.items == self.rows:
-            return self.different <= MAY_DIFFER * self.rows
-        bound = Proportion.of_counts(self.different, self.items).bound(confidence, "upper")
-        return bound is not None and bound <= MAY_DIFFER
+        The rows are finitely many and were drawn without replacement: were one more than ``MAY_DIFFER`` of them
+        answered otherwise, so few would be seen only with the hypergeometric probability that is held against
+        1 - confidence. Where all were compared it is a count.
+        """
+        from scipy.stats import hypergeom
+
+        too_many = math.floor(MAY_DIFFER * self.rows + 1e-9) + 1
+        if too_many > self.rows or not self.items:
+            return False
+        p = float(hypergeom.cdf(self.different, self.rows, too_many, self.items))
+        return p <= 1.0 - confidence
 
 
 def guarded(
@@ -70,7 +77,8 @@ def guarded(
         else:
             reasons.append(
                 f"{model} answered {found} otherwise while timing than where quality is computed; "
-                f"not shown to be at most {MAY_DIFFER * 100:g} %"
+                f"that at most {MAY_DIFFER * 100:g} % differ is not shown"
+                + ("" if compared.different else ", so time more queries")
             )
     invalid = "; ".join([result.invalid, *reasons] if result.invalid else reasons) or None
     return replace(result, invalid=invalid, notes=(*result.notes, *notes))

@@ -14,14 +14,16 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import IO, Any, NoReturn, Self
 
-from evalspec.errors import InputError, InvalidError, NotRunError, WorkerError
+from evalspec.errors import InputError, InvalidError, NotRunError, WorkerError, WriteError
+from evalspec.run.files import make_folder
 from evalspec.run.messages import Message, Progress, receive, send, send_bytes
 
 WATCH_EVERY_S = 0.2
@@ -60,8 +62,7 @@ class Child:
         self.limits = limits
         self.log = log
         ours, theirs = socket.socketpair()
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
+        with theirs, _opened_log(log) as output:
             self._process = subprocess.Popen(
                 # -P: nothing is imported from the folder that the user happens to stand in.
                 [sys.executable, "-P", "-m", "evalspec.run.child", str(theirs.fileno()), str(os.getpid())],
@@ -70,9 +71,8 @@ class Child:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                env=os.environ | {"PYTHONPATH": _import_path()} | dict(environment or {}),
+                env=os.environ | _import_path() | dict(environment or {}),
             )
-        theirs.close()
         self._channel = ours
         self.peak_bytes = 0
         try:
@@ -168,6 +168,14 @@ class Child:
         self.kill()
 
 
+def _opened_log(log: Path) -> IO[bytes]:
+    make_folder(log.parent)
+    try:
+        return log.open("ab")
+    except OSError as error:
+        raise WriteError(f"{log} can't be written: {error.strerror or error}") from error
+
+
 def _opened(message: Message) -> Message:
     """The answer, or the error that it carries."""
     error = message.get("error")
@@ -177,10 +185,13 @@ def _opened(message: Message) -> Message:
     raise kinds.get(error["kind"], WorkerError)(error["message"])
 
 
-def _import_path() -> str:
-    """Where the child finds this very package, also when it is not installed."""
-    here = str(Path(__file__).resolve().parents[2])
-    return os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+def _import_path() -> dict[str, str]:
+    """How the child finds this very package, also when it is not installed."""
+    here = Path(__file__).resolve().parents[2]
+    # Where it is installed the child finds it anyway, and its folder must not come before the standard library's.
+    if here in (Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")):
+        return {}
+    return {"PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def _ending(code: int | None) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.estimate import (
     Comparison,
     ComparisonParts,
@@ -38,16 +39,17 @@ class Levels:
 
 def write_tests(check: Check, result: CheckResult, levels: Levels) -> tuple[Test, ...]:
     """One test for each requirement of a check, in the order of the spec."""
-    severities: list[tuple[Requirement, Severity]] = [(one, "require") for one in check.blocking]
-    severities += [(one, "warn") for one in check.warn]
-    return tuple(_write(check, one, severity, result, levels) for one, severity in severities)
+    return tuple(_write(check, one, severity, result, levels) for one, severity in _severities(check))
 
 
 def empty_tests(check: Check) -> tuple[Test, ...]:
     """The tests of a check that brought nothing: its status and reason stand in its record."""
-    severities: list[tuple[Requirement, Severity]] = [(one, "require") for one in check.blocking]
-    severities += [(one, "warn") for one in check.warn]
-    return tuple(_start(check, one, severity) for one, severity in severities)
+    return tuple(_start(check, one, severity) for one, severity in _severities(check))
+
+
+def _severities(check: Check) -> Iterator[tuple[Requirement, Severity]]:
+    yield from ((one, "require") for one in check.blocking)
+    yield from ((one, "warn") for one in check.warn)
 
 
 def _start(check: Check, requirement: Requirement, severity: Severity) -> Test:
@@ -86,7 +88,7 @@ def _write(check: Check, requirement: Requirement, severity: Severity, result: C
     found, test = _find(requirement, result, test)
     reason = _why_missing(requirement, result)
     if found is None:
-        return _with(test, missing=reason or f"the check gave no value for {requirement.metric}")
+        return _with(test, missing=test.missing or reason or _no_such_part(requirement, result))
     if reason is not None and getattr(found, "value", None) is None and requirement.part is not None:
         return _with(test, missing=reason)
     if isinstance(found, Fact):
@@ -102,6 +104,19 @@ def _why_missing(requirement: Requirement, result: CheckResult) -> str | None:
     against = f" vs {requirement.model}" if requirement.model is not None else ""
     names = (f"{requirement.metric}{part}{against}", f"{requirement.metric}{part}", requirement.metric)
     return next((result.missing[name] for name in names if name in result.missing), None)
+
+
+def _no_such_part(requirement: Requirement, result: CheckResult) -> str:
+    """That there is no value, and for a part that isn't there which ones are."""
+    measured = result.estimates.get(requirement.metric)
+    if isinstance(measured, Measured):
+        measured = measured.estimate
+    parts: Mapping[str, object] = getattr(measured, "parts", {})
+    if requirement.part is None or not parts:
+        return f"the check gave no value for {requirement.metric}"
+    remedy = did_you_mean(requirement.part, parts)
+    message = f"{requirement.metric} has no part {requirement.part!r}"
+    return str(Problem(message, choices=tuple(parts), remedy=remedy))
 
 
 def _find(requirement: Requirement, result: CheckResult, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
@@ -145,6 +160,9 @@ def _compared(
         if requirement.part is None and comparison.whole is None:
             estimates = {name: _against(part, requirement) for name, part in comparison.parts.items()}
             whole = {name: one for name, one in estimates.items() if one is not None}
+            lost = _lost_parts(requirement, result, whole)
+            if lost is not None:
+                return None, _with(test, missing=lost)
             return (AllParts(whole, "lower" if requirement.upper else "higher") if whole else None), test
         comparison = comparison.whole if requirement.part is None else comparison.parts.get(requirement.part)
     if comparison is None:
@@ -158,6 +176,15 @@ def _compared(
         baseline=_finite(comparison.baseline_value, test.metric_unit),
     )
     return _against(comparison, requirement), test
+
+
+def _lost_parts(requirement: Requirement, result: CheckResult, there: Mapping[str, object]) -> str | None:
+    """Why a sentence over all parts of a comparison can't be decided: a part of it could not be compared."""
+    start, end = f"{requirement.metric}(", f") vs {requirement.model}"
+    for name, reason in result.missing.items():
+        if name.startswith(start) and name.endswith(end) and name[len(start) : -len(end)] not in there:
+            return f"{name[: -len(f' vs {requirement.model}')]}: {reason}"
+    return None
 
 
 def _against(comparison: Comparison, requirement: Requirement) -> Estimate | None:
@@ -217,6 +244,11 @@ def _facts(test: Test, parts: Parts) -> Test:
     facts = {name: part for name, part in parts.parts.items() if isinstance(part, Fact)}
     if not facts:
         return _with(test, missing="there are no parts")
+    if len(facts) < len(parts.parts):
+        estimated = ", ".join(name for name in parts.parts if name not in facts)
+        return _with(test, missing=f"some parts are counted and others estimated ({estimated}); require each by itself")
+    if not all(math.isfinite(one.value) for one in facts.values()):
+        return _with(test, missing="the value of a part is not a number")
     upper = test.op in ("<=", "<")
     worst = (max if upper else min)(facts.values(), key=lambda one: one.value)
     rows = tuple(PartTest(part=name, value=_finite(one.value, test.unit), n=one.n) for name, one in facts.items())
@@ -238,6 +270,8 @@ def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
         parts = tuple(_part(name, part, held, test.unit, levels, passing) for name, part in estimate.parts.items())
     return _with(
         test,
+        # What comes with an interval is decided by it, also where the metric is declared as a fact.
+        exact=False,
         value=_finite(value, test.unit),
         lower=_finite(estimate.bound(levels.confidence, "lower"), test.unit),
         upper=_finite(estimate.bound(levels.confidence, "upper"), test.unit),

@@ -23,7 +23,7 @@ from evalspec.language.parts import Access
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.run import environment
 from evalspec.run.describe import not_tested, words
-from evalspec.run.files import Journal, write_atomically
+from evalspec.run.files import Journal, make_folder, sha256_of, write_atomically
 from evalspec.run.folders import earlier_runs, find_unfinished, fresh, new_folder, point_latest, read_record
 from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
 from evalspec.run.process import Limits
@@ -106,7 +106,7 @@ class _Run:
         self.folder = self._folder()
         self.journal = Journal(self.folder / "journal.jsonl")
         events = self.journal.read() if options.resume else []
-        self.done = {event["key"]: event["record"] for event in events if event["event"] == "check"}
+        self.done = {event["key"]: event for event in events if event["event"] == "check"}
         self.children = Children(options.access, options.limits, options.threads, self.folder)
         self.subjects = Subjects(self.parts, self.children, self.journal, observer, events)
         self.checks: list[CheckRecord] = []
@@ -114,16 +114,15 @@ class _Run:
 
     def _folder(self) -> Path:
         if self.options.resume:
-            folder = find_unfinished(self.options.output, self.options.root, self.spec.name, self.spec.digest)
-            if folder is not None:
-                return folder
+            return find_unfinished(self.options.output, self.options.root, self.spec.name, self.spec.digest)
         if self.options.output is not None:
             return fresh(self.options.output)
         return new_folder(self.options.root, self.spec.name, self.spec.digest, self.started)
 
     def go(self) -> tuple[Record, Path]:
         write_atomically(self.folder / "spec.yaml", self.spec.text)
-        (self.folder / "evidence").mkdir(exist_ok=True)
+        make_folder(self.folder / "evidence")
+        self.journal.hold()
         self.journal.write("start", spec=self.spec.digest, time=_stamp(self.started), draft=self.options.draft)
         where = environment.capture(self.options.access.folder)
         try:
@@ -146,6 +145,7 @@ class _Run:
             self.journal.write("end", verdict=record.verdict.word if record.verdict else None)
         if self.options.output is None:
             point_latest(self.folder)
+        self.journal.let_go()
         return record, self.folder
 
     # -- checks -------------------------------------------------------------------------------------------------
@@ -158,16 +158,17 @@ class _Run:
             self.subjects.key(planned.datasets, planned.models),
             self.plan.alpha,
             self.plan.alpha_fail,
+            self.options.threads,
+            __version__,
         )
-        before = self.done.get(key)
-        if before is not None and before["status"] == "measured":
-            for dataset, model in planned.predictions:
-                self.subjects.predict(dataset, model)
-            self.checks.append(CheckRecord.model_validate(before))
-            return
         begun = time.monotonic()
+        observed: dict[str, dict[str, Any]] = {}
         try:
-            record = self._measure(planned)
+            before = self._kept(planned, key)
+            if before is not None:
+                self.checks.append(before)
+                return
+            record, observed = self._measure(planned)
         except NotRunError as error:
             record = self._without(planned, "not_run", str(error))
         except InvalidError as error:
@@ -178,9 +179,28 @@ class _Run:
             record = self._without(planned, "error", str(error))
         record = record.model_copy(update={"duration_s": round(time.monotonic() - begun, 3)})
         self.checks.append(record)
-        self.journal.write("check", key=key, id=check.name, record=json.loads(record.model_dump_json()))
+        self.journal.write(
+            "check", key=key, id=check.name, record=json.loads(record.model_dump_json()), observed=observed
+        )
 
-    def _measure(self, planned: PlannedCheck) -> CheckRecord:
+    def _kept(self, planned: PlannedCheck, key: str) -> CheckRecord | None:
+        """What the run that is resumed has of a check, if it was measured and its evidence is still as it was."""
+        event = self.done.get(key)
+        if event is None or event["record"]["status"] != "measured":
+            return None
+        record = CheckRecord.model_validate(event["record"])
+        for file in record.evidence:
+            path = self.folder / file.path
+            if not path.is_file() or sha256_of(path) != file.digest:
+                return None
+        for dataset, model in planned.predictions:
+            self.subjects.predict(dataset, model)
+        for model, found in event.get("observed", {}).items():
+            self.subjects.observe(model, found)
+        return record
+
+    def _measure(self, planned: PlannedCheck) -> tuple[CheckRecord, dict[str, dict[str, Any]]]:
+        """The check's record, and what was got when its models ran."""
         self.subjects.need(planned.datasets, planned.models)
         for name in planned.timed:
             if not self.spec.models[name].timed:
@@ -210,11 +230,14 @@ class _Run:
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
         with self.children.start("evalspec.run.checking", job, f"check-{check.name}") as child:
             answer = child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
-        for model, observed in answer.get("observed", {}).items():
-            self.subjects.observe(model, observed)
-        return CheckRecord.model_validate(answer["record"]).model_copy(
-            update={"models": planned.models, "datasets": planned.datasets}
-        )
+        observed: dict[str, dict[str, Any]] = answer["observed"]
+        for model, found in observed.items():
+            self.subjects.observe(model, found)
+        update: dict[str, Any] = {"models": planned.models, "datasets": planned.datasets}
+        other = self.subjects.another_precision(planned.models)
+        if other is not None:
+            update |= {"status": "invalid", "reason": other}
+        return CheckRecord.model_validate(answer["record"]).model_copy(update=update), observed
 
     def _timings(self) -> Path | None:
         """Raw timings of an earlier run.

@@ -190,6 +190,19 @@ class Subjects:
             }
         )
 
+    def another_precision(self, models: Iterable[str]) -> str | None:
+        """That a model computed in another precision than the spec asks for, which voids what was measured of it."""
+        for name in models:
+            record = self.models.get(name)
+            if record is None or record.precision is None or record.precision_observed is None:
+                continue
+            if record.precision != record.precision_observed:
+                return (
+                    f"model {name} is to compute in {record.precision} and was seen to in {record.precision_observed}; "
+                    f"correct models.{name}.precision, or the artifact"
+                )
+        return None
+
     def facts(self) -> dict[str, dict[str, str | int | float | bool | None]]:
         """Model: what is known of it, for the checks."""
         return {name: model_facts(record) for name, record in self.models.items()}

@@ -89,15 +89,21 @@ class LoadedFiles(Loaded):
         if key is None or facts.name not in self.spec.files_:
             raise InputError(f"there are no predictions for the dataset {facts.name!r}", choices=self.spec.files_)
         shown = self.spec.files_[facts.name]
-        table = read_predictions(self.access.path(shown), shown)
+        as_text = key if keys.dtype.kind in "OUT" else None
+        table = read_predictions(self.access.path(shown), shown, as_text=as_text)
         if key not in table.column_names:
             raise InputError(f"the predictions {shown!r} have no key column {key!r}", choices=table.column_names)
         rows = join(keys, _keys(table, key), shown, facts)
         return joined_table(table, rows, key, self.spec.outputs, self.observed)
 
 
-def read_predictions(path: Path, shown: str) -> pa.Table:
+def read_predictions(path: Path, shown: str, *, as_text: str | None = None) -> pa.Table:
     """A file of predictions as a table.
+
+    Args:
+        path: The file.
+        shown: Its name, for sentences.
+        as_text: A column that stays text where the format has no types, so that ``00387`` keeps its zeros.
 
     Raises:
         InputError: Another format, empty, truncated or of another type than its name says.
@@ -109,7 +115,7 @@ def read_predictions(path: Path, shown: str) -> pa.Table:
     if path.stat().st_size == 0:
         raise InputError(f"the file of predictions {shown!r} is empty")
     try:
-        table = _read(path)
+        table = _read(path, as_text)
     except (OSError, ValueError, EOFError, pa.ArrowException) as error:
         raise InputError(f"{shown!r} can't be read as {path.suffix[1:]}: {first_line(error)}") from error
     if len(table) == 0:
@@ -117,7 +123,7 @@ def read_predictions(path: Path, shown: str) -> pa.Table:
     return table
 
 
-def _read(path: Path) -> pa.Table:
+def _read(path: Path, as_text: str | None) -> pa.Table:
     import zipfile
 
     import numpy as np
@@ -130,7 +136,8 @@ def _read(path: Path) -> pa.Table:
     if path.suffix == ".csv":
         import pyarrow.csv
 
-        return pyarrow.csv.read_csv(path)
+        types = {as_text: pa.string()} if as_text is not None else None
+        return pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types=types))
     if path.suffix in (".jsonl", ".ndjson"):
         import pyarrow.json
 

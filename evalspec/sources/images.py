@@ -36,6 +36,7 @@ class Images(Dataset):
 
     extra_name: ClassVar[str] = "images"
     packages: ClassVar[tuple[str, ...]] = ("PIL",)
+    plain_header: ClassVar[bool] = True
 
     kind: Literal["images"] = "images"
     path: str = Field(description="The folder.")

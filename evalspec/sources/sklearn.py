@@ -41,6 +41,7 @@ class Sklearn(Dataset):
 
     extra_name: ClassVar[str] = "sklearn"
     packages: ClassVar[tuple[str, ...]] = ("sklearn",)
+    plain_header: ClassVar[bool] = True
 
     kind: Literal["sklearn"] = "sklearn"
     name: Bundled = Field(description="Which one.")

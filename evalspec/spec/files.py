@@ -71,7 +71,7 @@ def read_headers(
     """Rows and columns of every dataset whose header can be read without a heavy package."""
     headers = {}
     for name, dataset in datasets.items():
-        if dataset.packages:
+        if dataset.packages and not dataset.plain_header:
             unverified.append(f"columns and rows of {name}: kind {dataset.kind} is read when the run starts")
             continue
         try:
@@ -160,7 +160,8 @@ class NeedsCheck:
             metric = entry.check.metric(requirement.metric)
             if metric is None or metric.parts != "column" or requirement.part is None or len(headers) < len(read):
                 continue
-            if requirement.part not in choices:
+            # A part may be what is made of a column: `pixels:mean`.
+            if requirement.part not in choices and requirement.part.partition(":")[0] not in choices:
                 message = f"unknown column {requirement.part!r} of {metric.name}"
                 remedy = did_you_mean(requirement.part, choices)
                 self.problems.add(entry.place(requirement), Problem(message, choices=choices, remedy=remedy))
@@ -183,12 +184,12 @@ class NeedsCheck:
                     path = ("models", model_name, "inputs", tensor)
                     self.problems.add(path, unknown_column(column, dataset, header))
 
-    def can_pass(self, entry: Entry, names: SpecNames) -> None:
-        """Each requirement can pass at the known number of rows."""
+    def can_pass(self, entry: Entry, names: SpecNames, confidence: float) -> None:
+        """Each requirement can pass at the known number of rows and the policy's confidence."""
         rows = {name: self.headers[name].rows if name in self.headers else None for name in names.datasets}
         for requirement in entry.check.requirements:
             try:
-                why = entry.check.check_requirement(requirement, rows)
+                why = entry.check.check_requirement(requirement, rows, confidence)
             except SpecError as error:
                 self.problems.add_all(entry.place(requirement), error)
                 continue

@@ -18,7 +18,7 @@ from evalspec.language.yaml import Node, read_file
 from evalspec.language.yaml_text import write
 from evalspec.spec import crosscheck, files
 from evalspec.spec.entries import Entry, Reader, check_keys
-from evalspec.spec.model import Spec, SpecFields
+from evalspec.spec.model import Spec, SpecFields, SpecPolicy
 from evalspec.spec.overrides import apply
 from evalspec.spec.problems import Problems, keys_of
 
@@ -210,9 +210,10 @@ class _Loader:
             whole = len(headers) == len(names.datasets)
             files.check_slice_columns(self.problems, fields.slices, headers, whole)
         needs = files.NeedsCheck(self.problems, models, datasets, headers)
+        confidence = (SpecPolicy() if fields is None else fields.policy).confidence
         for entry in entries:
             needs.check(entry, names)
-            needs.can_pass(entry, names)
+            needs.can_pass(entry, names, confidence)
         self._note(models, datasets, headers)
         return headers
 

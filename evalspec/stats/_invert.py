@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,33 +14,6 @@ POWER = 0.8
 FEWEST_CARRYING = 10.0
 """Rows' worth of deviations that must carry a bootstrap's variance; with fewer its bounds err too often."""
 _Z_LIMIT = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class ValueOnly:
-    """A value without bounds: the sample is too small, or says nothing. ``method`` says what would give a bound.
-
-    Args:
-        value: The statistic, or None where there is none.
-        n: Rows.
-        method: The method, and from which n on it gives a bound.
-    """
-
-    value: float | None
-    n: int
-    method: str
-
-    def bound(self, confidence: float, side: Side) -> float | None:
-        """None: there is no bound."""
-        return None
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """None: there is no bound."""
-        return None
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """None: the method can't say."""
-        return None
 
 
 def carrying(deviations: FloatArray, units: FloatArray | None = None) -> float:

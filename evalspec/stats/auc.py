@@ -10,8 +10,9 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._clusters import cluster_codes, cluster_sums, degrees_of
-from evalspec.stats._invert import ValueOnly, clears, far_side, n_by_scaling
+from evalspec.stats._invert import clears, far_side, n_by_scaling
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
+from evalspec.stats.value_only import ValueOnly
 
 FEWEST_WRONG = 4.0
 """(1 - AUC) x rows of the smaller class from which on DeLong's variance can be trusted."""

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._clusters import cluster_codes
-from evalspec.stats._invert import FEWEST_CARRYING, ValueOnly, carrying, n_by_scaling
+from evalspec.stats._invert import FEWEST_CARRYING, carrying, n_by_scaling
 from evalspec.stats._resample import Plan, jackknife, replicates
 from evalspec.stats._types import FloatArray, IntArray
+from evalspec.stats.value_only import ValueOnly
 
 Arrays = tuple[NDArray[Any], ...]
 Statistic = Callable[[Arrays, FloatArray], FloatArray]

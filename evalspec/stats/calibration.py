@@ -13,9 +13,10 @@ from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, make_bins
 from evalspec.stats._clusters import cluster_codes, design_effect
 from evalspec.stats._folded import folded_mean, folded_sum_cdf
-from evalspec.stats._invert import ValueOnly, bound_from_p, n_by_scaling
+from evalspec.stats._invert import bound_from_p, n_by_scaling
 from evalspec.stats._temperature import apply_temperature, fit_temperature, halves
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
+from evalspec.stats.value_only import ValueOnly
 
 __all__ = [
     "Bins",

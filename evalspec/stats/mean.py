@@ -11,9 +11,10 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._clusters import cluster_codes, cluster_sums
-from evalspec.stats._invert import FEWEST_CARRYING, ValueOnly, carrying, n_by_scaling
+from evalspec.stats._invert import FEWEST_CARRYING, carrying, n_by_scaling
 from evalspec.stats._saddlepoint import mean_at, tail_z
 from evalspec.stats._types import FloatArray, IntArray
+from evalspec.stats.value_only import ValueOnly
 
 SMALLEST_N = 200
 

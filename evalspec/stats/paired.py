@@ -11,9 +11,10 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
 from evalspec.stats._clusters import Design, cluster_codes, design_effect
-from evalspec.stats._invert import POWER, ValueOnly, bound_from_p, far_side
+from evalspec.stats._invert import POWER, bound_from_p, far_side
 from evalspec.stats._score import PairTable, moments_under, score_z
 from evalspec.stats._types import BoolArray, IntArray
+from evalspec.stats.value_only import ValueOnly
 
 _ONE_CLUSTER = "no bound: all rows are one cluster; needs at least 2"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from evalspec.evidence.record import CheckRecord, Record, Waiver
@@ -37,8 +37,8 @@ def decide(record: Record) -> Verdict:
         record: A record; its own ``verdict`` is not looked at.
     """
     alpha = 1.0 - record.policy.confidence
-    judged = _data_first(_judge_all(record, alpha))
     waivers, expired = _waivers(record)
+    judged = _data_first(_judge_all(record, alpha), record, waivers)
     decisions = [_decision(one, waivers, record.policy.confidence) for one in judged]
     decisions += _crashed_without_requirement(record)
     if record.subject is None:
@@ -90,22 +90,28 @@ def _judge_fact(check: CheckRecord, test: Test) -> _Judged:
     return _Judged(check, test, "PASS")
 
 
-def _data_first(judged: list[_Judged]) -> list[_Judged]:
-    """A model's PASS on data whose own blocking requirement is not PASS can't be read."""
+def _data_first(judged: list[_Judged], record: Record, waivers: Mapping[str, Waiver]) -> list[_Judged]:
+    """A model's PASS on data whose own blocking requirement is not PASS can't be read.
+
+    A data requirement that was set aside on purpose, by a waiver or by ``--only``, leaves a note.
+    """
     unsound: dict[str, list[_Judged]] = {}
     for one in judged:
         if one.check.dimension == "data" and one.status != "PASS":
             for dataset in one.check.datasets:
                 unsound.setdefault(dataset, []).append(one)
-    return [_read_on(one, unsound) if one.check.dimension == "model" else one for one in judged]
+    aside = {one.test.name for one in judged if one.test.name in waivers and one.status != "ERROR"}
+    if record.only:
+        aside |= {one.test.name for one in judged if one.status == "NOT_RUN"}
+    return [_read_on(one, unsound, aside) if one.check.dimension == "model" else one for one in judged]
 
 
-def _read_on(one: _Judged, unsound: Mapping[str, list[_Judged]]) -> _Judged:
+def _read_on(one: _Judged, unsound: Mapping[str, list[_Judged]], aside: Set[str]) -> _Judged:
     doubts = [doubt for dataset in one.check.datasets for doubt in unsound.get(dataset, ())]
     if not doubts:
         return one
     notes = tuple(f"the data are in doubt: {doubt.test.name} is {doubt.status}" for doubt in doubts)
-    blocking = [doubt for doubt in doubts if doubt.test.severity == "require"]
+    blocking = [doubt for doubt in doubts if doubt.test.severity == "require" and doubt.test.name not in aside]
     if one.status == "PASS" and blocking:
         names = ", ".join(sorted({f"{doubt.test.name} is {doubt.status}" for doubt in blocking}))
         return replace(one, status="INVALID", reason=f"not interpretable: {names}", notes=one.notes + notes)

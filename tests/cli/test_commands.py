@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
+
+from evalspec.cli._output import guarded
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "suites" / "predictions"
@@ -152,3 +156,87 @@ def test_doctor_says_what_is_here() -> None:
     found = {one["what"]: one["state"] for one in json.loads(done.stdout)}
     assert found["python"] == "ok"
     assert found["dataset kind parquet"] == "ok"
+
+
+def test_a_closed_pipe_is_no_success(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "evalspec", "run", str(SUITE / "evalspec.yaml"), "--output", str(tmp_path / "run")]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert done.returncode == 141, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_module_in_the_folder_where_the_user_stands_is_not_imported(tmp_path: Path) -> None:
+    for name in ("psutil", "pyarrow", "numpy", "jinja2"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(77)")
+    done = evalspec("run", SUITE / "evalspec.yaml", "--output", tmp_path / "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_all_specs_are_read_before_the_first_is_run(tmp_path: Path) -> None:
+    done = evalspec("run", SUITE / "evalspec.yaml", "nowhere.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_violation_stands_whatever_else_crashed(tmp_path: Path) -> None:
+    shutil.copytree(SUITE, tmp_path / "one")
+    shutil.copytree(SUITE, tmp_path / "two")
+    one, two = (tmp_path / name / "evalspec.yaml" for name in ("one", "two"))
+    table = pq.read_table(tmp_path / "one" / "test.parquet")
+    labels = table.column("cultivar").to_pylist()
+    turned = table.set_column(table.column_names.index("cultivar"), "cultivar", pa.array(labels[60:] + labels[:60]))
+    pq.write_table(turned, tmp_path / "one" / "test.parquet")
+    two.write_text(two.read_text().replace("name: predictions", "name: blocked"))
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "blocked").write_text("a file stands where the folder should be")
+    done = evalspec("run", one, two, cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "can't be made" in done.stderr
+
+
+def test_a_failure_of_our_own_does_not_read_as_not_ready(capsys: pytest.CaptureFixture[str]) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("of our own making")
+
+    with pytest.raises(typer.Exit) as ended:
+        guarded(broken)()
+    assert ended.value.exit_code == 4
+    assert "evalspec itself failed (ZeroDivisionError)" in capsys.readouterr().err
+
+
+def test_evidence_that_changed_is_not_resumed_from(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    journal = folder / "journal.jsonl"
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    for event in events:
+        if event["event"] == "check":
+            event["record"]["evidence"] = [{"path": "evidence/gone.parquet", "digest": "0" * 64, "rows": 1, "what": ""}]
+    journal.write_text("".join(json.dumps(event) + "\n" for event in events if event["event"] != "end"))
+    spec = run.parent / "suite" / "evalspec.yaml"
+    done = evalspec("run", spec, "--resume", "--output", folder)
+    assert done.returncode == 0, done.stderr
+    assert "model: quality" in done.stderr
+    assert json.loads((folder / "record.json").read_text())["checks"][0]["evidence"] == []
+
+
+def test_what_was_measured_is_resumed_from(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    journal = folder / "journal.jsonl"
+    journal.write_text("".join(line + "\n" for line in journal.read_text().splitlines() if '"end"' not in line))
+    done = evalspec("run", run.parent / "suite" / "evalspec.yaml", "--resume", "--output", folder)
+    assert done.returncode == 0, done.stderr
+    assert "model: quality" not in done.stderr
+
+
+def test_a_plan_takes_no_truth_from_a_draft(tmp_path: Path) -> None:
+    shutil.copytree(SUITE, tmp_path / "suite")
+    spec = tmp_path / "suite" / "evalspec.yaml"
+    assert evalspec("run", spec, "--draft", cwd=tmp_path).returncode == 3
+    assert "no earlier run of this spec is here" in evalspec("plan", spec, cwd=tmp_path).stdout
+    assert evalspec("run", spec, cwd=tmp_path).returncode == 0
+    assert "those of the run of" in evalspec("plan", spec, cwd=tmp_path).stdout

@@ -14,6 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evalspec.evidence.record import Record
+from evalspec.verdict import decide
+
 SUITE = Path(__file__).parents[2] / "suites" / "predictions"
 
 
@@ -117,6 +120,49 @@ def test_a_dataset_that_is_gone_is_said(base: Path) -> None:
     done = evalspec("verify", base / "run")
     assert "not recomputed: quality: dataset test can't be read here" in done.stdout
     assert done.returncode == 0
+
+
+def decided_again(record: dict[str, Any]) -> None:
+    """The verdict that follows from a record as it was edited."""
+    again = Record.model_validate(record)
+    record["verdict"] = decide(again).model_dump(mode="json")
+
+
+def without_a_check(record: dict[str, Any]) -> None:
+    record["checks"] = []
+
+
+def without_a_requirement(record: dict[str, Any]) -> None:
+    del record["checks"][0]["tests"][1]
+
+
+def with_a_waiver(record: dict[str, Any]) -> None:
+    waiver = {"of": "quality/accuracy", "why": "No time.", "owner": "nobody@example.com", "expires": "2999-01-01"}
+    record["waivers"] = [waiver]
+
+
+def of_another_subject(record: dict[str, Any]) -> None:
+    record["subject"] = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (without_a_check, "differs: checks: "),
+        (without_a_requirement, "differs: quality/recall(class_1): "),
+        (with_a_waiver, "differs: waivers: "),
+        (of_another_subject, "differs: subject: "),
+    ],
+)
+def test_a_record_that_agrees_with_itself_and_not_with_its_spec(
+    base: Path, change: Callable[[dict[str, Any]], None], found: str
+) -> None:
+    edit(base, change)
+    edit(base, decided_again)
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert found in done.stdout
+    assert "differs: verdict" not in done.stdout
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", '{"version": 99}', "\x00"])

@@ -51,16 +51,35 @@ def test_other_answers_void_the_timing(tmp_path: Path) -> None:
 
 def test_too_few_show_nothing(tmp_path: Path) -> None:
     path, predicted = answers(tmp_path)
-    few = guarded(CheckResult({}), [timed(predicted, 597)], {"candidate": path}, 0.95)
-    enough = guarded(CheckResult({}), [timed(predicted, 598)], {"candidate": path}, 0.95)
+    few = guarded(CheckResult({}), [timed(predicted, 300)], {"candidate": path}, 0.95)
+    enough = guarded(CheckResult({}), [timed(predicted, 450)], {"candidate": path}, 0.95)
     assert few.invalid is not None
+    assert "time more queries" in few.invalid
     assert enough.invalid is None
 
 
 def test_all_rows_of_a_small_dataset_are_counted_not_sampled() -> None:
     assert Compared(items=100, rows=100, different=0).shown_equal(0.95)
     assert not Compared(items=100, rows=100, different=1).shown_equal(0.95)
-    assert not Compared(items=100, rows=101, different=0).shown_equal(0.95)
+    assert not Compared(items=50, rows=100, different=0).shown_equal(0.95)
+    assert Compared(items=389, rows=400, different=0).shown_equal(0.95)
+
+
+def test_of_very_many_rows_598_are_needed() -> None:
+    assert not Compared(items=597, rows=10**9, different=0).shown_equal(0.95)
+    assert Compared(items=598, rows=10**9, different=0).shown_equal(0.95)
+
+
+@pytest.mark.parametrize(("rows", "items"), [(400, 300), (850, 450), (5000, 600)])
+def test_unequal_answers_are_rarely_called_equal(rows: int, items: int) -> None:
+    """Just over 0.5 % of all rows differ; in at most 5 % of draws is that missed."""
+    rng = np.random.default_rng(1)
+    wrong = int(0.005 * rows) + 1
+    missed = sum(
+        Compared(items, rows, int(rng.hypergeometric(wrong, rows - wrong, items))).shown_equal(0.95)
+        for _ in range(1000)
+    )
+    assert missed <= 73
 
 
 def test_failed_queries_and_unkept_answers_do_not_count(tmp_path: Path) -> None:

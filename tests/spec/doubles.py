@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -48,11 +49,15 @@ class Score(Check):
     def needs(self) -> tuple[Need, ...]:
         return (NeedPredictions(self.dataset, self.model),)
 
-    def check_requirement(self, requirement: Requirement, rows: Mapping[str, int | None]) -> str | None:
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
         n = rows[self.dataset]
-        if requirement.metric == "accuracy" and requirement.threshold > 0.99 and n is not None and n < 300:
-            return f"{n} rows, all right, show no more than 0.942; it takes 300"
-        return None
+        if requirement.metric != "accuracy" or requirement.threshold <= 0.99 or n is None:
+            return None
+        shown = (1 - confidence) ** (1 / n)
+        needed = math.ceil(math.log(1 - confidence) / math.log(requirement.threshold))
+        return f"{n} rows, all right, show no more than {shown:.3f}; it takes {needed}" if n < needed else None
 
 
 class Timing(Check):

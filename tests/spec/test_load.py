@@ -52,6 +52,13 @@ def test_the_digest_is_of_the_content(read: Load) -> None:
     assert len(digest) == 64
 
 
+@pytest.mark.parametrize(("confidence", "needed"), [("0.9", 460), ("0.95", 598), ("0.99", 919)])
+def test_what_can_pass_is_judged_at_the_policys_confidence(refused: Refused, confidence: str, needed: int) -> None:
+    """The first powers of 0.995 below 10 %, 5 % and 1 %."""
+    (sentence,) = refused(SPEC.replace("90 %", "99.5 %") + f"policy: {{confidence: {confidence}}}\n")
+    assert "can never pass" in sentence and f"it takes {needed}" in sentence
+
+
 def test_waivers_claims_and_policy_are_read(read: Load) -> None:
     spec = read(
         SPEC

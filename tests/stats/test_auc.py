@@ -6,8 +6,8 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from evalspec.errors import InputError
-from evalspec.stats._invert import ValueOnly
 from evalspec.stats.auc import ExponentialAuc, LogitAuc, paired_roc_auc, roc_auc
+from evalspec.stats.value_only import ValueOnly
 
 
 def sample(n: int, auc: float, share: float, seed: int, *, ties: bool = False) -> tuple[np.ndarray, np.ndarray]:

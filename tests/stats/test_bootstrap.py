@@ -6,10 +6,10 @@ from scipy import stats
 
 from evalspec.errors import InputError
 from evalspec.stats import bootstrap
-from evalspec.stats._invert import ValueOnly
 from evalspec.stats._resample import Plan, jackknife, replicates
 from evalspec.stats._types import FloatArray
 from evalspec.stats.bootstrap import Arrays, Bootstrap, bca, paired_statistic, resamples_for
+from evalspec.stats.value_only import ValueOnly
 
 
 def average(arrays: Arrays, weights: FloatArray) -> FloatArray:

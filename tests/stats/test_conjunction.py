@@ -6,9 +6,9 @@ from scipy.stats import binom
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import HasParts
-from evalspec.stats._invert import ValueOnly
 from evalspec.stats.conjunction import AllParts, Gap, ShareOfParts, must_hold, partial_conjunction
 from evalspec.stats.proportion import Proportion
+from evalspec.stats.value_only import ValueOnly
 
 
 def parts(*counts: tuple[int, int]) -> dict[str, Proportion]:

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from evalspec.errors import InputError
-from evalspec.stats._invert import ValueOnly
 from evalspec.stats._saddlepoint import mean_at, tail_z
 from evalspec.stats.mean import TMean, mean, paired_mean, t_mean
+from evalspec.stats.value_only import ValueOnly
 
 
 @pytest.mark.parametrize("confidence", [0.95, 0.998])

@@ -10,9 +10,9 @@ from scipy.stats import multinomial, norm
 from statsmodels.stats.contingency_tables import mcnemar
 
 from evalspec.errors import InputError
-from evalspec.stats._invert import ValueOnly
 from evalspec.stats._score import PairTable, moments_under, score_z
 from evalspec.stats.paired import PairedProportion, ScoreDifference, paired_proportion
+from evalspec.stats.value_only import ValueOnly
 
 
 def rows(both: int, candidate: int, baseline: int, neither: int) -> PairedProportion:

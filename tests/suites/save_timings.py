@@ -17,12 +17,12 @@ from evalspec.language.inputs import Samples
 from evalspec.run.samples import ARRAYS, read_samples, write_samples
 
 TIMINGS = Path(__file__).resolve().parent / "timings"
-OFFLINE_BATCHES = 200
-QUERIES = 2000
+KEPT = {"latency": 2000, "throughput": 200}
+"""Queries of each process, by check: no fewer than the specs plan."""
 
 
 def main(run: Path, name: str) -> None:
-    """Copies the samples, fewer of those that run back to back, and a record that only names the models."""
+    """Copies the samples, the first ones of each process, and a record that only names the models."""
     target = TIMINGS / name
     record = Record.model_validate_json((run / "record.json").read_text(encoding="utf-8"))
     kept = record.model_copy(
@@ -35,10 +35,8 @@ def main(run: Path, name: str) -> None:
         }
     )
     for source in sorted((run / "evidence").glob("samples-*.parquet")):
-        samples = read_samples(source)
-        count = OFFLINE_BATCHES if source.stem == "samples-throughput" else QUERIES
-        samples = [_first(one, count) for one in samples]
-        write_samples(samples, target / "evidence" / source.name)
+        count = KEPT[source.stem.removeprefix("samples-")]
+        write_samples([_first(one, count) for one in read_samples(source)], target / "evidence" / source.name)
     (target / "record.json").write_text(kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 

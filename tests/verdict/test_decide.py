@@ -214,6 +214,22 @@ def test_data_of_another_dataset_do_not_matter() -> None:
     assert status_of(verdict, "quality/accuracy") == "PASS"
 
 
+def test_a_waived_data_requirement_leaves_a_note_only() -> None:
+    record = a_record(a_check(a_test()), leaked("require"), waivers=(waiver("contamination/exact_duplicates"),))
+    verdict = decide(record)
+    decision = next(one for one in verdict.decisions if one.name == "quality/accuracy")
+    assert (decision.status, len(decision.notes), verdict.headline) == ("PASS", 1, "READY (1 waived)")
+
+
+def test_data_left_out_by_only_leave_a_note_only() -> None:
+    left_out = leaked("require").model_copy(update={"status": "not_run", "reason": "left out by --only quality"})
+    verdict = decide(a_record(a_check(a_test()), left_out, only=("quality",)))
+    decision = next(one for one in verdict.decisions if one.name == "quality/accuracy")
+    assert (decision.status, len(decision.notes), verdict.word) == ("PASS", 1, "UNDECIDED")
+    broken = leaked("require").model_copy(update={"status": "error", "reason": "boom"})
+    assert status_of(decide(a_record(a_check(a_test()), broken, only=("quality",))), "quality/accuracy") == "INVALID"
+
+
 def test_data_first_does_not_reach_the_system_dimension() -> None:
     timing = a_test("latency", "latency_p99", op="<=", threshold=5.0, unit="ms", value=1.0)
     verdict = decide(a_record(a_check(timing, id="latency", dimension="system"), leaked("require")))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.stats._clusters import cluster_codes, cluster_sums
-from evalspec.stats._invert import ValueOnly, n_by_scaling, p_from_bounds
+from evalspec.stats._clusters import cluster_codes, cluster_sums, degrees_of
+from evalspec.stats._invert import n_by_scaling, p_from_bounds
 from evalspec.stats.auc import LogitAuc, NormalDifference, placements, roc_auc
+from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -160,14 +161,15 @@ class PairedMeanArea:
         return None
 
 
-def _error(influence: FloatArray, clusters: IntArray | None) -> tuple[float | None, int | None]:
-    """Standard error, and clusters - 1 where there are any."""
+def _error(influence: FloatArray, clusters: IntArray | None) -> tuple[float | None, float | None]:
+    """Standard error, and the degrees of freedom of its variance where it is one over clusters."""
     n = len(influence)
     codes, groups = (np.arange(n), n) if clusters is None else cluster_codes(clusters, n)
     if groups < 2:
         return None, None
-    square = float(np.sum(cluster_sums(influence, codes, groups) ** 2)) * groups / (groups - 1)
-    return float(np.sqrt(square)), None if groups == n else groups - 1
+    sums = cluster_sums(influence, codes, groups)
+    square = float(np.sum(sums**2)) * groups / (groups - 1)
+    return float(np.sqrt(square)), None if groups == n else degrees_of(sums)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from evalspec.stats._invert import ValueOnly
+from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
     from evalspec.evidence.estimate import Estimate, Side

@@ -15,7 +15,7 @@ from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Parts
 from evalspec.evidence.record import Counts
 from evalspec.language.parts import CheckResult
-from evalspec.stats._invert import ValueOnly
+from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
     from evalspec.checks.model.quality import Quality

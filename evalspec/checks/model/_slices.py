@@ -20,8 +20,8 @@ from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fa
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import from_unit
 from evalspec.language.parts import CheckResult
-from evalspec.stats._invert import ValueOnly
 from evalspec.stats.conjunction import AllParts, Gap
+from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
     from evalspec.checks.model.slices import Slices

@@ -255,6 +255,13 @@ def test_what_can_never_pass_is_refused(requirement: Requirement, rows: int, nee
     assert message is not None and needed in message
 
 
+def test_a_stricter_policy_needs_more_rows() -> None:
+    # 2 (2.326 / 0.2)^2 = 270.6
+    check = Shift(reference="test", current="traffic")
+    assert "271" in (check.check_requirement(DRIFTED, {"test": 270, "traffic": 270}, 0.99) or "")
+    assert check.check_requirement(DRIFTED, {"test": 271, "traffic": 271}, 0.99) is None
+
+
 def test_the_smallest_n_that_is_let_through_can_pass() -> None:
     from evalspec.stats.shift import ks_distance
 

@@ -182,6 +182,9 @@ def test_what_can_never_pass_is_refused(requirement: Requirement, rows: int, nee
 def test_what_can_pass_is_not_refused() -> None:
     assert Calibration(dataset="test").check_requirement(ECE, {"test": 59}) is None
     assert Calibration(dataset="test").check_requirement(ECE, {"test": None}) is None
+    # At 99 % it takes the first power of 0.95 below 1 %.
+    assert "90 are needed" in (Calibration(dataset="test").check_requirement(ECE, {"test": 89}, 0.99) or "")
+    assert Calibration(dataset="test").check_requirement(ECE, {"test": 90}, 0.99) is None
     selective = Requirement("selective_accuracy >= 0.9", "selective_accuracy", None, ">=", 0.9, "fraction")
     message = Calibration(dataset="test").check_requirement(selective, {"test": 500})
     assert message is not None and "`threshold:`" in message

@@ -500,6 +500,14 @@ def test_what_can_never_pass_is_told_beforehand(sentence: str, rows: int | None,
     assert words is None or words in (reason or "")
 
 
+def test_a_stricter_policy_needs_more_rows() -> None:
+    """0.95 ** 90 is the first power below 1 %."""
+    asked = check("accuracy >= 95 %")
+    assert "90 are needed" in (asked.check_requirement(asked.require[0], {"test": 89}, 0.99) or "")
+    assert asked.check_requirement(asked.require[0], {"test": 90}, 0.99) is None
+    assert asked.check_requirement(asked.require[0], {"test": 89}, 0.95) is None
+
+
 def test_listed_metrics_take_the_place_of_the_default(tmp_path: Path) -> None:
     truth, shares = noisy(300, 3, 1)
     result = run(tmp_path, check("accuracy >= 10 %", metrics=["brier"]), classifier(shares, truth))

@@ -1,0 +1,34 @@
+"""What an estimator returns where there is a value and no bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evalspec.evidence.estimate import Side
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOnly:
+    """A value without bounds: the sample is too small, or says nothing. ``method`` says what would give a bound.
+
+    Args:
+        value: The statistic, or None where there is none.
+        n: Rows.
+        method: The method, and from which n on it gives a bound.
+    """
+
+    value: float | None
+    n: int
+    method: str
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """None: there is no bound."""
+        return None
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """None: there is no bound."""
+        return None
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """None: the method can't say."""
+        return None

@@ -1,0 +1,50 @@
+"""Where runs land."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from evalspec.errors import RecordError, WriteError
+from evalspec.run.files import Journal
+from evalspec.run.folders import find_unfinished, new_folder
+
+STARTED = datetime(2026, 11, 20, 10, 0, 0, tzinfo=UTC)
+
+
+def test_runs_that_start_in_one_second_have_folders_of_their_own(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(lambda _: new_folder(tmp_path, "spec", "ab" * 32, STARTED), range(32)))
+    assert len(set(folders)) == 32
+    assert {folder.parent for folder in folders} == {tmp_path / "reports" / "spec"}
+    assert min(folders).name == "20261120T100000Z-abababab"
+
+
+def test_a_file_in_the_way_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("")
+    with pytest.raises(WriteError, match=r"can't be made: .*; name another place with --output"):
+        new_folder(tmp_path, "spec", "ab" * 32, STARTED)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
+def test_a_run_that_is_still_going_on_is_not_resumed(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path, "spec", "ab" * 32, STARTED)
+    journal = Journal(folder / "journal.jsonl")
+    journal.write("start", spec="ab" * 32)
+    assert journal.hold()
+    with pytest.raises(RecordError, match="still going on"):
+        find_unfinished(None, tmp_path, "spec", "ab" * 32)
+    journal.let_go()
+    assert find_unfinished(None, tmp_path, "spec", "ab" * 32) == folder
+
+
+def test_lines_of_a_journal_that_are_none_are_left_out(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.write("start", spec="ab")
+    with journal.path.open("a", encoding="utf-8") as file:
+        file.write('{}\n[1]\n{"event": "che')
+    assert [event["event"] for event in journal.read()] == ["start"]

@@ -1,0 +1,320 @@
+"""The worked numbers that this project was specified with, by their names, through the project's own functions.
+
+N10, N11 (Pareto), N12 (overhead of a timer), N18, N20, N21 and N85 to N86 (sizes, parameters) are about things that are
+not built yet. A number whose source was wrong stands here as it is right.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from evalspec.checks.model._scored import Scored
+from evalspec.checks.model._statistics import log_losses
+from evalspec.checks.model.quality import Quality
+from evalspec.checks.system._latency import NOISY_CV, steadiness
+from evalspec.evidence.estimate import Estimate, Parts
+from evalspec.language.parts import CheckResult
+from evalspec.stats.calibration import ece_band, expected_calibration_error
+from evalspec.stats.macro import f1, mover_difference
+from evalspec.stats.mean import t_mean
+from evalspec.stats.paired import PairedProportion, paired_proportion
+from evalspec.stats.percentile import percentile, queries_needed
+from evalspec.stats.power import PairedDesign, mean_design
+from evalspec.stats.proportion import Proportion, proportion
+from evalspec.stats.timing import block_cv, over_processes, paired_log_ratio
+from evalspec.verdict import decide
+from tests.fakes import FakeInputs, classifier
+from tests.verdict.test_decide import FAILING, PASSING, a_check, a_record, a_test, status_of
+
+A_THOUSAND_AT_95 = mean_design(1000, math.sqrt(0.05 * 0.95), "binomial")
+Z = 1.96
+COLD = np.array([15.2, 12.1, 10.8, 10.5, 10.6, 10.4])
+WARM = np.array([10.5, 10.6, 10.4, 10.7, 10.5, 10.6])
+
+
+def both(estimate: Estimate, confidence: float = 0.975) -> tuple[float, float]:
+    lower, upper = estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
+    assert lower is not None and upper is not None
+    return lower, upper
+
+
+def spread_like(mean: float, deviation: float, n: int) -> np.ndarray:
+    """n values with exactly this mean and standard deviation."""
+    values = np.linspace(-1.0, 1.0, n)
+    return mean + deviation * (values - values.mean()) / values.std(ddof=1)
+
+
+def pairs(candidate: int, baseline: int, n: int = 1000) -> PairedProportion:
+    """So many right answers of either, the worse one right only where the better one is."""
+    rows = np.arange(n)
+    return paired_proportion(rows < candidate, rows < baseline)
+
+
+def test_n1_fifty_errors_of_a_thousand() -> None:
+    error = A_THOUSAND_AT_95.standard_error
+    assert 1000 * error == pytest.approx(6.892024, abs=5e-7)
+    assert (50 - Z * 1000 * error, 50 + Z * 1000 * error) == pytest.approx((36.4916, 63.5084), abs=5e-5)
+    # What decides is exact.
+    assert np.multiply(both(Proportion.of_counts(50, 1000)), 1000) == pytest.approx([37.34, 65.39], abs=5e-3)
+    assert both(Proportion.of_counts(950, 1000)) == pytest.approx((0.93461, 0.96266), abs=5e-6)
+
+
+def test_n2_fifty_and_sixty_errors_are_not_told_apart() -> None:
+    difference = mover_difference(Proportion.of_counts(60, 1000), Proportion.of_counts(50, 1000))
+    assert difference.value == pytest.approx(0.01)
+    p = difference.p_value(0.0, "lower")
+    assert p is not None and 2 * p == pytest.approx(0.3267, abs=0.06)
+    lower, upper = both(difference)
+    assert lower < 0 < upper
+    # Two models whose errors are independent: 0.95 x 0.06 + 0.94 x 0.05 of the rows are discordant.
+    power = PairedDesign(1000, 0.104).power(-0.01, 0.0, "upper", 0.025)
+    assert power == pytest.approx(0.1638, abs=0.015)
+
+
+def test_n3_one_point_at_95_percent() -> None:
+    def half_width(n: int) -> float:
+        return Z * mean_design(n, math.sqrt(0.05 * 0.95), "binomial").standard_error
+
+    assert half_width(1825) <= 0.01 < half_width(1824)
+
+
+@pytest.mark.parametrize(("n", "alpha", "power"), [(8158, 0.025, 0.80), (10921, 0.025, 0.90), (6426, 0.05, 0.80)])
+def test_n4_a_point_between_two_independent_models(n: int, alpha: float, power: float) -> None:
+    # The paired design with independent errors; half a row is its continuity correction, which the pooled form has not.
+    assert PairedDesign(n, 0.104).power(-0.01 - 0.5 / n, 0.0, "upper", alpha) == pytest.approx(power, abs=5e-4)
+
+
+def test_n5_two_means_of_ten_runs() -> None:
+    base, faster = t_mean(spread_like(12.5, 1.2, 10)), t_mean(spread_like(11.8, 1.5, 10))
+    assert both(base) == pytest.approx((11.6416, 13.3584), abs=5e-5)
+    assert both(faster) == pytest.approx((10.7270, 12.8730), abs=5e-5)
+    difference = mover_difference(base, faster)
+    assert difference.value == pytest.approx(0.7)
+    # Welch: one-sided 0.132, interval [-0.58, 1.98]; MOVER over the two t intervals is a little wider.
+    p = difference.p_value(0.0, "lower")
+    assert p is not None and p == pytest.approx(0.132483, abs=0.02)
+    lower, upper = both(difference)
+    assert lower < -0.58 and upper > 1.98
+
+
+@pytest.mark.parametrize(
+    ("values", "cv"),
+    [
+        (spread_like(12.5, 1.2, 10), 0.0960),  # N6
+        (spread_like(11.8, 1.5, 10), 0.127119),  # N6
+        (COLD, 0.16128),  # N9
+        (WARM, 0.00994),  # N9
+        (np.array([10.2, 10.3, 10.1]), 0.0098),  # N13
+        (np.array([9.5, 12.1, 8.9]), 0.1673),  # N13
+    ],
+)
+def test_n6_n9_n13_coefficients_of_variation(values: np.ndarray, cv: float) -> None:
+    assert block_cv([values], blocks=len(values)) == pytest.approx(cv, abs=5e-5)
+
+
+def test_n7_n8_runs_for_half_a_millisecond() -> None:
+    def normal(n: int) -> float:
+        return Z * mean_design(n, 2.0, "assumed").standard_error
+
+    assert normal(62) <= 0.5 < normal(61)
+    assert normal(16) <= 1.0 < normal(15)
+    assert normal(246) <= 0.25 < normal(245)
+
+    def by_t(n: int) -> float:
+        lower, upper = both(t_mean(spread_like(10.0, 2.0, n)))
+        return (upper - lower) / 2
+
+    assert by_t(64) <= 0.5 < by_t(63)
+
+
+def test_n9_cold_and_warm() -> None:
+    cold, warm = over_processes(COLD), over_processes(WARM)
+    assert (cold.value, warm.value) == (pytest.approx(11.6), pytest.approx(10.55))
+    assert 1 - warm.value / cold.value == pytest.approx(0.0905, abs=5e-5)  # type: ignore[operator]
+    step = [(both(one)[1] - both(one)[0]) / 2 * math.sqrt(6) / 2.570582 for one in (cold, warm)]
+    assert step == pytest.approx([1.870829, 0.104881], abs=5e-6)
+    assert (step[0] / step[1]) ** 2 == pytest.approx(318.18, abs=0.01)
+    assert 1 - step[1] / step[0] == pytest.approx(0.9439, abs=5e-5)
+    assert percentile([COLD], 0.5).value == 10.6  # by nearest rank; the mean of the middle two is 10.7
+
+
+def test_n13_means_and_medians() -> None:
+    steady, wild = over_processes([10.2, 10.3, 10.1]), over_processes([9.5, 12.1, 8.9])
+    assert (steady.value, wild.value) == (pytest.approx(10.2), pytest.approx(10.166667))
+    assert percentile([np.array([9.5, 12.1, 8.9])], 0.5).value == 9.5
+
+
+def test_n14_a_third_of_the_latency() -> None:
+    ratio = paired_log_ratio(np.full(5, 4.1), np.full(5, 12.3)).ratio()
+    assert ratio is not None and ratio.value is not None
+    assert (1 - ratio.value, 1 / ratio.value) == (pytest.approx(0.66667, abs=5e-6), pytest.approx(3.0))
+    # Ten processes with deviations of 0.8 and 0.3 ms leave no doubt.
+    noisy = paired_log_ratio(spread_like(4.1, 0.3, 10), spread_like(12.3, 0.8, 10)[::-1].copy()).ratio()
+    assert noisy is not None
+    p = noisy.p_value(1.0, "upper")
+    assert p is not None and p < 0.01
+
+
+@pytest.mark.parametrize(("cv", "noisy"), [(0.05, False), (0.0501, True), (0.30, True)])
+def test_n15_a_variation_of_five_percent_is_not_noisy_yet(cv: float, noisy: bool) -> None:
+    blocks = 1.0 + (cv - 1e-12) * (spread_like(0.0, 1.0, 20))
+    course = steadiness([np.random.default_rng(0).permutation(blocks)], 1.0)
+    assert course.cv == pytest.approx(cv)
+    assert any("Noisy" in note for note in course.notes) == noisy
+    assert NOISY_CV == 0.05
+
+
+@pytest.mark.parametrize(
+    ("n", "multiplier"),
+    [(3, 4.3027), (5, 2.7764), (10, 2.2622), (20, 2.0930), (30, 2.0452), (50, 2.0096), (100, 1.9842)],
+)
+def test_n16_the_multiplier_is_that_of_t(n: int, multiplier: float) -> None:
+    lower, upper = both(over_processes(spread_like(0.0, math.sqrt(n), n)))
+    assert (upper, -lower) == pytest.approx((multiplier, multiplier), abs=5e-5)
+
+
+@pytest.mark.parametrize(("n", "coverage"), [(3, 0.811), (5, 0.878), (10, 0.918)])
+def test_n16_what_1_96_standard_errors_really_cover(n: int, coverage: float) -> None:
+    p = over_processes(spread_like(0.0, math.sqrt(n), n)).p_value(1.96, "upper")
+    assert p is not None and 1 - 2 * p == pytest.approx(coverage, abs=1e-3)
+
+
+@pytest.mark.parametrize("values", [[], [10.5]])
+def test_n17_one_sample_has_no_interval_and_decides_nothing(values: list[float]) -> None:
+    one = over_processes(values)
+    sides: tuple[Literal["lower", "upper"], ...] = ("lower", "upper")
+    assert [one.bound(0.95, side) for side in sides] == [None, None]
+    assert [one.p_value(1000.0, side) for side in sides] == [None, None]
+    test = a_test(value=one.value, n=one.n, lower=None, upper=None, p_pass=None, p_fail=None, op="<=", threshold=1000.0)
+    verdict = decide(a_record(a_check(test)))
+    assert (status_of(verdict, test.name), verdict.word) == ("INCONCLUSIVE", "UNDECIDED")
+
+
+@pytest.mark.parametrize(("p", "n", "timed"), [(0.99, 299, 1000), (0.999, 2995, 10_000)])
+def test_n19_queries_for_a_percentile(p: float, n: int, timed: int) -> None:
+    assert both(Proportion.of_counts(0, n), 0.95)[1] <= 1 - p < both(Proportion.of_counts(0, n - 1), 0.95)[1]
+    # Of timed queries, which depend on each other, ten must be expected beyond it.
+    assert queries_needed(p) == timed
+    for few in (10, 50):
+        assert percentile([np.random.default_rng(few).exponential(1.0, few)], p).p_value(1e9, "upper") is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "drop", "within"), [(718, 709, 0.9, True), (910, 904, 0.6, True), (682, 614, 6.8, False)]
+)
+def test_n83_what_int8_costs(before: int, after: int, drop: float, within: bool) -> None:
+    difference = pairs(after, before).difference(1.0, -0.01)
+    assert difference.value == pytest.approx(-drop / 100)
+    assert (difference.value >= -0.01) == within  # type: ignore[operator]
+
+
+def test_n83_the_top_1_that_holds_does_not_save_the_rest() -> None:
+    assert pytest.approx(0.058) == 0.089 - 0.031
+    assert (ece_band(0.031), ece_band(0.089)) == ("well calibrated", "moderately calibrated")
+    p_fail = pairs(614, 682).difference(1.0, -0.01).p_value(-0.01, "upper")
+    assert p_fail is not None and p_fail < 0.001
+    edge = a_test("slices", "accuracy(edge) vs baseline", **(FAILING | {"p_fail": p_fail}))
+    verdict = decide(a_record(a_check(a_test(**PASSING)), a_check(edge, id="slices")))
+    assert (status_of(verdict, "quality/accuracy"), verdict.word) == ("PASS", "NOT READY")
+
+
+@pytest.mark.parametrize(
+    ("value", "band"),
+    [(0.031, "well"), (0.089, "moderately"), (0.11, "poorly"), (0.05, "moderately"), (0.10, "moderately")],
+)
+def test_n84_bands_of_the_calibration_error(value: float, band: str) -> None:
+    assert ece_band(value) == f"{band} calibrated"
+
+
+def test_n87_one_right_in_ten_is_3_32_bits() -> None:
+    shares = np.array([[0.1, 0.9]])
+    rows = Scored("m", "test", np.array([0]), ("a", "b"), np.array([1]), shares, None, None)
+    nats = float(log_losses(rows)[0])
+    assert (nats, nats / math.log(2)) == (pytest.approx(2.302585, abs=5e-7), pytest.approx(3.3219, abs=5e-5))
+
+
+def test_n88_fraud_found_one_time_in_ten() -> None:
+    rows = np.arange(1000)
+    fraud, flagged = rows < 10, (rows == 0) | (rows == 500)
+    assert proportion(fraud == flagged).value == 0.99
+    assert proportion(flagged[fraud]).value == 0.1
+    assert proportion(fraud[flagged]).value == 0.5
+    assert f1(fraud, flagged).value == pytest.approx(1 / 6)
+
+
+def judged(shares: np.ndarray, truth: np.ndarray, folder: Path) -> CheckResult:
+    """What `quality` finds."""
+    inputs = FakeInputs(
+        evidence=folder, tables={"test": pa.table({"label": truth})}, labels={"test": "label"},
+        answers={("test", "candidate"): classifier(shares, truth)},
+    )  # fmt: skip
+    return Quality(dataset="test", report_only=True, show_examples=False).run(inputs)
+
+
+def value(result: CheckResult, metric: str, part: str | None = None) -> float | None:
+    found = result.estimates[metric]
+    if isinstance(found, Parts):
+        assert part is not None
+        found = found.parts[part]
+    assert isinstance(found, Estimate)
+    return found.value
+
+
+def test_n89_always_the_majority(tmp_path: Path) -> None:
+    truth = (np.arange(1000) < 10).astype(np.int64)
+    result = judged(np.tile([0.9, 0.1], (1000, 1)), truth, tmp_path)
+    assert value(result, "accuracy") == 0.99
+    assert value(result, "recall", "1") == 0.0
+    assert value(result, "balanced_accuracy") == 0.5
+
+
+def test_n90_a_subgroup_at_sixty_percent() -> None:
+    dark, rest = Proportion.of_counts(30, 50), Proportion.of_counts(920, 950)
+    assert (dark.successes + rest.successes) / 1000 == 0.95
+    assert rest.value == pytest.approx(0.9684, abs=5e-5)
+    # Were everybody else always right, it could be one row in eight.
+    assert Proportion.of_counts(75 + 875, 1000).value == 0.95 and Proportion.of_counts(75, 125).value == 0.6
+
+
+@pytest.mark.parametrize(("says", "right", "gap"), [(0.95, 0.70, 0.25), (0.70, 0.95, 0.25), (0.90, 0.75, 0.15)])
+def test_n91_gaps_of_a_single_bin(says: float, right: float, gap: float) -> None:
+    error = expected_calibration_error(np.full(1000, says), np.arange(1000) < 1000 * right)
+    assert error.plug_in == pytest.approx(gap)
+    assert error.value == pytest.approx(gap, abs=1e-6)
+    assert np.sign(error.bins.gap[0]) == np.sign(right - says)
+
+
+def test_n92_share_of_the_accuracy_that_int8_keeps() -> None:
+    ratio = pairs(709, 718).ratio()
+    assert ratio is not None and ratio.value == pytest.approx(0.9875, abs=5e-5)
+
+
+def test_n93_more_accurate_and_no_longer_calibrated() -> None:
+    n = 10_000
+    better = pairs(7650, 7620, n).difference(1.0, 0.0)
+    assert better.value == pytest.approx(0.003)
+    confidence = np.full(n, 0.95)
+    error = expected_calibration_error(confidence, np.arange(n) < 7650)
+    p_fail = error.p_value(0.05, "lower")
+    assert p_fail is not None and p_fail < 1e-6
+    accuracy = a_test(p_pass=better.p_value(0.0, "lower"), p_fail=better.p_value(0.0, "upper"))
+    calibration = a_test("calibration", "ece", **(FAILING | {"p_fail": p_fail}))
+    verdict = decide(a_record(a_check(accuracy), a_check(calibration, id="calibration")))
+    assert (status_of(verdict, "quality/accuracy"), verdict.word) == ("PASS", "NOT READY")
+
+
+def test_n94_top_5_is_twenty_points_above_top_1(tmp_path: Path) -> None:
+    truth = np.zeros(100, dtype=np.int64)
+    shares = np.tile(np.linspace(0.2, 0.05, 8), (100, 1))
+    shares[75:95] = np.roll(shares[75:95], 5, axis=1)
+    shares[95:] = np.roll(shares[95:], 2, axis=1)
+    result = judged(shares, truth, tmp_path)
+    assert value(result, "accuracy") == 0.75
+    assert value(result, "top_k_accuracy", "5") == 0.95
+    assert "top-5 is 20 pp above top-1" in " ".join(result.notes)
