@@ -26,7 +26,8 @@ class LogitAuc:
         value: The AUC, in 0..1, not at an end.
         n: Rows.
         standard_error: DeLong's.
-        degrees: Of freedom, where the variance is one over clusters; None: normal.
+        degrees: Of freedom, where the variance is one over clusters or carried by few rows; None: normal.
+        name: Of the method; default: what the degrees tell.
 
     References:
         DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Obuchowski (1997), Biometrics 53 (clusters);
@@ -37,10 +38,13 @@ class LogitAuc:
     n: int
     standard_error: float
     degrees: float | None = None
+    name: str | None = None
 
     @property
     def method(self) -> str:
         """How the bounds are made."""
+        if self.name is not None:
+            return self.name
         return "DeLong on the logit" if self.degrees is None else "DeLong on the logit, over clusters"
 
     def bound(self, confidence: float, side: Side) -> float | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 METHOD = "DeLong over one-vs-rest areas, on the logit"
 FEWEST_WRONG = 6.0
-"""Summed over the classes, from which on the variance can be trusted; with 4 the bounds err up to 6.5 % and 0.7 %."""
+"""Summed over the classes, from which on the variance can be trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def mean_area(scores: FloatArray, truth: IntArray, classes: Sequence[int], clust
     error, degrees = _error(found.influence, clusters)
     if error is None or error <= 0.0:
         return ValueOnly(found.value, len(truth), f"{METHOD}; no bound: it does not vary, or all rows are one cluster")
-    return LogitAuc(found.value, len(truth), error, degrees)
+    return LogitAuc(found.value, len(truth), error, degrees, METHOD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,14 +162,18 @@ class PairedMeanArea:
 
 
 def _error(influence: FloatArray, clusters: IntArray | None) -> tuple[float | None, float | None]:
-    """Standard error, and the degrees of freedom of its variance where it is one over clusters."""
+    """Standard error, and the degrees of freedom of its variance.
+
+    A few rows of small classes carry most of the variance of a mean over classes, so that it needs degrees of freedom
+    without clusters too: by the normal distribution 5 classes in 50 rows err in 7.5 % at 95 %, and in 1 % at 99.8 %.
+    """
     n = len(influence)
     codes, groups = (np.arange(n), n) if clusters is None else cluster_codes(clusters, n)
     if groups < 2:
         return None, None
     sums = cluster_sums(influence, codes, groups)
     square = float(np.sum(sums**2)) * groups / (groups - 1)
-    return float(np.sqrt(square)), None if groups == n else degrees_of(sums)
+    return float(np.sqrt(square)), degrees_of(sums)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -29,7 +29,7 @@ LEAST = 100
 """Queries in each process, whatever is required."""
 WARMUP_S = 0.5
 BLOCK_S = 1.0
-ALONE_S = 0.5
+ALONE_S = 1.0
 """Each process is measured at least so long: slow spells of the machine are then many, not one."""
 """Each block of a comparison lasts at least so long."""
 GUESS_MS = 5.0
@@ -52,7 +52,7 @@ class Latency(Check):
     a tenth and the p99 by ten. So a requirement that blocks stands at a percentile, never at the mean.
 
     ## Method
-    Fresh processes, at least 5, one after the other, each warmed up first and then measured for at least 0.5 s and
+    Fresh processes, at least 5, one after the other, each warmed up first and then measured for at least 1 s and
     the planned number of queries. A percentile is a claim on the share of
     queries over the threshold. With t over of n it passes when the binomial chance of t or fewer is at most 1 -
     confidence; the upper bound is the (n - t)-th smallest latency. Queries depend on each other, so t and n are divided

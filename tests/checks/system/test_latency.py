@@ -102,7 +102,7 @@ def test_pairs_last_a_second_a_block_and_lose_the_first_tenth_of_each(tmp_path: 
     inputs = FakeInputs(tmp_path, samples=timings(steady))
     Latency(dataset="test", require=(RATIO,)).run(inputs)
     alone, paired = inputs.schedules
-    assert alone.min_s == 0.5 and paired.min_s == 1.0 and paired.processes == 5
+    assert alone.min_s == 1.0 and paired.min_s == 1.0 and paired.processes == 5
     one = samples(np.arange(1.0, 41.0), block=np.repeat([0, 3], 20))
     assert np.flatnonzero(~settled(one)).tolist() == [0, 1, 20, 21]
 
