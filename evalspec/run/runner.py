@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evalspec import __version__
-from evalspec.errors import EvalspecError, InvalidError, NotRunError, WriteError
+from evalspec.errors import EvalspecError, InvalidError, NotRunError, SpecError, WriteError
 from evalspec.evidence.record import (
     CheckRecord,
     CheckStatus,
@@ -67,12 +67,19 @@ class Options:
 
 
 def default_limits(time_s: float | None = None, memory_bytes: int | None = None) -> Limits:
-    """Limits of each child; memory as a share of what is free now."""
+    """Limits of each child; memory as a share of what is free now.
+
+    Raises:
+        SpecError: A limit that nothing can keep.
+    """
     import psutil
 
+    for option, limit in (("--time-limit", time_s), ("--memory-limit", memory_bytes)):
+        if limit is not None and limit <= 0:
+            raise SpecError(f"{option} must be above 0; leave it out for the default")
     if memory_bytes is None:
         memory_bytes = int(psutil.virtual_memory().available * MEMORY_SHARE)
-    return Limits(time_s=time_s or DEFAULT_TIME_S, memory_bytes=memory_bytes)
+    return Limits(time_s=DEFAULT_TIME_S if time_s is None else time_s, memory_bytes=memory_bytes)
 
 
 def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]:

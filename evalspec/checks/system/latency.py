@@ -57,8 +57,8 @@ class Latency(Check):
     queries over the threshold. With t over of n it passes when the binomial chance of t or fewer is at most 1 -
     confidence; the upper bound is the (n - t)-th smallest latency. Queries depend on each other, so t and n are divided
     by a design effect (the larger of the summed autocorrelation and the spread of 20 blocks, of the indicator of the
-    run's own percentile); where processes differ, Student's t over their shares must show the same. Fewer than 10
-    separate slow episodes give no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice that
+    run's own percentile and of the threshold); where processes differ, Student's t over their shares must show the
+    same. Fewer than 10 separate slow episodes give no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice that
     are planned. Where queries can't be counted so, a low percentile can still be held by whole processes (Markov's
     inequality on the share over in each): five that stay far within a median's threshold show it.
     A query that fails counts as slower than any threshold.
@@ -72,8 +72,9 @@ class Latency(Check):
     and Jones, ISMM 2013 (pairs). Hirsch, Slack, Smith, Water Resources Research 1982 (trend).
 
     ## What it cannot show
-    Waiting: nothing queues here, so latency under load is longer. What is rarer than the run itself. Other machines,
-    and this one when it is busy. Network and serialisation, unless the model is a server.
+    Waiting: nothing queues here, so latency under load is longer. What is rarer than the run itself: slow spells that
+    come three times or less in a run of this length are missed altogether in 5 % of runs or more. Other machines, and
+    this one when it is busy. Network and serialisation, unless the model is a server.
 
     ## Example
     ```yaml
