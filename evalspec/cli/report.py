@@ -18,10 +18,9 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Make report.html, junit.xml and summary.md again, from the record alone."""
-    from evalspec.records.outputs import render_one, verdict_of, write_reports
-    from evalspec.run.folders import read_record
+    from evalspec.records.outputs import read_decided, render_one, verdict_of, write_reports
 
-    record = read_record(folder)
+    record = read_decided(folder)
     wanted = [name for name, asked in (("html", html), ("markdown", markdown), ("junit", junit)) if asked]
     if wanted:
         for name in wanted:

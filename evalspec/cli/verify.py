@@ -9,6 +9,9 @@ import typer
 
 from evalspec.cli._output import AllowOutside, Json, echo_json
 
+NOT_ALL = 3
+"""Nothing differs, but something could not be recomputed here."""
+
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
@@ -25,4 +28,4 @@ def command(
         for kind, lines in (("differs", found.differs), ("not recomputed", found.skipped), ("same", found.same)):
             for line in lines:
                 typer.echo(f"{kind}: {line}")
-    raise typer.Exit(1 if found.differs else 0)
+    raise typer.Exit(1 if found.differs else NOT_ALL if found.skipped else 0)

@@ -165,7 +165,7 @@ class Record(Frozen):
     waivers: tuple[Waiver, ...] = ()
     claims: tuple[Claim, ...] = ()
     subject: str | None = Field(None, description="Digest of the candidate; None: not shown.")
-    earlier_runs: int = Field(0, description="Decided runs of this subject on these data before this one.")
+    earlier_runs: int = Field(0, description="Decided runs on this test set, of any subject, before this one.")
     models: tuple[ModelRecord, ...] = ()
     datasets: tuple[DatasetRecord, ...] = ()
     family: tuple[str, ...] = Field((), description="Names of the blocking requirements decided from a sample.")

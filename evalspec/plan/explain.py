@@ -132,9 +132,23 @@ def _design(plan: Plan, check: Check, one: Requirement, metric: Metric, test: Te
         return _recorded(plan, one, test)
     n = _rows(plan, check)
     of_parts = metric.parts is not None or metric.name.startswith("worst_") or metric.name.endswith("_gap")
-    if n is None or one.part is not None or of_parts or not metric.interval.startswith(BINOMIAL):
+    if (
+        n is None
+        or one.part is not None
+        or of_parts
+        or _clustered(plan, check)
+        or not metric.interval.startswith(BINOMIAL)
+    ):
         return None
     return ProportionDesign(n) if one.model is None else PairedDesign(n, ASSUMED_DISCORDANCE)
+
+
+def _clustered(plan: Plan, check: Check) -> bool:
+    """Rows share clusters, and nothing tells the design effect before a first run."""
+    dataset = getattr(check, "dataset", None)
+    return (
+        isinstance(dataset, str) and dataset in plan.spec.datasets and plan.spec.datasets[dataset].cluster is not None
+    )
 
 
 def _recorded(plan: Plan, one: Requirement, test: Test) -> Design | None:

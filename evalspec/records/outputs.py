@@ -32,6 +32,25 @@ def verdict_of(record: Record) -> Verdict:
     return record.verdict
 
 
+def read_decided(folder: Path) -> Record:
+    """The record of a run whose verdict is what its own tests give.
+
+    Raises:
+        RecordError: It can't be read, has no verdict, or its verdict was changed.
+    """
+    from evalspec.run.folders import read_record
+    from evalspec.verdict import decide
+
+    record = read_record(folder)
+    again = decide(record)
+    if verdict_of(record).rule == again.rule and record.verdict != again:
+        raise RecordError(
+            f"the verdict in {folder} is {verdict_of(record).word} and its tests give {again.word}, or other sentences: "
+            "the record was changed; evalspec verify says where"
+        )
+    return record
+
+
 def write_reports(record: Record, folder: Path) -> None:
     """``report.html``, ``junit.xml`` and ``summary.md`` beside the record."""
     from evalspec.report import junit, markdown, render

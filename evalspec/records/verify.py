@@ -21,7 +21,7 @@ from evalspec.run.process import Limits
 from evalspec.run.reader import dataset_record, model_record
 from evalspec.run.replay import Replay
 from evalspec.run.runner import answers_beside, seed_of
-from evalspec.run.subjects import model_facts
+from evalspec.run.subjects import model_facts, subject_of
 from evalspec.spec import Options, load
 from evalspec.verdict import decide
 
@@ -163,8 +163,10 @@ def _datasets(record: Record, planned: Plan, access: Access, findings: _Findings
 
 def _models(record: Record, planned: Plan, access: Access, findings: _Findings) -> None:
     """Hold the artifacts that are still there against the digests of those that were run, the subject's among them."""
-    candidate = next((one.digest for one in record.models if one.name == "candidate"), None)
-    findings.compare("subject", record.subject, candidate)
+    models = {one.name: one for one in record.models}
+    datasets = {one.name: one for one in record.datasets}
+    named = (check.model for check in planned.spec.checks if check.uses_model)
+    findings.compare("subject", record.subject, subject_of(models, datasets, named))
     for one in record.models:
         if one.name not in planned.spec.models:
             findings.differs.append(f"model {one.name}: the record has it, the spec beside it does not")

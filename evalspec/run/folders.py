@@ -119,16 +119,29 @@ def records_in(reports: Path, *, but: Path | None = None) -> Iterator[Record]:
             continue
 
 
-def earlier_runs(folder: Path, record: Record) -> int:
-    """Decided runs before this one, of this subject on any of these datasets (run-until-green is visible)."""
-    datasets = {one.digest for one in record.datasets}
+def earlier_runs(folder: Path, root: Path, record: Record) -> int:
+    """Decided runs before this one on a test set of this one, of any subject (run-until-green is visible).
+
+    Args:
+        folder: Of this run.
+        root: The folder that holds ``reports``: runs of every spec in it count, whatever the spec is called now.
+        record: Of this run.
+    """
+    judged = _judged_on(record)
+    specs = {path for path in (root / "reports").glob("*") if path.is_dir()} | {folder.parent}
     return sum(
         1
-        for other in records_in(folder.parent, but=folder)
-        if other.subject == record.subject
-        and other.started <= record.started
+        for spec in specs
+        for other in records_in(spec, but=folder)
+        if other.started <= record.started
         and not (other.draft or other.only or other.interrupted)
         and other.verdict is not None
         and other.verdict.word != "ERROR"
-        and datasets & {one.digest for one in other.datasets}
+        and judged & _judged_on(other)
     )
+
+
+def _judged_on(record: Record) -> set[str]:
+    """Digests of the datasets that models were judged on; without such, of all."""
+    names = {name for check in record.checks if check.dimension == "model" for name in check.datasets}
+    return {one.digest for one in record.datasets if one.name in names or not names}

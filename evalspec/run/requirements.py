@@ -188,26 +188,31 @@ def _lost_parts(requirement: Requirement, result: CheckResult, there: Mapping[st
 
 
 def _against(comparison: Comparison, requirement: Requirement) -> Estimate | None:
-    if requirement.is_ratio:
-        ratio = comparison.ratio()
-        return (
-            ratio
-            if ratio is not None
-            else _ShiftedToRatio(comparison.difference(requirement.factor, 0.0), requirement.factor)
-        )
-    return comparison.difference(requirement.factor, from_unit(requirement.threshold, requirement.unit))
+    if not requirement.is_ratio:
+        return comparison.difference(requirement.factor, from_unit(requirement.threshold, requirement.unit))
+    ratio, baseline = comparison.ratio(), comparison.baseline_value
+    if ratio is not None or baseline is None or baseline <= 0.0:
+        return ratio
+    return _AsRatio(comparison.difference(requirement.factor, 0.0), requirement.factor, baseline)
 
 
 @dataclass(frozen=True, slots=True)
-class _ShiftedToRatio:
-    """A difference ``candidate - K x baseline`` held at 0, where no ratio is defined, asked for at K."""
+class _AsRatio:
+    """A difference ``candidate - K x baseline``, asked for as a ratio: it clears K where the difference clears 0.
+
+    Args:
+        difference: The difference, made to be held at 0.
+        factor: K.
+        baseline: The baseline's value, positive; what the difference is a share of.
+    """
 
     difference: Estimate
     factor: float
+    baseline: float
 
     @property
     def value(self) -> float | None:
-        return None if self.difference.value is None else self.factor + self.difference.value
+        return None if self.difference.value is None else self.factor + self.difference.value / self.baseline
 
     @property
     def n(self) -> int:
@@ -215,17 +220,17 @@ class _ShiftedToRatio:
 
     @property
     def method(self) -> str:
-        return self.difference.method
+        return f"{self.difference.method}, as a share of the baseline's value"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         bound = self.difference.bound(confidence, side)
-        return None if bound is None else self.factor + bound
+        return None if bound is None else self.factor + bound / self.baseline
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        return self.difference.p_value(threshold - self.factor, side)
+        return self.difference.p_value((threshold - self.factor) * self.baseline, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        return self.difference.n_to_decide(threshold - self.factor, alpha)
+        return self.difference.n_to_decide((threshold - self.factor) * self.baseline, alpha)
 
 
 def _fact(test: Test, fact: Fact) -> Test:
@@ -256,7 +261,7 @@ def _facts(test: Test, parts: Parts) -> Test:
 
 
 def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
-    threshold = from_unit(test.threshold, test.unit)
+    threshold = _held_at(test, estimate)
     passing: Side = "upper" if test.op in ("<=", "<") else "lower"
     failing: Side = "lower" if passing == "upper" else "upper"
     value = estimate.value
@@ -284,6 +289,18 @@ def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
         must_hold=holding,
         notes=(*test.notes, *getattr(estimate, "notes", ())),
     )
+
+
+def _held_at(test: Test, estimate: Estimate) -> float:
+    """The threshold as a number; where a share of parts must be less than a whole number of them, one part fewer.
+
+    A share of K parts moves in steps of 1/K, so that `< 10 %` and `<= 10 %` of ten columns are different claims.
+    """
+    threshold = from_unit(test.threshold, test.unit)
+    if test.op != "<" or not isinstance(estimate, HasParts) or estimate.part_threshold is None:
+        return threshold
+    allowed = threshold * len(estimate.parts)
+    return threshold - 0.5 / len(estimate.parts) if abs(allowed - round(allowed)) < 1e-9 else threshold
 
 
 def _must_hold(estimate: HasParts, threshold: float) -> int:

@@ -28,7 +28,7 @@ from evalspec.run.folders import earlier_runs, find_unfinished, fresh, new_folde
 from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
 from evalspec.run.process import Limits
 from evalspec.run.requirements import empty_tests
-from evalspec.run.subjects import Children, Observer, Subjects, digest_of
+from evalspec.run.subjects import Children, Observer, Subjects, digest_of, subject_of
 from evalspec.verdict import decide
 
 DEFAULT_TIME_S = 1800.0
@@ -136,11 +136,13 @@ class _Run:
             self.observer.step("reading datasets and models")
             datasets = [name for one in self.plan.checks for name in one.datasets]
             models = [name for one in self.plan.checks for name in one.models]
-            self.subjects.describe(datasets, [*models, *({"candidate"} & self.spec.models.keys())])
+            about = [check.model for check in self.spec.checks if check.uses_model]
+            self.subjects.describe(datasets, [*models, *about])
             for planned in self.plan.checks:
                 self._check(planned)
                 if self.options.fail_fast and self._violated():
                     break
+            self._same_as_at_the_start()
         except KeyboardInterrupt:
             self.interrupted = True
             self.observer.step("interrupted: what was measured is kept")
@@ -154,6 +156,16 @@ class _Run:
             point_latest(self.folder)
         self.journal.let_go()
         return record, self.folder
+
+    def _same_as_at_the_start(self) -> None:
+        """Void what was measured of a file that is another one by now."""
+        changed = self.subjects.changed()
+        for index, record in enumerate(self.checks):
+            used = [f"dataset {name}" for name in record.datasets] + [f"model {name}" for name in record.models]
+            hit = [what for what in used if what in changed]
+            if hit and record.status == "measured":
+                reason = f"{hit[0]} was another one at the end of the run than at its start"
+                self.checks[index] = record.model_copy(update={"status": "invalid", "reason": reason})
 
     # -- checks -------------------------------------------------------------------------------------------------
 
@@ -307,7 +319,6 @@ class _Run:
 
     def _record(self, where: Any) -> Record:
         order = {check.name: index for index, check in enumerate(self.spec.checks)}
-        candidate = self.subjects.models.get("candidate")
         record = Record(
             evalspec=__version__,
             spec=self.spec.name,
@@ -324,7 +335,11 @@ class _Run:
             policy=self.spec.policy,
             waivers=self.spec.waivers,
             claims=self.spec.claims,
-            subject=candidate.digest if candidate else None,
+            subject=subject_of(
+                self.subjects.models,
+                self.subjects.datasets,
+                (check.model for check in self.spec.checks if check.uses_model),
+            ),
             models=tuple(self.subjects.models.values()),
             datasets=tuple(self.subjects.datasets.values()),
             family=self.plan.family,
@@ -335,7 +350,7 @@ class _Run:
         )
         record = record.model_copy(
             update={
-                "earlier_runs": earlier_runs(self.folder, record),
+                "earlier_runs": earlier_runs(self.folder, self.options.root, record),
                 "not_tested": not_tested(record, self.spec),
             }
         )

@@ -190,11 +190,26 @@ class Subjects:
             }
         )
 
+    def changed(self) -> frozenset[str]:
+        """What is another one now than when it was described: ``dataset NAME``, ``model NAME``."""
+        now = Subjects(self._parts, self._children, self._journal, self._observer, ())
+        now.describe(self.datasets, self.models)
+        datasets = {
+            f"dataset {name}" for name, one in self.datasets.items() if _digest(now.datasets, name) != one.digest
+        }
+        models = {
+            f"model {name}"
+            for name, one in self.models.items()
+            if name not in now.models
+            or (now.models[name].digest, now.models[name].preprocess_digest) != (one.digest, one.preprocess_digest)
+        }
+        return frozenset(datasets | models)
+
     def another_precision(self, models: Iterable[str]) -> str | None:
         """That a model computed in another precision than the spec asks for, which voids what was measured of it."""
         for name in models:
             record = self.models.get(name)
-            if record is None or record.precision is None or record.precision_observed is None:
+            if record is None or record.precision in (None, "mixed") or record.precision_observed is None:
                 continue
             if record.precision != record.precision_observed:
                 return (
@@ -206,6 +221,29 @@ class Subjects:
     def facts(self) -> dict[str, dict[str, str | int | float | bool | None]]:
         """Model: what is known of it, for the checks."""
         return {name: model_facts(record) for name, record in self.models.items()}
+
+
+def subject_of(
+    models: Mapping[str, ModelRecord], datasets: Mapping[str, DatasetRecord], named: Iterable[str]
+) -> str | None:
+    """The digest of what the verdict is about: the candidate, else the only model that checks are about.
+
+    A spec that is about data alone has the datasets for its subject.
+
+    Args:
+        models: By name, as they were run.
+        datasets: By name.
+        named: The models that checks are about.
+    """
+    about = set(named)
+    if not about:
+        return digest_of(sorted(one.digest for one in datasets.values())) if datasets else None
+    name = min(about) if len(about) == 1 else "candidate"
+    return models[name].digest if name in models else None
+
+
+def _digest(datasets: Mapping[str, DatasetRecord], name: str) -> str | None:
+    return datasets[name].digest if name in datasets else None
 
 
 def model_facts(record: ModelRecord) -> dict[str, str | int | float | bool | None]:

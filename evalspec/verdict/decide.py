@@ -157,7 +157,7 @@ def _crashed_without_requirement(record: Record) -> list[Decision]:
 
 def _subject_decision(waivers: Mapping[str, Waiver]) -> Decision:
     waived = SUBJECT in waivers
-    reason = "no digest of the candidate is known, so nothing shows that this is what will ship"
+    reason = "no digest of the model is known, so nothing shows that this is what will ship"
     return Decision(
         name=SUBJECT,
         status="NOT_RUN",
@@ -280,7 +280,9 @@ def _weakened(
         lines.append("the run was interrupted")
     if word == "READY" and record.earlier_runs:
         k, alpha = record.earlier_runs, 1.0 - record.policy.confidence
+        times = "1 time" if k == 1 else f"{k} times"
+        chance = f"{min(1.0, (k + 1) * alpha) * 100:g} %"
         lines.append(
-            f"decided {k} times before: a READY that should not be comes out in at most {(k + 1) * alpha * 100:g} %"
+            f"decided {times} before on this test set: a READY that should not be comes out in at most {chance}"
         )
     return tuple(lines)

@@ -86,6 +86,13 @@ def test_a_changed_verdict(base: Path) -> None:
     assert "differs: verdict" in done.stdout
 
 
+def test_no_report_is_made_of_a_verdict_that_was_changed(base: Path) -> None:
+    edit(base, lambda record: record["checks"][0]["tests"][0].update(p_pass=0.5))
+    done = evalspec("report", base / "run")
+    assert done.returncode == 2
+    assert "its tests give UNDECIDED" in done.stderr
+
+
 def test_changed_predictions(base: Path) -> None:
     path = base / "run" / "evidence" / "predictions-candidate-test.parquet"
     table = pq.read_table(path)
@@ -119,7 +126,7 @@ def test_a_dataset_that_is_gone_is_said(base: Path) -> None:
     shutil.rmtree(base / "suite")
     done = evalspec("verify", base / "run")
     assert "not recomputed: quality: dataset test can't be read here" in done.stdout
-    assert done.returncode == 0
+    assert done.returncode == 3
 
 
 def decided_again(record: dict[str, Any]) -> None:

@@ -6,12 +6,19 @@ from typing import Literal
 
 from evalspec.evidence.metric import Metric
 
-PROPORTION = "Clopper-Pearson; Korn and Graubard with clusters"
-MACRO = "score test of the classes' mean share; BCa bootstrap of clusters"
-HITS = "Clopper-Pearson on the hits among rows of or called the class"
-MEAN = "BCa bootstrap of the mean, from 200 rows on"
-BCA = "BCa bootstrap, with 20 rows of every class that counts"
-AUC = "DeLong on the logit"
+_SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
+_STRATA = "score test over the classes, corrected for skewness and continuity, with clusters BCa bootstrap"
+_RESAMPLED = "against a model paired BCa bootstrap"
+PROPORTION = f"{_SHARE}; against a model Tango's score interval, corrected for skewness and continuity"
+PRECISION = f"{_SHARE}; {_RESAMPLED}"
+MACRO = f"{_STRATA}; against a model MOVER over the classes' score intervals"
+MACRO_PRECISION = f"{_STRATA}; {_RESAMPLED}"
+HITS = f"Clopper-Pearson on the hits among rows of or called the class; {_RESAMPLED}"
+MEAN = "BCa of the mean (saddlepoint, without resampling) from 200 rows on; against a model the same of the differences"
+ROOT = f"root of the bounds of the mean square (BCa by saddlepoint, from 200 rows on); {_RESAMPLED}"
+BCA = "BCa bootstrap from 50 rows on, 20 of every class that counts; paired against a model"
+R2 = "BCa bootstrap from 50 rows on, where enough rows carry the variance; paired against a model"
+AUC = "DeLong on the logit, Hoeffding's bound very close to 1; against a model paired DeLong"
 
 CLASSIFICATION: tuple[Metric, ...] = (
     Metric("accuracy", "fraction", "higher", "Share of rows predicted as their true class.", interval=PROPORTION),
@@ -20,12 +27,12 @@ CLASSIFICATION: tuple[Metric, ...] = (
         parts="k", interval=PROPORTION,
     ),
     Metric("balanced_accuracy", "fraction", "higher", "Mean of the classes' recalls.", interval=MACRO),
-    Metric("macro_precision", "fraction", "higher", "Mean of the classes' precisions.", interval=MACRO),
+    Metric("macro_precision", "fraction", "higher", "Mean of the classes' precisions.", interval=MACRO_PRECISION),
     Metric("macro_recall", "fraction", "higher", "Mean of the classes' recalls.", interval=MACRO),
     Metric("macro_f1", "fraction", "higher", "Mean of the classes' F1 scores.", interval=BCA),
     Metric(
         "precision", "fraction", "higher", "Share of the rows predicted as a class that are of it.",
-        parts="class", interval=PROPORTION,
+        parts="class", interval=PRECISION,
     ),
     Metric(
         "recall", "fraction", "higher", "Share of a class's rows that are predicted as it.",
@@ -39,8 +46,8 @@ CLASSIFICATION: tuple[Metric, ...] = (
 )  # fmt: skip
 REGRESSION: tuple[Metric, ...] = (
     Metric("mae", "label", "lower", "Mean absolute error, in the label's unit.", interval=MEAN),
-    Metric("rmse", "label", "lower", "Root of the mean squared error, in the label's unit.", interval=MEAN),
-    Metric("r2", "score", "higher", "Share of the label's variance that the predictions explain.", interval=BCA),
+    Metric("rmse", "label", "lower", "Root of the mean squared error, in the label's unit.", interval=ROOT),
+    Metric("r2", "score", "higher", "Share of the label's variance that the predictions explain.", interval=R2),
 )
 METRICS: tuple[Metric, ...] = CLASSIFICATION + REGRESSION
 QualityMetric = Literal[

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 _INVERSION = "test inversion (PASS), plug-in and overall gap at half the level each (FAIL)"
-_SHARE = "Clopper-Pearson; Korn and Graubard with clusters"
-_MEAN = "BCa of the mean, from 200 rows on"
+_SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
+_PAIRED_SHARE = f"{_SHARE}; against a model Tango's score interval, corrected for skewness and continuity"
+_MEAN = (
+    "BCa of the mean (saddlepoint, without resampling) from 200 rows on; against a model the same of the differences"
+)
+_BINS = "all bins by Clopper-Pearson (PASS), one of them at the level divided by the bins and sides (FAIL)"
 
 WITHOUT_INTERVAL = ("classwise_ece", "temperature")
 COMPARED = ("brier", "selective_coverage", "interval_coverage", "pinball")
@@ -51,7 +55,7 @@ class Calibration(Check):
     less what noise adds to a calibrated model) and (overall gap of confidence and accuracy), at half the level each.
     With a single bin: Clopper-Pearson on its accuracy.
     `mce`: Clopper-Pearson in every bin; all must hold (PASS), or one is shown to break (FAIL, level divided by bins).
-    Shares: Clopper-Pearson. `brier` and `pinball`: BCa bootstrap of the mean.
+    Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint, from 200 rows on.
     `classwise_ece` and `temperature` have no interval: they are shown, and can't be required.
     With clusters, variances grow by the design effect of the gap, and fewer than 20 clusters give no bound.
 
@@ -77,16 +81,25 @@ class Calibration(Check):
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("ece", "fraction", "lower", "Mean gap between confidence and accuracy.", interval=_INVERSION),
-        Metric("mce", "fraction", "lower", "Largest gap of any bin.", interval="Clopper-Pearson in every bin"),
+        Metric("mce", "fraction", "lower", "Largest gap of any bin.", interval=_BINS),
         Metric("classwise_ece", "fraction", "lower", "Mean over classes of the gap of that class's probability."),
         Metric("brier", "score", "lower", "Mean squared error of the probabilities.", interval=_MEAN),
         Metric("temperature", "score", "neither", "What logits must be divided by; over 1: over-confident."),
         Metric("ece_after_temperature", "fraction", "lower", "`ece` after temperature scaling.", interval=_INVERSION),
-        Metric("selective_accuracy", "fraction", "higher", "Accuracy at and above `threshold:`.", interval=_SHARE),
-        Metric("selective_coverage", "fraction", "higher", "Share of rows at and above `threshold:`.", interval=_SHARE),
-        Metric("interval_coverage", "%", "higher", "Share of rows inside the stated interval.", interval=_SHARE),
+        Metric(
+            "selective_accuracy", "fraction", "higher", "Accuracy at and above `threshold:`.",
+            interval=f"on the rows at and above `threshold:` {_SHARE}",
+        ),
+        Metric(
+            "selective_coverage", "fraction", "higher", "Share of rows at and above `threshold:`.",
+            interval=_PAIRED_SHARE,
+        ),
+        Metric(
+            "interval_coverage", "%", "higher", "Share of rows inside the stated interval.",
+            interval=_PAIRED_SHARE,
+        ),
         Metric("pinball", "label", "lower", "Mean pinball loss of the stated interval's ends.", interval=_MEAN),
-    )
+    )  # fmt: skip
 
     check: Literal["calibration"] = "calibration"
     dataset: DatasetName

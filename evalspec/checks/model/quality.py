@@ -37,7 +37,8 @@ class Quality(Check):
     Shares of rows (accuracy, top-k, recall, precision; F1 through the hits among the rows of or called the class):
     Clopper-Pearson; with clusters Korn and Graubard.
     Balanced accuracy, macro precision and macro recall: a score test of the classes' mean share.
-    Means of a row's loss (log loss, Brier, mae; rmse through the mean squared error): BCa from 200 rows on.
+    Means of a row's loss (log loss, Brier, mae; rmse through the mean squared error): BCa from 200 rows on, by
+    saddlepoint in place of resamples.
     Area under the ROC curve, also its mean over classes: DeLong on the logit, Hoeffding's bound very close to 1.
     Macro F1, average precision and r2: BCa bootstrap, with at least 20 rows of every class that counts. With clusters
     also the macro averages.

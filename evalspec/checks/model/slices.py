@@ -43,12 +43,12 @@ def _declared() -> tuple[Metric, ...]:
             replace(metric, parts="slice", summary=f"{metric.summary} In each slice."),
             replace(
                 metric, name=f"worst_{metric.name}", parts=None, summary=f"The {worst} {metric.name} of all slices.",
-                interval=f"{metric.interval}; every slice must clear the threshold",
+                interval=f"all slices must clear the threshold, each by {metric.interval}",
             ),
             replace(
                 metric, name=f"{metric.name}_gap", unit=gap, better="lower", parts=None,
                 summary=f"The largest difference in {metric.name} between two slices.",
-                interval=f"{metric.interval}; MOVER for each pair, every pair must clear the threshold",
+                interval=f"all pairs must clear the threshold, each by MOVER over its slices: {metric.interval}",
             ),
         ]  # fmt: skip
     found.append(

@@ -36,6 +36,7 @@ GUESS_MS = 5.0
 START_S = 3.0
 
 _BINOMIAL = "binomial on the share of queries over, with a design effect; t where processes differ"
+_PAIRS = "against a model t over pairs of processes (log ratios, or differences)"
 
 
 class Latency(Check):
@@ -52,15 +53,15 @@ class Latency(Check):
     a tenth and the p99 by ten. So a requirement that blocks stands at a percentile, never at the mean.
 
     ## Method
-    Fresh processes, at least 5, one after the other, each warmed up first and then measured for at least 1 s and
-    the planned number of queries. A percentile is a claim on the share of
-    queries over the threshold. With t over of n it passes when the binomial chance of t or fewer is at most 1 -
-    confidence; the upper bound is the (n - t)-th smallest latency. Queries depend on each other, so t and n are divided
-    by a design effect (the larger of the summed autocorrelation and the spread of 20 blocks, of the indicator of the
-    run's own percentile and of the threshold); where processes differ, Student's t over their shares must show the
-    same. Fewer than 10 separate slow episodes give no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice that
-    are planned. Where queries can't be counted so, a low percentile can still be held by whole processes (Markov's
-    inequality on the share over in each): five that stay far within a median's threshold show it.
+    Fresh processes, at least 5, one after the other, each warmed up first and then measured for at least 1 s and the
+    planned number of queries. A percentile is a claim on the share of queries over the threshold. With t over of n it
+    passes when the binomial chance of t or fewer is at most 1 - confidence; the upper bound is the (n - t)-th smallest
+    latency. Queries depend on each other, so t and n are divided by a design effect (the larger of the summed
+    autocorrelation and the spread of 20 blocks, of the indicator of the run's own percentile and of the threshold);
+    where processes differ, Student's t over their shares must show the same. Fewer than 10 separate slow episodes give
+    no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice that are planned. Where queries
+    can't be counted so, a low percentile can still be held by whole processes (Markov's inequality on the share over in
+    each): five that stay far within a median's threshold show it.
     A query that fails counts as slower than any threshold.
     Mean and jitter: t over processes. Against another model: A B B A blocks of at least 1 s in pairs of fresh
     processes, the first tenth of each block dropped; t on the log ratio of each pair's percentiles (a difference: t on
@@ -92,12 +93,24 @@ class Latency(Check):
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
     metrics: ClassVar[tuple[Metric, ...]] = (
         *(
-            Metric(name, "ms", "lower", f"Latency that {100 * p:g} % of queries stay within.", interval=_BINOMIAL)
+            Metric(
+                name,
+                "ms",
+                "lower",
+                f"Latency that {100 * p:g} % of queries stay within.",
+                interval=f"{_BINOMIAL}; {_PAIRS}",
+            )
             for name, p in PERCENTILES.items()
         ),
-        Metric("latency_mean", "ms", "lower", "Mean latency; never decides alone.", interval="t over processes"),
         Metric(
-            "jitter", "ms", "lower", "Mean absolute difference of successive latencies.", interval="t over processes"
+            "latency_mean", "ms", "lower", "Mean latency; never decides alone.", interval=f"t over processes; {_PAIRS}"
+        ),
+        Metric(
+            "jitter",
+            "ms",
+            "lower",
+            "Mean absolute difference of successive latencies.",
+            interval=f"t over processes; {_PAIRS}",
         ),
         Metric("deadline_miss_rate", "%", "lower", "Share of queries over `deadline:`.", interval=_BINOMIAL),
     )

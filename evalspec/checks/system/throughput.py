@@ -62,7 +62,8 @@ class Throughput(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "throughput", "samples/s", "higher", "Items a second; without a part, those of the best batch size.",
-            parts="batch", interval="t over processes", whole=True,
+            parts="batch", whole=True,
+            interval="t over processes, the best of K sizes at level a/K; against a model t over pairs (log ratios)",
         ),
         Metric("best_batch", "count", "neither", "Batch size with the highest throughput in this run.", exact=True),
     )  # fmt: skip
