@@ -45,7 +45,7 @@ def read_decided(folder: Path) -> Record:
     again = decide(record)
     if verdict_of(record).rule == again.rule and record.verdict != again:
         raise RecordError(
-            f"the verdict in {folder} is {verdict_of(record).word} and its tests give {again.word}, or other sentences: "
+            f"the verdict in {folder} is {verdict_of(record).word} and its tests give {again.word}, or others: "
             "the record was changed; evalspec verify says where"
         )
     return record
