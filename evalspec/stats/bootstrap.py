@@ -104,6 +104,7 @@ class PairedStatistic:
         left_out: shape (j, 2), jackknife values.
         stands_for: shape (j,), units that each jackknife value stands for.
         reason: Why there is no bound, or None.
+        fewest_carrying: Rows' worth of deviations that must carry the variance.
     """
 
     values: tuple[float, float]
@@ -113,6 +114,7 @@ class PairedStatistic:
     left_out: FloatArray = field(repr=False)
     stands_for: FloatArray = field(repr=False)
     reason: str | None = None
+    fewest_carrying: float = FEWEST_CARRYING
 
     @property
     def candidate_value(self) -> float | None:
@@ -138,13 +140,17 @@ class PairedStatistic:
         value = float(function(np.asarray(self.values)))
         if self.reason is not None:
             return ValueOnly(value, self.n, self.reason)
-        return from_replicates(
-            value, self.n, self.method, function(self.replicates), (function(self.left_out), self.stands_for)
-        )
+        left_out = (function(self.left_out), self.stands_for)
+        return from_replicates(value, self.n, self.method, function(self.replicates), left_out, self.fewest_carrying)
 
 
 def from_replicates(
-    value: float, n: int, method: str, drawn: FloatArray, left_out: tuple[FloatArray, FloatArray]
+    value: float,
+    n: int,
+    method: str,
+    drawn: FloatArray,
+    left_out: tuple[FloatArray, FloatArray],
+    fewest_carrying: float = FEWEST_CARRYING,
 ) -> Estimate:
     """BCa from replicates and jackknife values.
 
@@ -154,6 +160,7 @@ def from_replicates(
         method: What was resampled.
         drawn: shape (B,), replicates.
         left_out: Jackknife values, shape (j,), and how many units each stands for, shape (j,).
+        fewest_carrying: Rows' worth of deviations that must carry the variance.
 
     Returns:
         The estimate; without bounds where replicates are constant or undefined, or all on one side of the value.
@@ -169,7 +176,7 @@ def from_replicates(
         return ValueOnly(value, n, "no bound: all resamples lie on one side of the value")
     left, units = left_out
     lead = np.average(left, weights=units) - left
-    share = carrying(lead, units) / FEWEST_CARRYING
+    share = carrying(lead, units) / fewest_carrying
     if share < 1.0:
         reason = f"no bound: few rows carry the variance; like these it has one from about {n / share:,.0f} rows on"
         return ValueOnly(value, n, reason)
@@ -192,7 +199,8 @@ def bca(
     """BCa bounds of any statistic of weighted rows.
 
     It has bounds from 50 rows (or clusters) on, with 20 rows of every class that counts, where at least ten rows' worth
-    of deviations carry the variance. Rows of few kinds (integer or boolean arrays) are drawn as counts.
+    of deviations carry the variance (another number where the statistic has an attribute ``fewest_carrying``). Rows of
+    few kinds (integer or boolean arrays) are drawn as counts.
 
     Args:
         statistic: ``statistic(arrays, weights)``: weights, shape (r, n), say how often each row was drawn; returns
@@ -232,7 +240,7 @@ def bca(
     count = resamples_for(alpha)
     drawn = replicates(weighted, plan, count, rng)[:, 0]
     left, units = jackknife(weighted, plan, rng)
-    return from_replicates(value, n, _named(method, count, plan), drawn, (left[:, 0], units))
+    return from_replicates(value, n, _named(method, count, plan), drawn, (left[:, 0], units), _fewest(statistic))
 
 
 def paired_statistic(
@@ -288,7 +296,7 @@ def paired_statistic(
     count = resamples_for(alpha)
     drawn = replicates(weighted, plan, count, rng)
     left, units = jackknife(weighted, plan, rng)
-    return PairedStatistic(pair, n, _named(method, count, plan), drawn, left, units)
+    return PairedStatistic(pair, n, _named(method, count, plan), drawn, left, units, None, _fewest(statistic))
 
 
 def _why_no_bound(plan: Plan, n: int, smallest_class: int | None) -> str | None:
@@ -298,6 +306,10 @@ def _why_no_bound(plan: Plan, n: int, smallest_class: int | None) -> str | None:
     if smallest_class is not None and smallest_class < FEWEST_OF_A_CLASS:
         return f"no bound: a class has {smallest_class} rows, BCa needs {FEWEST_OF_A_CLASS}"
     return None
+
+
+def _fewest(statistic: Statistic) -> float:
+    return float(getattr(statistic, "fewest_carrying", FEWEST_CARRYING))
 
 
 def _named(method: str, count: int, plan: Plan) -> str:

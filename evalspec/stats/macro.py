@@ -27,7 +27,6 @@ class MoverSum:
         estimates: What is summed.
         weights: One each.
         name: Begins the name of the method.
-        inflation: Of the variance: 1 for estimates from separate rows.
         cautious: Each estimate reaches as far to one side as to the other, by the longer of the two: of many classes
             without an error none reaches upwards, and their average would be far too sure.
 
@@ -38,7 +37,6 @@ class MoverSum:
     estimates: tuple[Estimate, ...]
     weights: tuple[float, ...]
     name: str = "MOVER"
-    inflation: float = 1.0
     cautious: bool = False
 
     @property
@@ -72,7 +70,7 @@ class MoverSum:
                 return None
             # At low confidence a bound may lie on the near side of its value; its square then counts against the rest.
             squares += math.copysign((weight * distance) ** 2, distance)
-        reach = math.copysign(math.sqrt(self.inflation * abs(squares)), squares)
+        reach = math.copysign(math.sqrt(abs(squares)), squares)
         return value - reach if side == "lower" else value + reach
 
     def _distance(self, estimate: Estimate, confidence: float, side: Side) -> float | None:
@@ -270,13 +268,11 @@ class MeanOfProportions:
         return np.clip(np.where(linear > 0, rising, falling), 0.0, 1.0)
 
 
-def mover_mean(estimates: Sequence[Estimate], *, inflation: float = 1.0) -> Estimate:
-    """The plain average over classes: balanced accuracy, macro recall, macro precision, macro F1.
+def mover_mean(estimates: Sequence[Estimate]) -> Estimate:
+    """The plain average over classes: balanced accuracy, macro recall, macro precision.
 
     Args:
         estimates: One for each class.
-        inflation: Of the variance where classes share rows; 1: they don't. Macro F1 needs 2: a wrong row counts
-            against two classes, and (a + b)^2 is at most 2 (a^2 + b^2).
 
     Returns:
         The estimate, in the estimates' unit: by a score test where all are shares of separate, independent rows, else
@@ -291,8 +287,8 @@ def mover_mean(estimates: Sequence[Estimate], *, inflation: float = 1.0) -> Esti
     if not estimates:
         raise InputError("an average over no classes")
     shares = [e for e in estimates if isinstance(e, Proportion) and e.clusters is None and e.n > 0]
-    if len(shares) < len(estimates) or inflation != 1.0:
-        return MoverSum(tuple(estimates), (1.0 / len(estimates),) * len(estimates), "MOVER mean", inflation, True)
+    if len(shares) < len(estimates):
+        return MoverSum(tuple(estimates), (1.0 / len(estimates),) * len(estimates), "MOVER mean", cautious=True)
     successes = np.array([share.successes for share in shares])
     return MeanOfProportions(successes, np.array([float(share.n) for share in shares]))
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Side
 from evalspec.stats._dependence import design_effect, processes_differ, separate_episodes
+from evalspec.stats._percentile_n import n_for_power
 
 EPISODES = 10
 """Separate episodes over the percentile below which there is no bound."""
@@ -23,7 +24,6 @@ GAP = 3.0
 """Design effects that lie between two separate episodes."""
 RELIABLE = 50.0
 """Design effects that a run must be long, else the design effect itself can't be trusted."""
-POWER = 0.8
 _GRID = 24
 HOPEFUL = 0.2
 """Best p-value that whole processes alone can give, above which they are not asked."""
@@ -155,15 +155,16 @@ class Percentile:
         return max(binomial, float(self._p_processes(at, "lower")[0])) if processes_differ(over) else binomial
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Queries at which the binomial test shows the side on which the share over lies in 80 % of runs."""
+        """Queries, over as many processes, at which the side on which the share over lies is shown in 80 % of runs."""
         if not self.n:
             return None
         t = int(self._counts(np.array([threshold])).sum())
         allowed, share = 1.0 - self.p, t / self.n
         if share == allowed:
             return None
-        needed = _binomial_n(share, allowed, alpha) * self._effect(threshold)
-        return max(queries_needed(self.p), math.ceil(needed))
+        needed = n_for_power(share, allowed, alpha, len(self.processes)) * self._effect(threshold)
+        # With 10 expected beyond the percentile half of the runs have fewer, and no upper bound.
+        return max(queries_needed(self.p) * (2 if share < allowed else 1), math.ceil(needed))
 
     def _counts(self, thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
         """Queries over each threshold in each process, shape (k, processes)."""
@@ -391,13 +392,3 @@ def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
         else:
             high = middle - 1
     return low
-
-
-def _binomial_n(share: float, allowed: float, alpha: float) -> float:
-    """Independent queries for 80 % power of the test of ``allowed`` when ``share`` is the truth."""
-    from scipy.special import ndtri
-
-    spread = -ndtri(alpha) * math.sqrt(allowed * (1 - allowed)) + ndtri(POWER) * math.sqrt(share * (1 - share))
-    needed = (spread / (share - allowed)) ** 2
-    # However good the share is, a bound of this level needs so many queries without one over.
-    return float(max(needed, math.log(alpha) / math.log1p(-allowed))) if share < allowed else float(needed)

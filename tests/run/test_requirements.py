@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from evalspec.checks.data.contamination import Contamination
+from evalspec.checks.data.shift import Shift
 from evalspec.checks.model.quality import Quality
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Parts
 from evalspec.evidence.test import Test
 from evalspec.language.parts import Check, CheckResult
 from evalspec.run.requirements import Levels, write_tests
+from evalspec.stats.auc import paired_roc_auc
+from evalspec.stats.conjunction import ShareOfParts
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import Proportion
 
@@ -68,3 +71,34 @@ def test_a_part_that_could_not_be_compared_keeps_the_others_from_passing() -> No
     test = written(check, result)
     assert test.missing == "recall(b): the baseline never answers b"
     assert test.p_pass is None
+
+
+@pytest.mark.parametrize(("sentence", "hold"), [("drifted_columns <= 10 %", 9), ("drifted_columns < 10 %", 10)])
+def test_less_than_a_share_of_parts_is_one_part_fewer(sentence: str, hold: int) -> None:
+    """One of ten columns has drifted: that is not less than 10 %."""
+    check = Shift.model_validate({"reference": "test", "current": "traffic", "require": [sentence]})
+    columns = {f"c{index}": Proportion.of_counts(10, 1000) for index in range(9)}
+    columns["drifted"] = Proportion.of_counts(500, 1000)
+    test = written(check, CheckResult(estimates={"drifted_columns": ShareOfParts(columns, 0.1)}))
+    assert test.must_hold == hold
+    assert test.p_pass is not None and test.p_fail is not None
+    assert (test.p_pass <= 0.05, test.p_fail <= 0.01) == (hold == 9, hold == 10)
+    assert test.threshold == 10.0
+
+
+def test_a_ratio_without_an_interval_of_its_own_is_still_a_ratio() -> None:
+    """An area has no ratio: 0.95x holds where candidate - 0.95 x baseline is above 0, and reads as a ratio."""
+    rng = np.random.default_rng(6)
+    positive = np.arange(2000) < 1000
+    scores = rng.normal(size=2000) + 0.5 * positive
+    noisy = scores + rng.normal(0.0, 0.2, 2000)
+    pair = paired_roc_auc(noisy, scores, positive)
+    assert pair.baseline_value is not None and pair.candidate_value is not None and pair.ratio() is None
+    check = Quality.model_validate({"dataset": "test", "require": ["roc_auc >= 0.95x baseline"]})
+    test = written(check, CheckResult(estimates={}, comparisons={("roc_auc", "baseline"): pair}))
+    assert test.value == pytest.approx(pair.candidate_value / pair.baseline_value)
+    difference = pair.difference(0.95, 0.0)
+    assert test.p_pass == difference.p_value(0.0, "lower")
+    limit = difference.bound(0.95, "lower")
+    assert limit is not None
+    assert test.lower == pytest.approx(0.95 + limit / pair.baseline_value)

@@ -15,6 +15,7 @@ from scipy import stats
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats import shift
+from evalspec.stats.conjunction import ShareOfParts
 from evalspec.stats.shift import (
     Distance,
     category_counts,
@@ -196,6 +197,25 @@ def test_more_rows_are_needed_nearer_to_the_threshold() -> None:
     distance = ks_distance(*normals(500, 500, 0.6))
     near, far = distance.n_to_decide(0.2, 0.05), distance.n_to_decide(0.05, 0.05)
     assert near is not None and far is not None and near > far
+
+
+def test_many_columns_of_categories_can_be_shown_to_have_drifted() -> None:
+    """60 columns that all moved by 0.4: corrected for their number, 10,000 permutations alone would never show it."""
+    rng = np.random.default_rng(45)
+    columns = {
+        f"c{index}": total_variation(rng.multinomial(500, [0.7, 0.3]), rng.multinomial(500, [0.3, 0.7]), rng=rng)
+        for index in range(60)
+    }
+    p = ShareOfParts(columns, 0.1).p_value(0.1, "lower")
+    assert p is not None and p < 0.0005
+    one = columns["c0"]
+    assert one.value is not None
+    for level in (0.05, 1e-3, 1e-5, 1e-8):
+        lower = one.bound(1 - level, "lower")
+        assert lower is not None and 0 < lower < one.value
+        # Distances of counts have ties, so the bound itself may miss by rounding.
+        shown = one.p_value(lower - 1e-9, "lower")
+        assert shown is not None and shown <= level * 1.001
 
 
 Draw = Callable[[int, np.random.Generator], Floats]

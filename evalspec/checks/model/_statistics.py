@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.stats._invert import FEWEST_CARRYING
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -29,10 +31,12 @@ class OfMeans:
     Args:
         columns: Makes the columns of some rows, shape (n, m).
         function: Means of shape (..., m) to values of shape (...).
+        fewest_carrying: Rows' worth of deviations that must carry the variance, else there is no bound.
     """
 
     columns: Callable[[Scored], FloatArray]
     function: Callable[[FloatArray], FloatArray]
+    fewest_carrying: float = FEWEST_CARRYING
 
     def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
         """The columns."""
@@ -115,7 +119,11 @@ def root_mean_square() -> OfMeans:
 
 
 def explained() -> OfMeans:
-    """r2: 1 - mean squared error / variance of the truth, each resample about its own mean."""
+    """r2: 1 - mean squared error / variance of the truth, each resample about its own mean.
+
+    With 10 rows' worth of deviations, as elsewhere, its upper bound at 99.8 % is missed in 0.9 % of samples of 200
+    lognormal labels; with 13 in 0.3 %.
+    """
 
     def columns(rows: Scored) -> FloatArray:
         # Centred first: a large mean would cost the variance its digits.
@@ -125,7 +133,7 @@ def explained() -> OfMeans:
     def function(means: FloatArray) -> FloatArray:
         return 1.0 - _ratio(means[..., 0], means[..., 2] - means[..., 1] ** 2)
 
-    return OfMeans(columns, function)
+    return OfMeans(columns, function, fewest_carrying=13.0)
 
 
 def log_losses(rows: Scored) -> FloatArray:

@@ -74,7 +74,7 @@ def test_bounds_err_no_more_often_than_allowed(rows: int, classes: int, skill: f
     shares = np.full(classes, (1 - largest) / (classes - 1))
     shares[0] = largest
     truth = float(norm.cdf(skill / np.sqrt(2)))
-    wrong, repeats = np.zeros(4), 2000
+    wrong, repeats = np.zeros(4), 1000 if rows < 1000 else 500
     for _ in range(repeats):
         labels = rng.choice(classes, size=rows, p=shares)
         if len(np.unique(labels)) < classes:
@@ -82,8 +82,9 @@ def test_bounds_err_no_more_often_than_allowed(rows: int, classes: int, skill: f
         scores = rng.normal(size=(rows, classes))
         scores[np.arange(rows), labels] += skill
         wrong += misses(mean_area(scores, labels, range(classes), None), truth)
-    # A true rate of 5 % exceeds 131 of 2,000 once in 1,000.
-    assert (wrong <= [131, 131, 12, 12]).all()
+    # A true rate of 5 % exceeds 73 of 1,000 and 41 of 500 once in 1,000.
+    allowed = [73, 73, 6, 6] if repeats == 1000 else [41, 41, 3, 3]
+    assert (wrong <= allowed).all()
 
 
 @pytest.mark.slow

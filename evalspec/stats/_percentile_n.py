@@ -1,0 +1,49 @@
+"""Queries that would decide a percentile."""
+
+from __future__ import annotations
+
+import math
+
+from evalspec.stats._invert import POWER
+from evalspec.stats.power import t_power
+
+_DIFFER = 0.4
+"""Share of runs of alike processes that are taken to differ (`processes_differ`): P(chi-square of 4 > 4)."""
+_WIDER = 1.3
+"""How much larger the spread of their shares then is than on average."""
+
+
+def n_for_power(share: float, allowed: float, alpha: float, processes: int) -> float:
+    """Independent queries for 80 % power of the test of ``allowed`` when ``share`` is the truth.
+
+    Alike processes are taken to differ in two runs in five, and then Student's t over their shares must show it too.
+
+    Args:
+        share: The true share of queries over the threshold.
+        allowed: 1 - p.
+        alpha: One-sided level.
+        processes: Fresh processes that the queries are spread over.
+
+    Returns:
+        Queries of all processes together, to be multiplied by their design effect.
+    """
+    from scipy.special import ndtr, ndtri
+
+    null, here, distance = math.sqrt(allowed * (1 - allowed)), math.sqrt(share * (1 - share)), abs(share - allowed)
+
+    def power(n: float) -> float:
+        counted = float(ndtr((distance * math.sqrt(n) + float(ndtri(alpha)) * null) / max(here, 1e-12)))
+        if processes < 2:
+            return counted
+        over_processes = t_power(distance * math.sqrt(n / processes) / (_WIDER * max(here, 1e-12)), processes, alpha)
+        return (1.0 - _DIFFER) * counted + _DIFFER * min(counted, over_processes)
+
+    # However good the share is, a bound of this level needs so many queries without one over.
+    low = math.log(alpha) / math.log1p(-allowed) if share < allowed else 1.0
+    high = max(2.0, 2.0 * low)
+    while power(high) < POWER and high < 1e12:
+        low, high = high, 2.0 * high
+    while high - low > 1e-3 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
+    return high

@@ -1,0 +1,15 @@
+"""What holds for all tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalspec.run.environment import gpus
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need a GPU are skipped, with a line that says so, where NVML shows none."""
+    wanting = [item for item in items if item.get_closest_marker("gpu")]
+    if wanting and not gpus():
+        for item in wanting:
+            item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU, and NVML shows none"))
