@@ -93,7 +93,7 @@ def _judge_fact(check: CheckRecord, test: Test) -> _Judged:
 def _data_first(judged: list[_Judged], record: Record, waivers: Mapping[str, Waiver]) -> list[_Judged]:
     """A model's PASS on data whose own blocking requirement is not PASS can't be read.
 
-    A data requirement that was set aside on purpose, by a waiver or by ``--only``, leaves a note.
+    A data requirement that was set aside on purpose, by a waiver, ``--only`` or the policy, leaves a note.
     """
     unsound: dict[str, list[_Judged]] = {}
     for one in judged:
@@ -101,6 +101,8 @@ def _data_first(judged: list[_Judged], record: Record, waivers: Mapping[str, Wai
             for dataset in one.check.datasets:
                 unsound.setdefault(dataset, []).append(one)
     aside = {one.test.name for one in judged if one.test.name in waivers and one.status != "ERROR"}
+    if record.policy.inconclusive == "allow":
+        aside |= {one.test.name for one in judged if one.status == "INCONCLUSIVE" and not one.looks_violated}
     if record.only:
         aside |= {one.test.name for one in judged if one.status == "NOT_RUN"}
     return [_read_on(one, unsound, aside) if one.check.dimension == "model" else one for one in judged]

@@ -221,6 +221,14 @@ def test_a_waived_data_requirement_leaves_a_note_only() -> None:
     assert (decision.status, len(decision.notes), verdict.headline) == ("PASS", 1, "READY (1 waived)")
 
 
+def test_undecided_data_leave_a_note_only_where_the_policy_allows_them() -> None:
+    shift = a_test("shift", "c2st_auc", op="<=", threshold=0.6, unit="score", **UNDECIDED)
+    checks = (a_check(a_test()), a_check(shift, id="shift", dimension="data"))
+    blocked, allowed = decide(a_record(*checks)), decide(a_record(*checks, policy=Policy(inconclusive="allow")))
+    assert (status_of(blocked, "quality/accuracy"), blocked.word) == ("INVALID", "UNDECIDED")
+    assert (status_of(allowed, "quality/accuracy"), allowed.headline) == ("PASS", "READY (1 undecided)")
+
+
 def test_data_left_out_by_only_leave_a_note_only() -> None:
     left_out = leaked("require").model_copy(update={"status": "not_run", "reason": "left out by --only quality"})
     verdict = decide(a_record(a_check(a_test()), left_out, only=("quality",)))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 SMALLEST_N = 50
-DEFAULT_AUC = 0.6
 
 
 class Shift(Check):

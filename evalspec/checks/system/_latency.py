@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _latency_blocks, _samples
-from evalspec.checks.system.latency import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
+from evalspec.checks.system._timed import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
 from evalspec.evidence.estimate import Comparison, Estimate, Measured
 from evalspec.evidence.record import Counts
 from evalspec.language.inputs import Schedule

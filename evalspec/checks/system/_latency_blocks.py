@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _samples
-from evalspec.checks.system.latency import PERCENTILES
+from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.blocks import AnyBlock, Cell, Column, Curve, Histogram, Reference, Series, Table
 from evalspec.stats.percentile import percentile
 from evalspec.stats.timing import block_cv

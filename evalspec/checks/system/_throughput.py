@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _samples
-from evalspec.checks.system.throughput import BATCHES, WARMUP_S, part
+from evalspec.checks.system._timed import BATCHES, WARMUP_S, batch_part
 from evalspec.evidence.blocks import AnyBlock, Cell, Column, Curve, Reference, Series, Table
 from evalspec.evidence.estimate import (
     Comparison,
@@ -126,7 +126,7 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         pairs, why = _pairs(check, inputs, baseline)
         comparisons["throughput", baseline] = pairs
         short.append(why)
-    estimates = {part(size): at.estimate for size, at in found.items()}
+    estimates = {batch_part(size): at.estimate for size, at in found.items()}
     best = max(found, key=lambda size: found[size].estimate.value or 0.0)
     everything = [one for at in found.values() for one in at.samples]
     failed = sum(int((~one.ok).sum()) for one in everything)
@@ -189,7 +189,7 @@ def _pairs(check: Throughput, inputs: Inputs, baseline: str) -> tuple[Comparison
         ours, theirs = inputs.measure_paired(schedule, check.dataset, baseline)
         why = why or _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
         rates = [np.array([rate(one, _samples.settled(one)) for one in side]) for side in (ours, theirs)]
-        parts[part(size)] = paired_log_ratio(rates[0], rates[1])
+        parts[batch_part(size)] = paired_log_ratio(rates[0], rates[1])
         ours_all.append(rates[0])
         theirs_all.append(rates[1])
     whole = paired_log_ratio(np.max(ours_all, axis=0), np.max(theirs_all, axis=0))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from evalspec.checks.system._timed import ALONE_S, BLOCK_S, PERCENTILES, START_S, WARMUP_S
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
 
-PERCENTILES: dict[str, float] = {
-    "latency_p50": 0.5, "latency_p90": 0.9, "latency_p95": 0.95, "latency_p99": 0.99, "latency_p99_9": 0.999,
-}  # fmt: skip
 EPISODES = 10
 """Queries that must be expected beyond a percentile."""
 DESIGN_EFFECT = 2
@@ -27,13 +25,7 @@ DESIGN_EFFECT = 2
 DEFAULT_PERCENTILE = 0.99
 LEAST = 100
 """Queries in each process, whatever is required."""
-WARMUP_S = 0.5
-BLOCK_S = 1.0
-ALONE_S = 1.0
-"""Each process is measured at least so long: slow spells of the machine are then many, not one."""
-"""Each block of a comparison lasts at least so long."""
 GUESS_MS = 5.0
-START_S = 3.0
 
 _BINOMIAL = "binomial on the share of queries over, with a design effect; t where processes differ"
 _PAIRS = "against a model t over pairs of processes (log ratios, or differences)"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from evalspec.checks.system._timed import BATCHES, START_S, WARMUP_S, batch_part
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming, SpecNames
 from evalspec.language.units import Duration
@@ -14,11 +15,6 @@ from evalspec.language.units import Duration
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
-
-BATCHES = 20
-"""Batches in each process at the least."""
-WARMUP_S = 0.5
-START_S = 3.0
 
 
 class Throughput(Check):
@@ -85,7 +81,7 @@ class Throughput(Check):
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
         """One part for each batch size."""
-        return tuple(part(size) for size in self.sizes) if metric.parts == "batch" else None
+        return tuple(batch_part(size) for size in self.sizes) if metric.parts == "batch" else None
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model, and pairs with every model that a requirement names."""
@@ -101,8 +97,10 @@ class Throughput(Check):
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
         """Why it can't pass: the batch size is not measured, or it is larger than the dataset."""
-        if requirement.part is not None and requirement.part not in {part(size) for size in self.sizes}:
-            return f"{requirement.part!r} is not measured; choices: {', '.join(part(size) for size in self.sizes)}"
+        if requirement.part is not None and requirement.part not in {batch_part(size) for size in self.sizes}:
+            return (
+                f"{requirement.part!r} is not measured; choices: {', '.join(batch_part(size) for size in self.sizes)}"
+            )
         if requirement.metric == "best_batch" and requirement.model is not None:
             return "best_batch is a fact of one run, and can't be compared with another model's"
         return None
@@ -112,8 +110,3 @@ class Throughput(Check):
         from evalspec.checks.system._throughput import measure
 
         return measure(self, inputs)
-
-
-def part(size: int) -> str:
-    """What a batch size is called in a requirement."""
-    return f"batch {size}"
