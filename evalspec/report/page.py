@@ -33,12 +33,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of the bar of counts: how many requirements ended so, and where the bar shows it."""
+    """How many requirements ended so, and where the bar shows it; what blocks nothing is counted beside the bar."""
 
     badge: Badge
     count: int
     start: float
     width: float
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +119,17 @@ def _top(record: Record, verdict: Verdict, rows: tuple[Row, ...]) -> Top:
         ("exit code", str(verdict.exit_code)),
     )
     shares, start = [], 0.0
+    blocking = [row.decision.status for row in rows if row.decision.blocking]
     for status in WORST_FIRST:
-        count = sum(row.decision.status == status for row in rows)
-        if count:
-            width = 100 * count / len(rows)
+        if count := blocking.count(status):
+            width = 100 * count / len(blocking)
             shares.append(Share(badge(status), count, round(start, 2), round(width, 2)))
             start += width
+    for note, others in (
+        ("waived", [row.decision.status for row in rows if row.decision.waived]),
+        ("warns", [row.decision.status for row in rows if not (row.decision.blocking or row.decision.waived)]),
+    ):
+        shares += [Share(badge(status), others.count(status), 0, 0, note) for status in WORST_FIRST if status in others]
     tone = WORD_TONES[verdict.word]
     shown = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
     return Top(verdict.word, shown, tone, verdict.reason, tuple(fact for fact in facts if fact[1]), tuple(shares))
