@@ -16,14 +16,14 @@ setup: .venv/dev.stamp
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install -qq --upgrade pip
 
 .venv/all.stamp: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]'
+	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[all]'
 	@touch $@
 
 .venv/dev.stamp: .venv/all.stamp
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	$(BIN)/python -m pip install -qq --constraint constraints.txt --group dev
 	@touch $@
 
 # Debian's Chromium for the tests in a real browser; without it they are skipped and say so.

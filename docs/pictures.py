@@ -14,7 +14,11 @@ from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).resolve().parent
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-VIEWS = {"report-wide": (1280, 1150, "light"), "report-dark": (1280, 1150, "dark"), "report-narrow": (390, 844, "light")}
+VIEWS = {
+    "report-wide": (1280, 1150, "light"),
+    "report-dark": (1280, 1150, "dark"),
+    "report-narrow": (390, 844, "light"),
+}
 
 
 def main(run: Path) -> None:

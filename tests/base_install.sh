@@ -7,9 +7,9 @@ trap 'rm -rf "$work"' EXIT
 python=.venv-base/bin/python
 if [ ! -x "$python" ]; then
   python3 -m venv .venv-base
-  "$python" -m pip install --quiet --upgrade pip
+  "$python" -m pip install -qq --upgrade pip
 fi
-"$python" -m pip install --quiet --constraint constraints.txt .
+"$python" -m pip install -qq --constraint constraints.txt .
 cp -r reports/sample "$work/run"
 cd "$work"
 python="$OLDPWD/$python"
