@@ -50,6 +50,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(PIPE_CLOSED) from error
         except (typer.Exit, typer.Abort):
             raise
+        except OSError as error:
+            typer.echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
+            raise typer.Exit(EvalspecError.exit_code) from error
         except Exception as error:
             # Python's own exit code for this is 1, which would read as NOT READY.
             traceback.print_exc()

@@ -50,6 +50,8 @@ class DatasetRecord(Frozen):
     label_unit: str | None = None
     cluster: str | None = None
     path: str | None = None
+    where: str | None = Field(None, description="Only rows for which this holds were used.")
+    rows_read: int | None = Field(None, description="Rows before `where`.")
     origin: dict[str, str] = Field(default_factory=dict)
 
 
@@ -160,6 +162,7 @@ class Record(Frozen):
     draft: bool = False
     only: tuple[str, ...] = ()
     interrupted: bool = False
+    overrides: tuple[str, ...] = Field((), description="`--set` arguments that are in the spec.")
     timings_from: str | None = Field(None, description="The run whose raw timings were used instead of new ones.")
     policy: Policy
     waivers: tuple[Waiver, ...] = ()

@@ -103,15 +103,17 @@ def read_record(folder: Path) -> Record:
         raise RecordError(f"{path} is no record that this version reads: {first}") from error
 
 
-def records_in(reports: Path, *, but: Path | None = None) -> Iterator[Record]:
+def records_in(reports: Path, pattern: str = "2*", *, but: Path | None = None) -> Iterator[Record]:
     """Readable records of the runs of a spec, newest first.
 
     Args:
         reports: The folder that holds the spec's runs.
+        pattern: What their folders are called.
         but: The folder of a run to leave out.
     """
-    for path in sorted(reports.glob("2*/record.json"), reverse=True):
-        if path.parent == but:
+    for path in sorted(reports.glob(f"{pattern}/record.json"), reverse=True):
+        # `latest` is one of the others under a second name.
+        if path.parent == but or path.parent.is_symlink():
             continue
         try:
             yield read_record(path.parent)
@@ -128,11 +130,13 @@ def earlier_runs(folder: Path, root: Path, record: Record) -> int:
         record: Of this run.
     """
     judged = _judged_on(record)
-    specs = {path for path in (root / "reports").glob("*") if path.is_dir()} | {folder.parent}
+    specs = {path for path in (root / "reports").glob("*") if path.is_dir()} - {folder.parent}
+    others = [record for spec in specs for record in records_in(spec)] + list(
+        records_in(folder.parent, "*", but=folder)
+    )
     return sum(
         1
-        for spec in specs
-        for other in records_in(spec, but=folder)
+        for other in others
         if other.started <= record.started
         and not (other.draft or other.only or other.interrupted)
         and other.verdict is not None

@@ -73,7 +73,11 @@ def guarded(
         compared = compare([one for one in made if one.model == model], answers[model])
         found = f"{compared.different:,} of {compared.items:,} rows"
         if compared.shown_equal(confidence):
-            notes.append(f"{model} answered {found} otherwise while timing than where quality is computed")
+            asked = sum(one.batch * len(one.end_ns) for one in made if one.model == model)
+            notes.append(
+                f"{model} answered {found} otherwise while timing than where quality is computed; a row was asked for "
+                f"{asked / max(compared.items, 1):,.0f} times on average, so a model that remembers rows is flattered"
+            )
         else:
             reasons.append(
                 f"{model} answered {found} otherwise while timing than where quality is computed; "

@@ -67,13 +67,15 @@ class RunInputs:
         return self._job.parts.datasets[dataset].label_unit
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
-        """Columns that the candidate reads, or all that are neither label, key, cluster nor looked at by slices."""
+        """Columns that the candidate is said to read, or all that are neither label, key nor cluster."""
         names = self._tables.get(dataset).column_names
         candidate = self._job.parts.models.get("candidate")
         read = _columns_read(candidate) if candidate is not None else ()
         if read and all(name in names for name in read):
             return read
-        return self._tables.facts(dataset).free(names)
+        # A column that slices look at may well be read by the model, so only these are surely none of its inputs.
+        part = self._job.parts.datasets[dataset]
+        return tuple(name for name in names if name not in (part.label, part.key, part.cluster))
 
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Index of each row's cluster."""

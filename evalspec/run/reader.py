@@ -34,11 +34,12 @@ def dataset_record(name: str, parts: Parts) -> DatasetRecord:
     Raises:
         InputError: It can't be read.
     """
-    from evalspec.sources._open import open_dataset
+    from evalspec.sources._open import open_counted
     from evalspec.sources._rows import dataset_digest
 
     dataset: Dataset = parts.datasets[name]
-    table = open_dataset(dataset, parts.access)
+    opened = open_counted(dataset, parts.access)
+    table = opened.table
     if parts.rows is not None:
         table = table.slice(0, parts.rows)
     return DatasetRecord(
@@ -51,6 +52,8 @@ def dataset_record(name: str, parts: Parts) -> DatasetRecord:
         label_unit=dataset.label_unit,
         cluster=dataset.cluster,
         path=getattr(dataset, "path", None),
+        where=dataset.where,
+        rows_read=opened.rows,
         origin=dict(dataset.origin),
     )
 
@@ -71,7 +74,8 @@ def model_record(name: str, model: Model, access: Access) -> ModelRecord:
         name=name,
         kind=model.kind,
         digest=artifact_digest(files) if files else stated,
-        digest_stated=stated is not None,
+        # Nothing here shows that a file of predictions came from the artifact that is named beside it.
+        digest_stated=(bool(files) and not model.timed) or stated is not None,
         path=getattr(model, "path", None),
         size_bytes=sum(file.stat().st_size for file in files) if files else None,
         precision=model.precision,

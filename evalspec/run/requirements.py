@@ -170,9 +170,11 @@ def _compared(
     own = measured
     if isinstance(own, Parts):
         own = own.whole if requirement.part is None else own.parts.get(requirement.part)
+    # Timings of pairs are not those of the model alone: what is printed beside a ratio must give that ratio.
+    beside: float | None = getattr(comparison, "candidate_value", None if own is None else own.value)
     test = _with(
         test,
-        candidate=None if own is None else _finite(own.value, test.metric_unit),
+        candidate=_finite(beside, test.metric_unit),
         baseline=_finite(comparison.baseline_value, test.metric_unit),
     )
     return _against(comparison, requirement), test

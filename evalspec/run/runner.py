@@ -331,6 +331,7 @@ class _Run:
             draft=self.options.draft,
             only=self.plan.only,
             interrupted=self.interrupted,
+            overrides=self.spec.overrides,
             timings_from=None if self.options.timings_from is None else self.options.timings_from.name,
             policy=self.spec.policy,
             waivers=self.spec.waivers,

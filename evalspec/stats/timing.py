@@ -101,6 +101,13 @@ class PairedTiming:
             return None
         return float(np.exp(np.log(self.baseline).mean()))
 
+    @property
+    def candidate_value(self) -> float | None:
+        """Geometric mean of the candidate over the same pairs."""
+        if not len(self.candidate) or not (self.candidate > 0).all():
+            return None
+        return float(np.exp(np.log(self.candidate).mean()))
+
     def difference(self, factor: float, margin: float) -> OverUnits:
         """Candidate - factor x baseline: t on the differences of the pairs."""
         return OverUnits(t_mean(self.candidate - factor * self.baseline), "pairs (differences)")

@@ -15,6 +15,8 @@ from evalspec.verdict.sentence import describe
 SUBJECT = "subject"
 """What a waiver names to accept a subject that is not shown."""
 
+USUAL_CONFIDENCE = 0.95
+
 WORST_FIRST: dict[Status, int] = {"FAIL": 0, "ERROR": 1, "INVALID": 2, "NOT_RUN": 3, "INCONCLUSIVE": 4, "PASS": 5}
 
 
@@ -252,6 +254,26 @@ def _reason(record: Record, word: Word, blocking: list[Decision], decisions: tup
     )
 
 
+def _narrowed(record: Record) -> list[str]:
+    """What the spec itself asks less of than it seems to."""
+    lines = []
+    if record.policy.confidence < USUAL_CONFIDENCE:
+        lines.append(f"decided at {record.policy.confidence * 100:g} % confidence: more than 1 in 20 may be wrong")
+    for one in record.datasets:
+        if one.where is not None:
+            read = "" if one.rows_read is None else f", {one.rows:,} of {one.rows_read:,}"
+            lines.append(f"dataset {one.name} is only the rows where {one.where}{read}")
+    if record.overrides:
+        lines.append(f"set on the command line: {', '.join(record.overrides)}")
+    blocking = [check for check in record.checks if any(test.severity == "require" for test in check.tests)]
+    about = {name for check in blocking for name in check.models if name not in check.baseline_models}
+    if len(about) > 1:
+        lines.append(
+            f"the requirements are about several models ({', '.join(sorted(about))}), the subject is one of them"
+        )
+    return lines
+
+
 def _weakened(
     record: Record, word: Word, decisions: tuple[Decision, ...], expired: Iterable[Waiver]
 ) -> tuple[str, ...]:
@@ -272,6 +294,7 @@ def _weakened(
     ]
     if record.policy.inconclusive == "allow" and allowed:
         lines.append(f"the policy lets these pass undecided: {', '.join(allowed)}")
+    lines += _narrowed(record)
     if record.timings_from:
         lines.append(f"nothing was timed: timings are those of {record.timings_from}")
     if record.draft:

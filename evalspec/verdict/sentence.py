@@ -46,7 +46,7 @@ def _value(test: Test) -> str:
     if test.candidate is not None and test.baseline is not None:
         unit = test.metric_unit
         beside = f" ({format_quantity(test.candidate, unit)} and {format_quantity(test.baseline, unit)})"
-    text = f"{_subject(test)} {value}{beside} (n {test.n:,})"
+    text = f"{_subject(test)} {value}{beside} ({_whose(test)}n {test.n:,})"
     if test.exact:
         text += ", in this run" if test.in_this_run else ", counted"
     return text
@@ -62,11 +62,28 @@ def _bound(test: Test, confidence: float, *, against: bool) -> str:
     if bound is None:
         _, _, why = test.method.partition("no bound: ")
         return f"no {confidence * 100:g} % {side} bound" + (f" ({why})" if why else "")
-    return f"{confidence * 100:g} % {side} bound {format_quantity(bound, test.unit)}"
+    whose = _bound_of(test, bound, side)
+    return f"{confidence * 100:g} % {side} bound {format_quantity(bound, test.unit)}{whose}"
+
+
+def _whose(test: Test) -> str:
+    """Which part the value is that of, where all of several parts must hold."""
+    if test.must_hold != len(test.parts) or len(test.parts) < 2:
+        return ""
+    of = next((part.part for part in test.parts if part.value is not None and part.value == test.value), None)
+    return f"{of}, worst of {len(test.parts)}; " if of is not None else ""
+
+
+def _bound_of(test: Test, bound: float, side: str) -> str:
+    """Which part the bound is that of, where it is another than the value's."""
+    if not _whose(test):
+        return ""
+    owner = next((part for part in test.parts if (part.upper if side == "upper" else part.lower) == bound), None)
+    return f" ({owner.part})" if owner is not None and owner.value != test.value else ""
 
 
 def _needs(test: Test) -> str:
-    relation = {"<=": "at most ", ">=": "", "<": "less than ", ">": "more than ", "==": "exactly "}[test.op]
+    relation = {"<=": "at most ", ">=": "at least ", "<": "less than ", ">": "more than ", "==": "exactly "}[test.op]
     return f"needs {relation}{format_quantity(test.threshold, test.unit)}"
 
 

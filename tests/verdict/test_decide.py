@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from evalspec.evidence.record import CheckRecord, CheckStatus, Dimension, ModelRecord, Policy, Record, Waiver
+from evalspec.evidence.record import (
+    CheckRecord,
+    CheckStatus,
+    DatasetRecord,
+    Dimension,
+    ModelRecord,
+    Policy,
+    Record,
+    Waiver,
+)
 from evalspec.evidence.test import PartTest, Test
 from evalspec.evidence.verdict import Verdict
 from evalspec.verdict import decide
@@ -315,7 +324,37 @@ def test_the_worst_parts_are_named() -> None:
     )
     failing = a_test(**(FAILING | {"value": 0.80}), parts=parts, must_hold=2)
     sentence = decide(a_record(a_check(failing))).decisions[0].sentence
-    assert sentence.endswith("95 % upper bound 0.92, needs 0.95: violated; worst: dark 0.8 (n 100)")
+    assert sentence == (
+        "accuracy 0.8 (dark, worst of 2; n 1,000), 95 % upper bound 0.92, needs at least 0.95: violated; "
+        "worst: dark 0.8 (n 100)"
+    )
+
+
+def test_value_and_bound_name_the_parts_that_they_are_of() -> None:
+    parts = (
+        PartTest(part="square", value=0.96, n=300, lower=0.94, p_pass=0.0, p_fail=1.0),
+        PartTest(part="disc", value=0.97, n=60, lower=0.91, p_pass=0.01, p_fail=1.0),
+    )
+    passing = a_test(value=0.96, lower=0.91, n=300, threshold=0.9, parts=parts, must_hold=2)
+    sentence = decide(a_record(a_check(passing))).decisions[0].sentence
+    assert sentence == (
+        "accuracy 0.96 (square, worst of 2; n 300), 95 % lower bound 0.91 (disc), needs at least 0.9: holds"
+    )
+
+
+def test_what_the_spec_asks_less_of_stands_at_the_top() -> None:
+    narrow = DatasetRecord(name="test", kind="csv", digest="d", rows=367, where="income > 60000", rows_read=3000)
+    other = a_check(a_test("other"), id="other").model_copy(update={"models": ("other",)})
+    quality = a_check(a_test()).model_copy(update={"models": ("candidate", "old"), "baseline_models": ("old",)})
+    record = a_record(
+        quality, other, datasets=(narrow,), policy=Policy(confidence=0.9), overrides=("policy.confidence=0.9",)
+    )
+    assert decide(record).weakened == (
+        "decided at 90 % confidence: more than 1 in 20 may be wrong",
+        "dataset test is only the rows where income > 60000, 367 of 3,000",
+        "set on the command line: policy.confidence=0.9",
+        "the requirements are about several models (candidate, other), the subject is one of them",
+    )
 
 
 def test_decisions_come_worst_first() -> None:
