@@ -112,7 +112,7 @@ def _no_sentence(text: str) -> Problem:
         return Problem(f"{text!r} is no requirement", remedy=_GRAMMAR)
     op = _LOOKS_ALIKE.get(tight["op"], tight["op"])
     left = tight["left"].replace("[", "(").replace("]", ")")
-    written = f"write {left} {op} {tight['right']}"
+    written = f"write {left} {op} {_spaced(tight['right'])}"
     if left != tight["left"]:
         return Problem(f"{text!r} has square brackets, which end a list in YAML", remedy=written)
     if op != tight["op"]:
@@ -211,7 +211,7 @@ def _check_operator(sentence: Sentence, metric: Metric) -> None:
             raise SpecError(
                 Problem(
                     f"{name} is estimated from a sample, and '==' is for exact facts",
-                    remedy=f"write {name} {direction} {sentence.right}",
+                    remedy=f"write {name} {direction} {_spaced(sentence.right)}",
                 )
             )
         return
@@ -220,7 +220,7 @@ def _check_operator(sentence: Sentence, metric: Metric) -> None:
         raise SpecError(
             Problem(
                 f"{op!r} points the wrong way: {metric.better} {name} is better",
-                remedy=f"write {name} {right_way[0]} {sentence.right}",
+                remedy=f"write {name} {right_way[0]} {_spaced(sentence.right)}",
             )
         )
 
@@ -251,9 +251,13 @@ def _no_factor(sentence: Sentence, factor: str) -> Problem:
 
 
 def _spaced(quantity: str) -> str:
-    """A number and its unit with the space between them."""
+    """A number and its unit, or a model and what is added to it, with the spaces between them."""
     number = re.match(NUMBER, quantity, re.ASCII)
-    return quantity if number is None else f"{number[0]} {quantity[number.end() :].strip()}".strip()
+    if number is not None:
+        unit = quantity[number.end() :].strip()
+        return quantity if unit.startswith("x") else f"{number[0]} {unit}".strip()
+    tight = _TIGHT_SIGN.fullmatch(quantity)
+    return quantity if tight is None else f"{tight['model']} {tight['sign']} {_spaced(tight['offset'])}"
 
 
 def _unknown_model(name: str, models: Sequence[str]) -> Problem:
@@ -309,7 +313,7 @@ def _converted(number: float, written: str, metric: Metric, unit: str) -> float:
 
 
 def _check_reach(sentence: Sentence, metric: Metric, unit: str, threshold: float) -> None:
-    """Refuse what no value, or no sample, can ever show."""
+    """Refuse what no value, or no sample, can ever show, and what every value shows."""
     kind = UNITS[unit].kind if unit in UNITS else "label"
     top = 1 / UNITS[unit].scale if kind == "fraction" else float("inf")
     bottom = 0.0 if kind in _NEVER_BELOW_ZERO else -float("inf")
@@ -325,6 +329,15 @@ def _check_reach(sentence: Sentence, metric: Metric, unit: str, threshold: float
         example = "99.9 %" if upward else "0.1 %"
         remedy = f"leave room, such as {example}" if kind == "fraction" else "leave room"
         raise SpecError(Problem(f"{sentence.text!r} can never pass: {reason}", remedy=remedy))
+    other = bottom if upward else top
+    if sentence.op in ("<=", ">=") and threshold == other:
+        where = "below 0" if upward else "above 100 %"
+        raise SpecError(
+            Problem(
+                f"{sentence.text!r} can never fail: {metric.name} is never {where}",
+                remedy=f"require {'more' if upward else 'less'}, or take the sentence out",
+            )
+        )
 
 
 def _against(sentence: Sentence, metric: Metric, unit: str, match: re.Match[str]) -> Requirement:

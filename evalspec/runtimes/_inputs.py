@@ -52,7 +52,7 @@ def resolve_feed(
     *,
     by_column: bool,
 ) -> Feed:
-    """Tensor: column, or columns in order.
+    """Tensor: column, or columns in order; never the label.
 
     Args:
         stated: The spec's ``inputs``.
@@ -62,8 +62,28 @@ def resolve_feed(
         by_column: The model's inputs are columns by name.
 
     Raises:
-        InputError: An input without a column, a name that the model has not, or a choice that must be stated.
+        InputError: An input without a column, a name that the model has not, a choice that must be stated, or the
+            label among the columns.
     """
+    feed = _feed(stated, takes, columns, facts, by_column=by_column)
+    for tensor, fed in feed.items():
+        if facts.label is not None and facts.label in ((fed,) if isinstance(fed, str) else fed):
+            raise InputError(
+                f"the model's input {tensor!r} reads {facts.label!r}, which is the label of {facts.name}, so the model "
+                "would be told the answer",
+                remedy="take it out of `inputs`, or make the model without it",
+            )
+    return feed
+
+
+def _feed(
+    stated: Mapping[str, str | tuple[str, ...]],
+    takes: Sequence[str],
+    columns: Sequence[str],
+    facts: DatasetFacts,
+    *,
+    by_column: bool,
+) -> Feed:
     if by_column and len(stated) == 1 and not set(stated) & set(takes):
         return _by_list(next(iter(stated.values())), takes)
     if stated:

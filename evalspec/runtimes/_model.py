@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -27,6 +28,9 @@ class RuntimeModel(Model):
 class FileModel(RuntimeModel):
     """A model that is one file, or a file with others beside it."""
 
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """Endings of the files that this kind reads; empty: any. A name without an ending is let through."""
+
     path: str = Field(min_length=1, description="The model file, from the spec's folder.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
@@ -37,13 +41,18 @@ class FileModel(RuntimeModel):
         """The model file, which holds something.
 
         Raises:
-            InputError: It is missing, a folder, empty, or outside the spec's folder.
+            InputError: It is missing, a folder, empty, outside the spec's folder, or ends in what this kind can't read.
         """
         path = access.path(self.path)
         if not path.is_file():
             raise InputError(f"{self.path!r} is a folder, not a model file")
         if path.stat().st_size == 0:
             raise InputError(f"the model file {self.path!r} is empty")
+        suffix = PurePath(self.path).suffix.lower()
+        if suffix and self.suffixes and suffix not in self.suffixes:
+            raise InputError(
+                f"{self.path!r} ends in {suffix}, which kind {self.kind!r} can't read", choices=self.suffixes
+            )
         return path
 
 

@@ -48,6 +48,7 @@ class Onnx(FileModel):
 
     extra_name: ClassVar[str] = "onnx"
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime",)
+    suffixes: ClassVar[tuple[str, ...]] = (".onnx",)
 
     kind: Literal["onnx"] = "onnx"
 

@@ -14,6 +14,7 @@ from evalspec.runtimes._code import first_line, need_trust
 from evalspec.runtimes._loaded import Loaded, Tensor
 from evalspec.runtimes._model import FileModel, usable_cpus
 from evalspec.runtimes._observe import estimator_precision
+from evalspec.runtimes._trees import TREES, check_trees
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PICKLES = (".joblib", ".pkl", ".pickle")
+HARMLESS = (
+    # A type of number: skops reads it from an empty array, without unpickling.
+    "numpy.dtype",
+    # Arrays of nodes; `check_trees` looks into them.
+    *TREES,
+    # Two fitted numbers, and the estimator that they belong to, whose own types are looked at like any other's.
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._CalibratedClassifier",
+    # Step sizes and moments of a training that is over; a prediction does not touch them.
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+)
+"""Types of scikit-learn and numpy that hold data only, and that skops leaves to its user."""
 METHODS = ("predict_proba", "decision_function", "predict")
 
 
@@ -34,6 +48,7 @@ class Sklearn(FileModel):
 
     extra_name: ClassVar[str] = "sklearn"
     packages: ClassVar[tuple[str, ...]] = ("sklearn", "skops", "pandas")
+    suffixes: ClassVar[tuple[str, ...]] = (".skops", *PICKLES)
 
     kind: Literal["sklearn"] = "sklearn"
 
@@ -60,7 +75,7 @@ def _skops(path: Path, shown: str, access: Access) -> Any:
     """The estimator of a skops file, whose types are all known to be harmless.
 
     Raises:
-        InputError: No skops file, or types that skops does not know.
+        InputError: No skops file, types that are not known to be harmless, or a tree that points outside itself.
     """
     import zipfile
 
@@ -72,13 +87,18 @@ def _skops(path: Path, shown: str, access: Access) -> Any:
         unknown = skops.io.get_untrusted_types(file=path)
     except Exception as error:
         raise InputError(f"{shown!r} can't be read as a skops file: {first_line(error)}") from error
-    if unknown:
-        listed = ", ".join(unknown[:8]) + (", ..." if len(unknown) > 8 else "")
-        need_trust(access, f"{shown!r} holds types that skops does not know to be harmless: {listed}")
+    foreign = [name for name in unknown if name not in HARMLESS]
+    if foreign:
+        listed = ", ".join(foreign[:8]) + (", ..." if len(foreign) > 8 else "")
+        need_trust(access, f"{shown!r} holds types that are not known to be harmless: {listed}")
     try:
-        return skops.io.load(path, trusted=unknown)
+        estimator = skops.io.load(path, trusted=unknown)
     except Exception as error:
         raise InputError(f"{shown!r} can't be loaded: {type(error).__name__}: {first_line(error)}") from error
+    wrong = check_trees(estimator) if set(unknown) & set(TREES) and not access.trust else None
+    if wrong is not None:
+        need_trust(access, f"{shown!r} is not known to be harmless: {wrong}")
+    return estimator
 
 
 def _unpickled(path: Path, shown: str, access: Access) -> Any:

@@ -65,8 +65,17 @@ class Torch(FileModel):
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """As `Model.files`; a factory's source belongs to the artifact."""
-        found = (self.model_file(access),)
+        found = (self._file(access),)
         return (*found, source_file(self.factory, access)) if self.factory is not None else found
+
+    def _file(self, access: Access) -> Path:
+        path = self.model_file(access)
+        if self.factory is None and path.suffix != ".pt2":
+            raise InputError(
+                f"{self.path!r} is no exported program (.pt2)",
+                remedy="save one with torch.export.save, or name the `factory:` that makes the state dict's module",
+            )
+        return path
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         """As `Model.load`.
@@ -74,12 +83,7 @@ class Torch(FileModel):
         Raises:
             InputError: The file can't be loaded, would run code, or the device asked for is not there.
         """
-        path = self.model_file(access)
-        if self.factory is None and path.suffix != ".pt2":
-            raise InputError(
-                f"{self.path!r} is no exported program (.pt2)",
-                remedy="save one with torch.export.save, or name the `factory:` that makes the state dict's module",
-            )
+        path = self._file(access)
         threads = threads or usable_cpus()
         # torch reads it at every load; without it, loading falls back to unpickling anything.
         with _weights_only(not access.trust):

@@ -175,14 +175,19 @@ class NeedsCheck:
 
     def _inputs(self, model_name: str, dataset: str) -> None:
         model, header = self.models.get(model_name), self.headers.get(dataset)
-        if model is None or header is None or (model_name, dataset) in self._inputs_seen:
+        if model is None or (model_name, dataset) in self._inputs_seen:
             return
         self._inputs_seen.add((model_name, dataset))
+        label = self.datasets[dataset].label if dataset in self.datasets else None
         for tensor, columns in model.inputs.items():
+            path = ("models", model_name, "inputs", tensor)
             for column in (columns,) if isinstance(columns, str) else columns:
-                if column not in header.columns:
-                    path = ("models", model_name, "inputs", tensor)
+                if header is not None and column not in header.columns:
                     self.problems.add(path, unknown_column(column, dataset, header))
+                elif column == label:
+                    message = f"{column!r} is the label of {dataset}, so {model_name} would be told the answer"
+                    remedy = "take it out, and feed the columns that the model was trained on"
+                    self.problems.add(find_text(self.problems, path, column), Problem(message, remedy=remedy))
 
     def can_pass(self, entry: Entry, names: SpecNames, confidence: float) -> None:
         """Each requirement can pass at the known number of rows and the policy's confidence."""

@@ -215,6 +215,11 @@ class _Loader:
             needs.check(entry, names)
             needs.can_pass(entry, names, confidence)
         self._note(models, datasets, headers)
+        # The day is the run's: reading a spec looks at no clock.
+        self.unverified += [
+            f"whether the waiver of {waiver.of} still holds: {waiver.expires} is its last day"
+            for waiver in (fields.waivers if fields is not None else ())
+        ]
         return headers
 
     def _note(self, models: dict[str, Model], datasets: dict[str, Dataset], headers: dict[str, Header]) -> None:

@@ -163,6 +163,8 @@ def _invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
 def _wanted(message: str) -> str:
     message = re.sub(r"^(Input|Value|String|Dictionary|List|Tuple) should ", "should ", message)
     message = re.sub(r"^Value error, ", "is refused: ", message)
+    # How a value was tried tells nothing that the value itself, which stands before it, does not.
+    message = re.sub(r"^(should .*), (unable to|got a number) .*$", r"\1", message)
     message = message.replace("a valid dictionary", "a mapping").replace("a valid tuple", "a list")
     message = message.replace("a valid list", "a list").replace("a valid string", "text").replace("a valid ", "a ")
     message = message.replace("a integer", "a whole number").replace("a boolean", "true or false")

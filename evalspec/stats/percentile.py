@@ -1,4 +1,4 @@
-"""Bounds for a percentile of latencies that depend on each other, and for the share of queries over a deadline.
+"""Bounds for a percentile of latencies that depend on each other.
 
 The claim behind ``latency_p99 <= 5 ms`` is one about a share: at most 1 % of queries take longer than 5 ms. So it is
 decided by counting, and needs no model of the latencies.
@@ -113,7 +113,11 @@ class Percentile:
     @property
     def by_processes(self) -> bool:
         """Queries can't be counted, and so many processes were run that they can be held to the percentile alone."""
-        return self.reason is not None and self.n > 0 and self.p ** len(self.processes) <= HOPEFUL
+        return self._by_processes(1.0 - self.p)
+
+    def _by_processes(self, share: float) -> bool:
+        hopeful = (1.0 - share) ** len(self.processes) <= HOPEFUL
+        return self.reason is not None and self.n > 0 and hopeful
 
     @property
     def method(self) -> str:
@@ -137,22 +141,37 @@ class Percentile:
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """Binomial over queries; where processes differ, at least that of t over their shares."""
-        if not self.n:
+        return (self.p_at_most if side == "upper" else self.p_at_least)(threshold, 1.0 - self.p)
+
+    def p_at_most(self, threshold: float, share: float) -> float | None:
+        """Evidence that at most ``share`` of queries is over the threshold; the less, the larger the share.
+
+        What queries say about how much they depend on each other is read at this percentile, whatever the share.
+        """
+        if not self.n or (self.reason and not self._by_processes(share)):
             return None
         at = np.array([threshold])
-        if side == "upper":
-            return None if self.reason and not self.by_processes else self._p_pass(threshold)
+        if self.reason:
+            return float(self._p_markov(at, share)[0])
+        over = self._counts(at).sum(axis=1)
+        binomial = float(_at_most(over, self.n, share, self._effect(threshold))[0])
+        return max(binomial, float(self._p_processes(at, share, "upper")[0])) if self.differ else binomial
+
+    def p_at_least(self, threshold: float, share: float) -> float | None:
+        """Evidence that more than ``share`` of queries is over the threshold."""
+        if not self.n:
+            return None
         over = [series > threshold for series in self.processes]
         t = sum(int(series.sum()) for series in over)
         # Where every query is over, their indicator can't show how much they depend on each other.
         effect = self._effect_over(threshold) if t < self.n else self.design_effect
         # Too little evidence can only mislead where it points to a violation.
-        if t > self.n * (1.0 - self.p) and (
-            self.n < RELIABLE * effect or separate_episodes(over, GAP * effect) < EPISODES
-        ):
+        if t > self.n * share and (self.n < RELIABLE * effect or separate_episodes(over, GAP * effect) < EPISODES):
             return None
-        binomial = float(_at_least(np.array([t]), self.n, 1.0 - self.p, effect)[0])
-        return max(binomial, float(self._p_processes(at, "lower")[0])) if processes_differ(over) else binomial
+        binomial = float(_at_least(np.array([t]), self.n, share, effect)[0])
+        if not processes_differ(over):
+            return binomial
+        return max(binomial, float(self._p_processes(np.array([threshold]), share, "lower")[0]))
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Queries, over as many processes, at which the side on which the share over lies is shown in 80 % of runs."""
@@ -170,14 +189,6 @@ class Percentile:
         """Queries over each threshold in each process, shape (k, processes)."""
         counts = [len(series) - np.searchsorted(series, thresholds, side="right") for series in self._sorted_each]
         return np.stack(counts, axis=1)
-
-    def _p_pass(self, threshold: float) -> float:
-        at = np.array([threshold])
-        if self.by_processes:
-            return float(self._p_markov(at)[0])
-        over = self._counts(at).sum(axis=1)
-        binomial = float(_at_most(over, self.n, 1.0 - self.p, self._effect(threshold))[0])
-        return max(binomial, float(self._p_processes(at, "upper")[0])) if self.differ else binomial
 
     def _effect(self, threshold: float) -> float:
         """The larger design effect of the run's own percentile and of the threshold.
@@ -197,22 +208,23 @@ class Percentile:
     def _effects(self) -> dict[float, float]:
         return {}
 
-    def _p_markov(self, thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Chance that every process has at most the largest share seen, if their mean share were 1 - p.
+    def _p_markov(self, thresholds: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+        """Chance that every process has at most the largest share seen, if their mean share were ``share``.
 
         P(share <= m) = P(1 - share >= 1 - m) <= p / (1 - m) in each process, whatever its queries do.
         """
         largest = (self._counts(thresholds) / np.array([len(series) for series in self.processes])).max(axis=1)
-        each = np.minimum(1.0, self.p / np.maximum(1.0 - largest, self.p))
+        under = 1.0 - largest
+        each = np.divide(1.0 - share, under, out=np.ones_like(under), where=under > 1.0 - share)
         p: NDArray[np.float64] = each ** len(self.processes)
         return p
 
-    def _p_processes(self, thresholds: NDArray[np.float64], side: Side) -> NDArray[np.float64]:
+    def _p_processes(self, thresholds: NDArray[np.float64], share: float, side: Side) -> NDArray[np.float64]:
         """Student's t of the processes' shares: queries can't show how much fresh processes differ."""
         from scipy.special import stdtr
 
         shares = self._counts(thresholds) / np.array([len(series) for series in self.processes])
-        away = shares.mean(axis=1) - (1.0 - self.p)
+        away = shares.mean(axis=1) - share
         error = shares.std(axis=1, ddof=1) / math.sqrt(len(self.processes))
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(error > 0, away / error, np.copysign(np.inf, away))
@@ -223,7 +235,8 @@ class Percentile:
         """The first observation from which on all pass, as far as a grid of observations tells; then by bisection."""
 
         def fails(index: int) -> bool:
-            return self._p_pass(float(self._sorted[index])) > 1.0 - confidence
+            p = self.p_at_most(float(self._sorted[index]), 1.0 - self.p)
+            return p is None or p > 1.0 - confidence
 
         grid = np.unique(np.linspace(0, self.n - 1, _GRID).astype(np.int64))
         grid = np.unique(np.append(grid, np.linspace(_rank(self.n, self.p), self.n - 1, _GRID).astype(np.int64)))
@@ -274,87 +287,11 @@ def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percent
     """
     if not 0.0 < p < 1.0:
         raise ValueError(f"a percentile lies between 0 and 1, not at {p}")
-    return Percentile(_arrays(latencies_ms), p)
+    return Percentile(as_processes(latencies_ms), p)
 
 
-@dataclass(frozen=True)
-class ShareOver:
-    """The share of queries over a deadline: the quantile test read the other way round.
-
-    Args:
-        processes: As `Percentile`.
-        deadline_ms: The deadline.
-    """
-
-    processes: tuple[NDArray[np.float64], ...]
-    deadline_ms: float
-
-    @property
-    def n(self) -> int:
-        """Queries, all processes together."""
-        return sum(len(series) for series in self.processes)
-
-    @property
-    def value(self) -> float | None:
-        """Share of queries over the deadline."""
-        return sum(int((series > self.deadline_ms).sum()) for series in self.processes) / self.n if self.n else None
-
-    @property
-    def method(self) -> str:
-        """How the bounds are made."""
-        return "binomial on the share of queries over, with a design effect"
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the (1 - threshold)-quantile against the deadline."""
-        value = self.value
-        if value is None:
-            return None
-        if not 0.0 < threshold < 1.0:
-            return self._beyond(threshold, side, value)
-        return Percentile(self.processes, 1.0 - threshold).p_value(self.deadline_ms, side)
-
-    @staticmethod
-    def _beyond(threshold: float, side: Side, value: float) -> float:
-        """A share is never below 0 or above 1; one query over disproves a share of 0."""
-        if side == "lower":
-            return 0.0 if threshold < 0 or (threshold == 0 and value > 0) else 1.0
-        return 0.0 if threshold > 1 or (threshold == 1 and value < 1) else 1.0
-
-    def bound(self, confidence: float, side: Side) -> float | None:
-        """One-sided bound as a fraction; None where no share up to 1 can be shown."""
-        value = self.value
-        if value is None:
-            return None
-        alpha = 1.0 - confidence
-        low, high = (value, 1.0) if side == "upper" else (0.0, value)
-        for _ in range(40):
-            middle = (low + high) / 2.0
-            p = self.p_value(middle, side)
-            shown = p is not None and p <= alpha
-            if shown == (side == "upper"):
-                high = middle
-            else:
-                low = middle
-        return high if side == "upper" else low
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """As that of the (1 - threshold)-quantile."""
-        if not 0.0 < threshold < 1.0:
-            return None
-        return Percentile(self.processes, 1.0 - threshold).n_to_decide(self.deadline_ms, alpha)
-
-
-def share_over(latencies_ms: Sequence[NDArray[np.float64]], deadline_ms: float) -> ShareOver:
-    """The share of queries that took longer than the deadline, with bounds for dependent queries.
-
-    Args:
-        latencies_ms: As `percentile`.
-        deadline_ms: The deadline.
-    """
-    return ShareOver(_arrays(latencies_ms), deadline_ms)
-
-
-def _arrays(latencies_ms: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
+def as_processes(latencies_ms: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
+    """Those processes that made queries, one array each, shape (q,)."""
     return tuple(np.asarray(series, dtype=np.float64) for series in latencies_ms if len(series))
 
 

@@ -26,11 +26,13 @@ class OverUnits:
         mean: Student's t of the values, or of their logarithms.
         what: What each value comes from.
         log: The mean is one of logarithms: value, bounds and thresholds are its exponentials.
+        least: What no value is below, and so no lower bound; None: nothing.
     """
 
     mean: Estimate
     what: str
     log: bool = False
+    least: float | None = None
 
     @property
     def n(self) -> int:
@@ -50,7 +52,10 @@ class OverUnits:
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided t bound with k - 1 degrees of freedom; None for fewer than 2 values or constant ones."""
-        return self._out(self.mean.bound(confidence, side))
+        bound = self._out(self.mean.bound(confidence, side))
+        if side == "upper" or bound is None or self.least is None:
+            return bound
+        return max(self.least, bound)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """One-sided p-value of the t test against ``threshold``."""
@@ -70,16 +75,17 @@ class OverUnits:
         return math.exp(number) if self.log and number is not None else number
 
 
-def over_processes(values: ArrayLike) -> OverUnits:
+def over_processes(values: ArrayLike, least: float | None = None) -> OverUnits:
     """One number per fresh process: their mean with Student's t.
 
     Args:
         values: shape (k,), in the metric's unit.
+        least: What no value can be below, such as 0 ms; the lower bound stops there.
 
     References:
         Georges, Buytaert, Eeckhout (2007), Statistically rigorous Java performance evaluation, OOPSLA.
     """
-    return OverUnits(t_mean(np.asarray(values, dtype=np.float64)), "processes")
+    return OverUnits(t_mean(np.asarray(values, dtype=np.float64)), "processes", least=least)
 
 
 @dataclass(frozen=True)

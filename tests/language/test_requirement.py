@@ -25,6 +25,7 @@ def read(text: str, label_unit: str | None = None, blocking: bool = True) -> Req
         ("near_duplicates <= 0.5 %", 0.5, "%"),
         ("near_duplicates <= 0", 0, "%"),
         ("exact_duplicates == 0", 0, "rows"),
+        ("exact_duplicates <= 0", 0, "rows"),
         ("exact_duplicates == 3 rows", 3, "rows"),
         ("latency_p99 <= 5 ms", 5, "ms"),
         ("latency_p99 <= 5000 us", 5, "ms"),
@@ -105,6 +106,17 @@ def test_a_name_does_not_hold_the_threshold() -> None:
         ),
         ("accuracy > 1", "'accuracy > 1' can never pass: no value can; leave room, such as 99.9 %"),
         ("ece <= 0", "'ece <= 0' can never pass: no sample can show it; leave room, such as 0.1 %"),
+        ("accuracy >= 0 %", "'accuracy >= 0 %' can never fail: accuracy is never below 0; require more, or take the "
+         "sentence out"),
+        ("ece <= 1", "'ece <= 1' can never fail: ece is never above 100 %; require less, or take the sentence out"),
+        ("near_duplicates <= 100 %", "'near_duplicates <= 100 %' can never fail: near_duplicates is never above 100 %; "
+         "require less, or take the sentence out"),
+        ("accuracy>=80%", "'accuracy>=80%' has no spaces around '>='; write accuracy >= 80 %"),
+        ("accuracy>=baseline-2pp", "'accuracy>=baseline-2pp' has no spaces around '>='; write accuracy >= baseline - 2 "
+         "pp"),
+        ("latency_p99<=1.2x baseline", "'latency_p99<=1.2x baseline' has no spaces around '<='; write latency_p99 <= "
+         "1.2x baseline"),
+        ("accuracy <= 80%", "'<=' points the wrong way: higher accuracy is better; write accuracy >= 80 %"),
         ("exact_duplicates < 0", "'exact_duplicates < 0' can never pass: no value can; leave room"),
         ("accuracy >= baseline - 0.02", "0.02 has no unit: differences of fractions are in pp; write accuracy >= "
          "baseline - 2 pp"),

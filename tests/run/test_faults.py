@@ -161,10 +161,17 @@ def test_a_full_disk_is_one_sentence(folder: Path) -> None:
     assert "can't be written" in done.stderr
 
 
+def heed_interrupts() -> None:
+    """A process started in the background of a shell ignores SIGINT, and so do its children; this one is to hear it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(folder: Path) -> None:
     (folder / "evalspec.yaml").write_text(SPEC.format(function="hangs"))
     command = [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml"), "--trust"]
-    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+    )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         journals = list((folder / "reports").glob("faults/2*/journal.jsonl"))

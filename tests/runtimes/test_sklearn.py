@@ -97,7 +97,7 @@ def test_a_skops_file_with_unknown_types_names_them(tmp_path: Path, access: Acce
     from sklearn.preprocessing import FunctionTransformer
 
     skops.io.dump(FunctionTransformer(func=tuple_of), tmp_path / "m.skops")
-    with pytest.raises(InputError, match=r"does not know to be harmless: .*tuple_of.*pass --trust"):
+    with pytest.raises(InputError, match=r"not known to be harmless: .*tuple_of.*pass --trust"):
         Sklearn(path="m.skops").load(access)
 
 
@@ -149,3 +149,141 @@ def test_what_was_observed(tmp_path: Path, access: Access, estimators: dict[str,
     assert loaded.observed["device"] == "cpu" and loaded.observed["threads"] == 1
     assert str(loaded.observed["framework"]).startswith("scikit-learn ")
     loaded.close()
+
+
+def _fitted() -> dict[str, tuple[object, object]]:
+    """Ordinary estimators, and rows that they were fitted on."""
+    import pandas as pd
+    from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, tree
+    from sklearn.base import clone
+    from sklearn.calibration import CalibratedClassifierCV
+
+    rng = np.random.default_rng(3)
+    numbers = rng.normal(size=(120, 3))
+    classes = np.digitize(numbers[:, 0], [-0.5, 0.5])
+    frame = pd.DataFrame(numbers, columns=["a", "b", "c"])
+    frame["site"] = np.where(numbers[:, 1] > 0, "lab", "field")
+
+    def columns() -> object:
+        scaled = pipeline.make_pipeline(impute.SimpleImputer(), preprocessing.StandardScaler())
+        return compose.ColumnTransformer(
+            [("n", scaled, ["a", "b", "c"]), ("c", preprocessing.OneHotEncoder(handle_unknown="ignore"), ["site"])]
+        )
+
+    boosting = ensemble.GradientBoostingClassifier(n_estimators=3, random_state=0)
+    estimators = {
+        "boosting": (boosting, numbers),
+        "boosting_zero": (ensemble.GradientBoostingClassifier(n_estimators=3, init="zero", random_state=0), numbers),
+        "boosting_values": (ensemble.GradientBoostingRegressor(n_estimators=3, random_state=0), numbers),
+        "forest": (ensemble.RandomForestClassifier(n_estimators=3, max_leaf_nodes=8, random_state=0), numbers),
+        "tree": (tree.DecisionTreeRegressor(random_state=0), numbers),
+        "histogram": (ensemble.HistGradientBoostingClassifier(max_iter=3, random_state=0), numbers),
+        "calibrated": (
+            CalibratedClassifierCV(ensemble.RandomForestClassifier(n_estimators=2, random_state=0)),
+            numbers,
+        ),
+        "network": (neural_network.MLPClassifier((4,), max_iter=5, random_state=0), numbers),
+        "linear": (pipeline.make_pipeline(columns(), linear_model.LogisticRegression()), frame),
+        "boosted_columns": (pipeline.make_pipeline(columns(), clone(boosting)), frame),
+    }
+    for estimator, rows in estimators.values():
+        estimator.fit(rows, classes)
+    return estimators
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ordinary_estimators_need_no_trust(tmp_path: Path, access: Access) -> None:
+    import skops.io
+
+    for name, (estimator, rows) in _fitted().items():
+        skops.io.dump(estimator, tmp_path / f"{name}.skops")
+        loaded = Sklearn(path=f"{name}.skops", outputs={"label": "predict"}).load(access, threads=1)
+        fed = {column: np.asarray(rows[column]) for column in rows} if hasattr(rows, "columns") else {"X": rows}
+        np.testing.assert_array_equal(loaded.predict(fed)["predict"], estimator.predict(rows), err_msg=name)
+        loaded.close()
+
+
+def test_a_foreign_type_beside_a_tree_is_named_alone(tmp_path: Path, access: Access) -> None:
+    import skops.io
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+    from sklearn.tree import DecisionTreeClassifier
+
+    estimator = make_pipeline(FunctionTransformer(func=np.abs), DecisionTreeClassifier())
+    estimator.fit([[0.0], [1.0]], [0, 1])
+    estimator.steps[0][1].func = tuple_of
+    skops.io.dump(estimator, tmp_path / "m.skops")
+    with pytest.raises(InputError, match=r"not known to be harmless: tests\.runtimes\.test_sklearn\.tuple_of; pass"):
+        Sklearn(path="m.skops").load(access)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("left_child", 10**6, "point outside it or back"),
+        ("right_child", 0, "point outside it or back"),
+        ("feature", 77, "reads a column that is none of the 3"),
+        ("feature", -5, "reads a column that is none of the 3"),
+    ],
+)
+@pytest.mark.parametrize("name", ["tree", "forest", "boosting"])
+def test_a_tree_that_points_outside_itself_is_refused(
+    tmp_path: Path, access: Access, name: str, field: str, value: int, sentence: str
+) -> None:
+    import skops.io
+
+    estimator = _few()[name]
+    owner = estimator if name == "tree" else np.ravel(estimator.estimators_)[-1]
+    state = owner.tree_.__getstate__()
+    state["nodes"][field][0] = value
+    owner.tree_.__setstate__(state)
+    skops.io.dump(estimator, tmp_path / "m.skops")
+    with pytest.raises(InputError, match=sentence):
+        Sklearn(path="m.skops").load(access)
+
+
+def _few() -> dict[str, object]:
+    from sklearn import ensemble, tree
+
+    rng = np.random.default_rng(4)
+    numbers = rng.normal(size=(60, 3))
+    classes = (numbers[:, 0] > 0).astype(int)
+    return {
+        "tree": tree.DecisionTreeClassifier(random_state=0).fit(numbers, classes),
+        "forest": ensemble.RandomForestClassifier(n_estimators=2, random_state=0).fit(numbers, classes),
+        "boosting": ensemble.GradientBoostingClassifier(n_estimators=2, random_state=0).fit(numbers, classes),
+        "histogram": ensemble.HistGradientBoostingClassifier(max_iter=2, random_state=0).fit(numbers, classes),
+    }
+
+
+def test_trees_that_do_not_belong_together_are_refused(tmp_path: Path, access: Access) -> None:
+    import skops.io
+
+    few = _few()
+    few["forest"].n_features_in_ = 2
+    few["boosting"].estimators_ = np.hstack([few["boosting"].estimators_] * 2)
+    few["histogram"]._predictors[0][0].nodes["left"][0] = 999
+    for name, sentence in (
+        ("forest", "takes 3 columns inside an estimator that takes 2"),
+        ("boosting", "more or fewer trees than sums"),
+        ("histogram", "point outside it or back"),
+    ):
+        skops.io.dump(few[name], tmp_path / "m.skops")
+        with pytest.raises(InputError, match=sentence):
+            Sklearn(path="m.skops").load(access)
+
+
+def test_a_file_of_another_kind_is_known_by_its_name(tmp_path: Path, access: Access) -> None:
+    (tmp_path / "test.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"'test.csv' ends in .csv, .*choices: .skops, .joblib, .pkl, .pickle"):
+        Sklearn(path="test.csv").files(access)
+
+
+def test_the_label_is_no_column_of_a_model(
+    tmp_path: Path, access: Access, rows: pa.Table, estimators: dict[str, bytes]
+) -> None:
+    (tmp_path / "m.skops").write_bytes(estimators["named.skops"])
+    model = Sklearn(path="m.skops")
+    facts = DatasetFacts("test", label="x2", key="key")
+    with pytest.raises(InputError, match=r"reads 'x2', which is the label of test"):
+        Served(model, model.load(access, threads=1), access, facts).predict_all(rows)

@@ -73,6 +73,11 @@ def test_waivers_claims_and_policy_are_read(read: Load) -> None:
     assert [claim.value for claim in spec.claims] == ["1200 qps", "0.97"]
 
 
+def test_the_last_day_of_a_waiver_is_said(read: Load) -> None:
+    spec = read(SPEC + "waivers: [{of: score/accuracy, why: w, owner: o, expires: 2020-01-31}]\n")
+    assert "whether the waiver of score/accuracy still holds: 2020-01-31 is its last day" in spec.unverified
+
+
 def test_slo_and_sla(read: Load) -> None:
     text = SPEC.replace("require: [latency_p99 <= 5 ms]", "slo: latency_p99 <= 5 ms\n    sla: latency_p99 <= 8 ms")
     check = read(text).system[0]

@@ -14,7 +14,8 @@ from scipy.signal import lfilter
 from scipy.stats import binom, norm
 
 from evalspec.stats._dependence import design_effect, separate_episodes
-from evalspec.stats.percentile import _at_least, _at_most, percentile, queries_needed, share_over
+from evalspec.stats.percentile import _at_least, _at_most, percentile, queries_needed
+from evalspec.stats.share_over import share_over
 
 SPREAD = 0.2
 
@@ -246,13 +247,57 @@ def test_share_over_is_the_percentile_read_the_other_way_round() -> None:
     share = share_over(latencies, deadline)
     assert share.value == pytest.approx(np.mean(np.concatenate(latencies) > deadline))
     for side in ("lower", "upper"):
-        assert share.p_value(0.1, side) == percentile(latencies, 0.9).p_value(deadline, side)
+        assert share.p_value(0.1, side) == pytest.approx(percentile(latencies, 0.9).p_value(deadline, side), rel=1e-9)
         bound = share.bound(0.95, side)
         assert bound is not None
         assert share.p_value(bound, side) == pytest.approx(0.05, abs=0.01)
     lower, upper = share.bound(0.95, "lower"), share.bound(0.95, "upper")
     assert lower is not None and upper is not None and share.value is not None
     assert lower < share.value < upper
+
+
+def deadline_series(kind: str) -> list[NDArray[np.float64]]:
+    """Five processes of 400 queries against a deadline of 1.5."""
+    rng = np.random.default_rng(21)
+    match kind:
+        case "independent":
+            return [rng.lognormal(0, SPREAD, 400) for _ in range(5)]
+        case "bursts":
+            return [series / 8.0 for series in bursts(2000, 6, 0.97, rng)]
+        case "walks":  # single slow queries above a slow walk: low percentiles say nothing, high ones do
+            return [
+                1.0 + 0.005 * np.abs(np.cumsum(rng.normal(size=400))) + 0.2 * (rng.random(400) < 0.03) * rng.random(400)
+                for _ in range(5)
+            ]
+        case "apart":
+            return [rng.lognormal(0.1 * k, SPREAD, 400) for k in range(5)]
+        case _:
+            return [2.0 + rng.random(400) for _ in range(5)]
+
+
+@pytest.mark.parametrize("kind", ["independent", "bursts", "walks", "apart", "all over"])
+def test_a_share_is_shown_exactly_where_its_bound_clears(kind: str) -> None:
+    share = share_over(deadline_series(kind), 1.5)
+    thresholds = np.unique(np.concatenate([np.geomspace(1e-4, 0.999, 60), [0.01, 0.02, 0.05, 0.5]]))
+    for alpha in (0.2, 0.05, 0.01, 0.002):
+        upper, lower = share.bound(1 - alpha, "upper"), share.bound(1 - alpha, "lower")
+        assert upper is not None and lower is not None and share.value is not None
+        assert lower <= share.value <= upper
+        for threshold in thresholds.tolist():
+            p_pass, p_fail = share.p_value(threshold, "upper"), share.p_value(threshold, "lower")
+            assert (p_pass is not None and p_pass <= 1 - (1 - alpha)) == (upper <= threshold)
+            assert (p_fail is not None and p_fail <= 1 - (1 - alpha)) == (lower >= threshold)
+
+
+def test_the_bound_of_a_share_is_that_of_counting_where_low_percentiles_say_nothing() -> None:
+    """No query over the deadline; halfway up, queries follow a slow walk and only whole processes could be asked."""
+    series = deadline_series("walks")
+    share = share_over(series, 1.5)
+    assert share.value == 0.0
+    assert percentile(series, 0.75).bound(0.95, "upper") is None and percentile(series, 0.5).by_processes
+    p, upper = share.p_value(0.01, "upper"), share.bound(0.95, "upper")
+    assert p is not None and p <= 0.05
+    assert upper is not None and upper <= 0.01
 
 
 def test_share_over_at_its_ends() -> None:

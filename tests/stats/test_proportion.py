@@ -123,6 +123,54 @@ def test_n_to_decide_is_told_however_large() -> None:
     assert Proportion.of_counts(95, 100).n_to_decide(0.95, 0.05) is None
 
 
+def test_fewer_wrong_rows_never_give_a_worse_bound() -> None:
+    # Korn and Graubard's bound alone gives 0.980, 0.864, 0.956 for none, one and two wrong, and 0.934 for twelve.
+    clusters = np.repeat(np.arange(150), 2)
+    for confidence in (0.8, 0.95, 0.99):
+        right, wrong = [], []
+        for count in range(31):
+            hits = np.ones(300, dtype=bool)
+            hits[: 2 * count : 2] = False
+            right.append(proportion(hits, clusters).bound(confidence, "lower"))
+            wrong.append(proportion(~hits, clusters).bound(confidence, "upper"))
+        assert np.diff(right).max() <= 1e-3
+        assert np.diff(wrong).min() >= -1e-3
+        if confidence == 0.95:
+            assert right[0] == pytest.approx(0.05 ** (1 / 150), abs=1e-9)
+            assert right[1] > 0.97 and right[2] > 0.96 > right[12]
+
+
+def test_one_wrong_row_in_clusters_has_a_p_value_that_inverts_its_bound() -> None:
+    hits = np.arange(300) != 7
+    estimate = proportion(hits, np.repeat(np.arange(150), 2))
+    for confidence in (0.8, 0.95, 0.998):
+        bound = estimate.bound(confidence, "lower")
+        assert bound is not None
+        assert estimate.p_value(bound, "lower") == pytest.approx(1 - confidence, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 5])
+@pytest.mark.parametrize("groups", [60, 150])
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.9])
+def test_few_wrong_rows_in_clusters_err_no_more_often(groups: int, size: int, correlation: float) -> None:
+    rng = np.random.default_rng([groups, size, round(10 * correlation)])
+    clusters, repeats = np.repeat(np.arange(groups), size), 4000
+    for truth in (0.9, 0.95, 0.98):
+        share = np.full((repeats, groups), 1 - truth)
+        if correlation:
+            ratio = (1 - correlation) / correlation
+            share = rng.beta((1 - truth) * ratio, truth * ratio, size=(repeats, groups))
+        # The order of clusters says nothing, so samples with the same numbers of wrong rows have the same bounds.
+        kinds, times = np.unique(np.sort(rng.binomial(size, share), axis=1), axis=0, return_counts=True)
+        lower, upper = np.empty(len(kinds)), np.empty(len(kinds))
+        for at, wrong in enumerate(kinds):
+            estimate = proportion(np.tile(np.arange(size), groups) >= np.repeat(wrong, size), clusters)
+            lower[at], upper[at] = estimate.bound(0.95, "lower"), estimate.bound(0.998, "upper")
+        assert times[lower > truth].sum() / repeats <= 0.065
+        assert times[upper < truth].sum() / repeats <= 0.006
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("groups", "size", "correlation"), [(50, 20, 0.1), (50, 20, 0.8), (50, 4, 0.5), (200, 5, 0.5)])
 def test_clustered_rows_are_missed_no_more_often(groups: int, size: int, correlation: float) -> None:

@@ -56,6 +56,17 @@ def test_too_little_to_see_spread_has_no_bound(values: list[float]) -> None:
     assert estimate.n_to_decide(5.0, 0.05) is None
 
 
+def test_a_lower_bound_stops_at_what_no_value_is_below() -> None:
+    steps = [0.1, 0.1, 0.1, 0.1, 2.0]
+    free, held = over_processes(steps), over_processes(steps, least=0.0)
+    below = free.bound(0.95, "lower")
+    assert below is not None and below < 0.0
+    assert held.bound(0.95, "lower") == 0.0
+    assert held.bound(0.6, "lower") == free.bound(0.6, "lower")
+    assert held.bound(0.95, "upper") == free.bound(0.95, "upper")
+    assert held.p_value(1.0, "upper") == free.p_value(1.0, "upper")
+
+
 def test_ratio_is_t_on_the_logs() -> None:
     ratio = paired_log_ratio(CANDIDATE, BASELINE).ratio()
     assert ratio is not None

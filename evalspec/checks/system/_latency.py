@@ -13,7 +13,8 @@ from evalspec.evidence.estimate import Comparison, Estimate, Measured
 from evalspec.evidence.record import Counts
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
-from evalspec.stats.percentile import percentile, share_over
+from evalspec.stats.percentile import percentile
+from evalspec.stats.share_over import share_over
 from evalspec.stats.timing import Drift, PairedTiming, block_cv, drift, jitter, over_processes, paired_log_ratio
 
 if TYPE_CHECKING:
@@ -121,9 +122,9 @@ def _estimates(check: Latency, latencies: list[NDArray[np.float64]]) -> tuple[di
     estimates: dict[str, Estimate] = {name: percentile(latencies, p) for name, p in PERCENTILES.items()}
     answered = [series[np.isfinite(series)] for series in latencies]
     answered = [series for series in answered if len(series) >= 2]
-    estimates["latency_mean"] = over_processes([float(series.mean()) for series in answered])
+    estimates["latency_mean"] = over_processes([float(series.mean()) for series in answered], least=0.0)
     steps = [jitter(series) for series in answered]
-    estimates["jitter"] = over_processes([step for step in steps if step is not None])
+    estimates["jitter"] = over_processes([step for step in steps if step is not None], least=0.0)
     missing = {}
     if check.deadline_ms is None:
         missing["deadline_miss_rate"] = "the check has no `deadline:`"

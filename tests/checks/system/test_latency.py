@@ -88,6 +88,18 @@ def test_a_mean_does_not_see_what_the_percentile_does(tmp_path: Path) -> None:
     assert not below(p_values(heavy, P99)[0], 0.5)
 
 
+def test_no_bound_of_jitter_is_below_zero(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    processes = iter([0.01, 0.01, 0.01, 0.01, 2.0])
+
+    def one_restless(n: int, _: np.random.Generator) -> NDArray[np.float64]:
+        return 2.0 + next(processes) * rng.random(n)
+
+    jitter = measured(run(tmp_path, one_restless), "jitter")
+    lower, upper = jitter.estimate.bound(0.95, "lower"), jitter.estimate.bound(0.95, "upper")
+    assert lower == 0.0 and upper is not None and upper > 0.2
+
+
 def test_the_ratio_to_a_baseline_is_paired(tmp_path: Path) -> None:
     same = run(tmp_path, steady, steady, require=(RATIO,))
     assert below(comparison_p_values(same, RATIO)[0], 0.01)
