@@ -43,12 +43,20 @@ def read_decided(folder: Path) -> Record:
 
     record = read_record(folder)
     again = decide(record)
-    if verdict_of(record).rule == again.rule and record.verdict != again:
+    stated = verdict_of(record)
+    if stated.rule == again.rule and _outcome(stated) != _outcome(again):
+        differs = sorted({name for name, _ in set(_outcome(stated)) ^ set(_outcome(again))})
         raise RecordError(
-            f"the verdict in {folder} is {verdict_of(record).word} and its tests give {again.word}, or others: "
-            "the record was changed; evalspec verify says where"
+            f"the record in {folder} was changed: its tests do not give its verdict ({', '.join(differs[:5])}); "
+            "evalspec verify says where"
         )
     return record
+
+
+def _outcome(verdict: Verdict) -> list[tuple[str, str]]:
+    """What a verdict says, whatever its sentences are."""
+    ended = [(one.name, f"{one.status} {one.blocking} {one.waived}") for one in verdict.decisions]
+    return [("the verdict", f"{verdict.word} {verdict.exit_code}"), *ended]
 
 
 def write_reports(record: Record, folder: Path) -> None:

@@ -90,7 +90,7 @@ def test_no_report_is_made_of_a_verdict_that_was_changed(base: Path) -> None:
     edit(base, lambda record: record["checks"][0]["tests"][0].update(p_pass=0.5))
     done = evalspec("report", base / "run")
     assert done.returncode == 2
-    assert "its tests give UNDECIDED" in done.stderr
+    assert "its tests do not give its verdict (quality/accuracy, the verdict)" in done.stderr
 
 
 def test_changed_predictions(base: Path) -> None:
