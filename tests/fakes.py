@@ -123,6 +123,10 @@ class FakeInputs:
         """Facts of a model."""
         return self.facts.get(model or self.model, {})
 
+    def code(self, path: str, what: str) -> Path:
+        """Code lies in the folder for evidence."""
+        return self.evidence / path
+
     def progress(self, done: float, total: float, what: str) -> None:
         """Kept in ``progressed``."""
         self.progressed.append((done, total, what))

@@ -197,6 +197,14 @@ class Inputs(Protocol):
         """Size, precision asked and observed, device, batch, preprocessing digest."""
         ...
 
+    def code(self, path: str, what: str) -> Path:
+        """A file of code that the spec names; ``what`` names it in the sentence where it may not run.
+
+        Raises:
+            InputError: It is not there, or code may not run.
+        """
+        ...
+
     def progress(self, done: float, total: float, what: str) -> None:
         """Tell how far the check has come."""
         ...

@@ -138,6 +138,14 @@ class RunInputs:
         """What is known of a model."""
         return self._job.model_facts.get(model or self._job.check.model, {})
 
+    def code(self, path: str, what: str) -> Path:
+        """A file of code, where the caller allows code to run."""
+        from evalspec.runtimes._code import need_trust
+
+        access = self._job.parts.access
+        need_trust(access, f"{what} runs the code {path}")
+        return access.path(path)
+
     def progress(self, done: float, total: float, what: str) -> None:
         """Tell how far the check has come."""
         self._progress(done, total, what)

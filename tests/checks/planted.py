@@ -15,6 +15,7 @@ import pyarrow as pa
 from evalspec.checks.data.contamination import Contamination
 from evalspec.checks.data.shift import Shift
 from evalspec.checks.model.calibration import Calibration
+from evalspec.checks.model.evaluate import Evaluate
 from evalspec.checks.model.quality import Quality
 from evalspec.checks.model.slices import Slices
 from evalspec.checks.system.latency import Latency
@@ -60,6 +61,31 @@ def confident(truth: np.ndarray, right: np.ndarray, classes: int, sure: float = 
     shares = np.full((len(truth), classes), (1 - sure) / (classes - 1))
     shares[np.arange(len(truth)), said] = sure
     return shares
+
+
+COST = """
+import datasets
+import evaluate
+
+
+class Cost(evaluate.Metric):
+    def _info(self):
+        features = datasets.Features({"predictions": datasets.Value("int64"), "references": datasets.Value("int64")})
+        return evaluate.MetricInfo(description="", citation="", inputs_description="", features=features)
+
+    def _compute(self, predictions, references):
+        pairs = zip(predictions, references)
+        total = sum((5.0 if truth == 1 else 1.0) for said, truth in pairs if said != truth)
+        return {"cost": float(total / len(references))}
+"""
+
+
+def _cost(folder: Path, found: float, rows: int = 4000) -> Case:
+    """A missed fraud costs 5, a false alarm 1: a module of the team's own."""
+    (folder / "cost.py").write_text(COST)
+    inputs, _ = _fraud(folder, found, rows)
+    check = {"check": "evaluate", "dataset": "test", "modules": {"cost": "cost.py"}, "require": ["score(cost) <= 0.1"]}
+    return inputs, Evaluate.model_validate(check)
 
 
 def _fraud(folder: Path, found: float, rows: int = 4000) -> Case:
@@ -220,6 +246,10 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "quality", "mae", "mae <= 3", lambda f: _minutes(f, 0.0), lambda f: _minutes(f, 6.0),
         lambda f, n: _minutes(f, 0.0, n), "6 minutes too late, always",
+    ),
+    Planted(
+        "evaluate", "score", "score(cost) <= 0.1", lambda f: _cost(f, 0.9), lambda f: _cost(f, 0.1),
+        lambda f, n: _cost(f, 0.9, n), "9 frauds in 10 are missed, at 5 each",
     ),
     Planted(
         "slices", "worst_accuracy", "worst_accuracy >= 85 %", lambda f: _dark(f, 0.95), lambda f: _dark(f, 0.6),

@@ -1,0 +1,80 @@
+"""`evaluate`: scores of metric modules of the `evaluate` library, your own among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.evidence.metric import Metric
+from evalspec.language.names import Name
+from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, SpecNames
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Inputs
+
+
+class Evaluate(Check):
+    """What metric modules of the Hugging Face `evaluate` library say of a model's answers.
+
+    ## What it measures
+    `score(name)`: the number that the module called `name` under `modules:` gives for `predictions` and `references`:
+    class indices in the order of the model's classes, or values. Where a module gives several numbers, the one that
+    is called like the module counts.
+
+    ## Why it matters
+    A team's own metric, such as a cost of errors, is often what the release hangs on. As a module it is one file that
+    this gate, a notebook and a training loop share.
+
+    ## Method
+    The module is loaded from its file, never by name from a hub, and only under `--trust`: it is code. Rows, or whole
+    clusters, are dealt to 200 groups; the score is computed once of all rows and once without each group, and the
+    pseudo-values are averaged like item losses: BCa by saddlepoint, from 200 rows on, where no few rows carry the
+    score.
+
+    References: Tukey, Annals of Mathematical Statistics 1958. Shao and Tu, The Jackknife and Bootstrap, 1995.
+
+    ## What it cannot show
+    Whether the module computes what its name says. A score that hangs on few rows, such as a maximum or a percentile:
+    the jackknife is wrong for it. Which direction is better: both operators are taken.
+
+    ## Example
+    ```yaml
+    - check: evaluate
+      dataset: test
+      modules: {cost: metrics/cost.py}
+      require: [score(cost) <= 0.2]
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric(
+            "score",
+            "score",
+            "neither",
+            "What a metric module gives.",
+            parts="module",
+            interval="jackknife over 200 groups of rows, BCa of the pseudo-values",
+        ),
+    )
+
+    check: Literal["evaluate"] = "evaluate"
+    dataset: DatasetName
+    modules: dict[Name, str] = Field(
+        min_length=1, description="Name: file of a metric module of the `evaluate` library; runs under --trust."
+    )
+
+    def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
+        """The names of the modules."""
+        return tuple(self.modules)
+
+    def needs(self) -> tuple[Need, ...]:
+        """Predictions of the model."""
+        return (NeedPredictions(self.dataset, self.model),)
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Score the model's answers with each module."""
+        from evalspec.checks.model._evaluate import measure
+
+        return measure(self, inputs)
