@@ -1,0 +1,74 @@
+"""What a check is handed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalspec.errors import InputError
+from evalspec.language.parts import Access
+from evalspec.plan import plan
+from evalspec.run.inputs import RunInputs
+from evalspec.run.jobs import CheckJob, Parts
+from evalspec.run.process import Limits
+from evalspec.run.replay import Replay
+from evalspec.spec import load
+
+SPEC = """
+evalspec: 1
+name: columns
+datasets:
+  train: {kind: csv, path: train.csv, label: outcome, key: id, cluster: person}
+  test: {kind: csv, path: test.csv, label: outcome, key: id, cluster: person}
+slices:
+  - {name: rich, where: income > 100}
+data:
+  - {check: contamination, train: [train], test: test, require: [exact_duplicates == 0]}
+"""
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> RunInputs:
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.csv").write_text("id,person,income,age,outcome\n1,7,50,30,a\n2,7,150,31,b\n3,8,90,32,a\n")
+    (tmp_path / "evalspec.yaml").write_text(SPEC)
+    spec = load(tmp_path / "evalspec.yaml")
+    parts = Parts(
+        models=dict(spec.models),
+        datasets=dict(spec.datasets),
+        slices={one.name: one.where for one in spec.slices},
+        access=Access(tmp_path),
+    )
+    job = CheckJob(
+        parts=parts,
+        check=plan(spec).checks[0].check,
+        predictions={},
+        model_facts={},
+        confidence=0.95,
+        alpha_fail=0.01,
+        seed=1,
+        draft=False,
+        evidence=tmp_path,
+        limits=Limits(),
+        threads=1,
+        environment={},
+    )
+    return RunInputs(job, lambda *_: None, Replay(tmp_path / "none.parquet"))
+
+
+def test_a_column_that_slices_look_at_is_still_compared(inputs: RunInputs) -> None:
+    assert inputs.feature_columns("test") == ("income", "age")
+
+
+def test_slices_and_clusters(inputs: RunInputs) -> None:
+    assert inputs.slice_names() == ("rich",)
+    assert inputs.slice_mask("rich", "test").inside.tolist() == [False, True, False]
+    clusters = inputs.clusters("test")
+    assert clusters is not None
+    assert clusters.tolist() == [0, 0, 1]
+
+
+def test_code_needs_trust(inputs: RunInputs) -> None:
+    with pytest.raises(InputError, match="module cost runs the code cost.py; pass --trust"):
+        inputs.code("cost.py", "module cost")
