@@ -70,5 +70,5 @@ def test_slices_and_clusters(inputs: RunInputs) -> None:
 
 
 def test_code_needs_trust(inputs: RunInputs) -> None:
-    with pytest.raises(InputError, match="module cost runs the code cost.py; pass --trust"):
+    with pytest.raises(InputError, match=r"module cost runs the code cost.py; pass --trust"):
         inputs.code("cost.py", "module cost")
