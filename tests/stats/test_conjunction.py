@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -160,3 +162,31 @@ def test_a_gap_at_its_threshold_errs_no_more_often_than_allowed() -> None:
         lower, upper, low, high = (bound if bound is not None else 0.1 for bound in bounds)
         wrong += [lower > 0.1, upper < 0.1, low > 0.1, high < 0.1]
     assert (wrong / 4000 <= [0.065, 0.065, 0.006, 0.006]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [50, 200, 1000])
+@pytest.mark.parametrize(
+    "truths",
+    [[0.9] + [0.995] * 9, [0.9] * 10, [0.5, 0.9] + [0.995] * 8, [0.5] + [0.9] * 9],
+    ids=["one at the threshold", "all there", "one far below, one there", "one far below, all others there"],
+)
+def test_parts_at_their_threshold_err_no_more_often_than_allowed(
+    n: int, truths: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part at its threshold must neither be counted as better nor as worse; what is far decides nothing."""
+    monkeypatch.setattr(Proportion, "p_value", lru_cache(None)(Proportion.p_value))
+    shares = [Proportion.of_counts(count, n) for count in range(n + 1)]
+    beyond = sum(truth < 0.9 for truth in truths)
+    found = []
+    for counts in np.random.default_rng([7, n]).binomial(n, truths, size=(4000, len(truths))):
+        drawn = {str(i): shares[count] for i, count in enumerate(counts)}
+        # So many are beyond the threshold for certain; that one more is, or isn't, must not be claimed.
+        share = ShareOfParts(drawn, 0.9, "higher")
+        pair = [share.p_value(beyond / 10, "upper"), share.p_value(beyond / 10, "lower")]
+        worst = AllParts(drawn, "higher")
+        found.append(pair if beyond else [*pair, worst.p_value(0.9, "lower"), worst.p_value(0.9, "upper")])
+    p = np.array(found, dtype=np.float64)
+    for level in (0.05, 0.002):
+        errors = (p <= level).sum(axis=0)
+        assert (errors <= binom.ppf(0.999, 4000, level)).all(), errors

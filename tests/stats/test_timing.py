@@ -18,6 +18,7 @@ from evalspec.stats.timing import (
     paired_log_ratio,
 )
 
+SIDES: tuple[Side, Side] = ("lower", "upper")
 CANDIDATE = np.array([10.0, 11.0, 12.0, 10.5, 11.2])
 BASELINE = np.array([8.0, 8.7, 9.5, 8.8, 8.9])
 COLD = np.array([15.2, 12.1, 10.8, 10.5, 10.6, 10.4])
@@ -177,3 +178,28 @@ def test_error_rates_over_processes_and_pairs() -> None:
         failed += p_fail <= 0.002
     assert passed / 4000 <= 0.065
     assert failed / 4000 <= 0.006
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [5, 10])
+@pytest.mark.parametrize("noise", ["normal", "lognormal"])
+def test_processes_and_pairs_err_no_more_often_than_allowed(k: int, noise: str) -> None:
+    """Noise of 10 %, both sides, both levels; of a lognormal one t over the values is only roughly right."""
+    rng = np.random.default_rng([6, k])
+    drawn = rng.normal(0, 0.1, (4000, 2, k))
+    values = 10.0 * (1.0 + drawn if noise == "normal" else np.exp(drawn))
+    mean = 10.0 if noise == "normal" else 10.0 * math.exp(0.005)
+    found = []
+    for candidate, baseline in values:
+        pair = paired_log_ratio(1.2 * candidate, baseline)
+        ratio = pair.ratio()
+        assert ratio is not None
+        cases = ((over_processes(candidate), mean), (ratio, 1.2), (pair.difference(1.1, 0.0), 0.1 * mean))
+        found.append([[estimate.p_value(truth, side) for side in SIDES] for estimate, truth in cases])
+    p = np.array(found, dtype=np.float64)
+    for level, allowed in ((0.05, 0.065), (0.002, 0.006)):
+        errors = (p <= level).sum(axis=0)
+        assert (errors <= 4000 * allowed).all(), errors
+        # What is normal, or nearly so, errs as often as it says: this much it exceeds once in 1,000.
+        exact = errors if noise == "normal" else errors[1]
+        assert (exact <= stats.binom.ppf(0.999, 4000, level)).all(), errors
