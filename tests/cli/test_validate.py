@@ -81,21 +81,15 @@ def test_a_file_that_is_not_there_is_a_sentence() -> None:
     assert (found.exit_code, found.stderr) == (2, "error: no-such-file.yaml: there is no such file\n")
 
 
-def test_validate_of_the_quickstart_is_quick_and_loads_nothing_heavy() -> None:
+def test_validate_of_the_quickstart_loads_nothing_heavy() -> None:
     code = (
-        "import sys, time; from evalspec.cli import app\n"
+        "import sys; from evalspec.cli import app\n"
         f"try: app(['validate', {str(QUICKSTART)!r}], prog_name='evalspec')\n"
         "except SystemExit as end: assert not end.code, end.code\n"
-        f"print([name for name in {HEAVY} if name in sys.modules], time.process_time())"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
     )
-    seconds = []
-    for _ in range(3):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        loaded, _, spent = done.stdout.splitlines()[-1].rpartition(" ")
-        assert loaded == "[]", done.stdout + done.stderr
-        seconds.append(float(spent))
-    # 0.5 s on an idle machine; a busy one slows the processor down, and other tests run beside this one.
-    assert min(seconds) < 0.75
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
 def test_a_repository_may_allow_paths_outside(spec: Path) -> None:
