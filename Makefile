@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test lint unit base setup browser clean
+.PHONY: quickstart test lint unit base setup browser gpu clean
 
 quickstart: .venv/all.stamp
 	@$(BIN)/evalspec run suites/digits/evalspec.yaml
@@ -43,5 +43,19 @@ unit: setup
 base: setup
 	@bash tests/base_install.sh
 
+# On a machine with CUDA and no network: the GPU tests and the full ResNet-50, from this checkout and a folder of wheels.
+WHEELS ?= wheels
+GPU := .venv-gpu/bin
+gpu: .venv-gpu/gpu.stamp
+	$(GPU)/python -m pytest -m gpu -p no:cacheprovider
+	$(GPU)/python suites/resnet50/make_resnet50.py --width 64 --pictures 256
+	$(GPU)/evalspec run suites/resnet50/gpu.yaml
+
+.venv-gpu/gpu.stamp: pyproject.toml constraints.txt
+	@test -d "$(WHEELS)" || { echo "make gpu needs a folder of wheels: make gpu WHEELS=DIR (see suites/resnet50/README.md)"; exit 2; }
+	$(PYTHON) -m venv .venv-gpu
+	$(GPU)/python -m pip install -qq --no-index --find-links "$(WHEELS)" --constraint constraints.txt --editable '.[all]' --group gpu-test
+	@touch $@
+
 clean:
-	rm -rf .venv .venv-base
+	rm -rf .venv .venv-base .venv-gpu

@@ -109,5 +109,7 @@ class RecordError(EvalspecError):
 
 def did_you_mean(value: str, choices: Iterable[str]) -> str | None:
     """A remedy naming the closest choice, or None where nothing is close."""
-    close = difflib.get_close_matches(value, list(choices), n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else None
+    # Lower case first: `ID` and `id` have no letter in common.
+    folded = {choice.lower(): choice for choice in reversed(list(choices))}
+    close = difflib.get_close_matches(value.lower(), list(folded), n=1, cutoff=0.6)
+    return f"did you mean {folded[close[0]]!r}?" if close else None

@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import Cell
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
-from evalspec.language.inputs import Predictions, Samples, Schedule, SliceMask
+from evalspec.language.inputs import Predictions, Probe, Samples, Schedule, SliceMask
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
 
 CANDIDATE = "candidate"
 
 SamplesMaker = Callable[[str, Schedule], list[Samples]]
+ProbeMaker = Callable[[str, str, Mapping[str, Cell]], list[Probe]]
 PairMaker = Callable[[Schedule, str], tuple[list[Samples], list[Samples]]]
 
 
@@ -38,6 +39,7 @@ class FakeInputs:
         slices: (slice, dataset): rows inside, shape (n,); or (rows inside, rows whose column is missing).
         samples: (model, schedule) -> timings; or model -> timings.
         pairs: (schedule, baseline) -> timings of both; default: ``samples`` of each.
+        probes: (probe, model, options) -> what processes found; or probe -> that.
         facts: Model: its facts.
     """
 
@@ -51,6 +53,7 @@ class FakeInputs:
     slices: Mapping[tuple[str, str], NDArray[np.bool_] | tuple[NDArray[np.bool_], int]] = field(default_factory=dict)
     samples: SamplesMaker | Mapping[str, list[Samples]] | None = None
     pairs: PairMaker | None = None
+    probes: ProbeMaker | Mapping[str, list[Probe]] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
     model: str = CANDIDATE
     confidence: float = 0.95
@@ -59,6 +62,7 @@ class FakeInputs:
     seed: int = 7
     progressed: list[tuple[float, float, str]] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
+    probed: list[tuple[str, dict[str, Cell]]] = field(default_factory=list)
     _rng: np.random.Generator | None = None
 
     @property
@@ -118,6 +122,24 @@ class FakeInputs:
         if self.pairs is not None:
             return self.pairs(schedule, baseline)
         return self._timings(schedule, self.model), self._timings(schedule, baseline)
+
+    def probe(
+        self,
+        probe: str,
+        dataset: str,
+        model: str | None = None,
+        *,
+        processes: int = 1,
+        options: Mapping[str, Cell] | None = None,
+        telemetry_s: float | None = None,
+    ) -> list[Probe]:
+        """What the test says that processes found."""
+        self.probed.append((probe, dict(options or {})))
+        if isinstance(self.probes, Mapping):
+            if probe not in self.probes:
+                raise NotRunError(f"{model or self.model} can't be asked for {probe}")
+            return [one for one in self.probes[probe] if one.model == (model or self.model)]
+        return self.probes(probe, model or self.model, options or {})
 
     def model_facts(self, model: str | None = None) -> Mapping[str, Cell]:
         """Facts of a model."""
@@ -225,6 +247,9 @@ def p_values(
         whole = found.parts[part] if part is not None else found.whole
         assert whole is not None
         found = whole
+        if isinstance(found, Measured):
+            found = found.estimate
+        assert not isinstance(found, Parts)
     if isinstance(found, Fact):
         raise TypeError(f"{requirement.metric} is an exact fact")
     holds, fails = _sides(requirement)

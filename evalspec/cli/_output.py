@@ -23,6 +23,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Let code that the spec names run, and pickles be read.")]
 AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Let paths leave the spec's folder.")]
 Hub = Annotated[bool, typer.Option("--hub", help="Let data sets be looked up on their hub.")]
+AllowHost = Annotated[
+    list[str], typer.Option("--allow-host", metavar="NAME", help="Another machine that served models may be on.")
+]
+Env = Annotated[
+    list[str], typer.Option("--env", metavar="NAME", help="Let this variable of the environment be read as a secret.")
+]
 Overrides = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a field: calibration.bins=15, seed=3.")
 ]
@@ -74,6 +80,15 @@ def errors_of(error: EvalspecError) -> dict[str, Any]:
     return {"errors": [_as_dict(problem) for problem in _problems(error)]}
 
 
+def usage_error(error: Any) -> SpecError:
+    """What typer says of a wrong command line, as an error of ours."""
+    alike = tuple(getattr(error, "possibilities", None) or ())
+    message = str(error.message if alike else error.format_message()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    help_line = f"see {context.command_path} --help" if context is not None else "see evalspec --help"
+    return SpecError(Problem(message, choices=alike, remedy=help_line))
+
+
 def _problems(error: EvalspecError) -> tuple[Problem, ...]:
     return error.problems if isinstance(error, SpecError) else (Problem(str(error)),)
 
@@ -101,11 +116,13 @@ class Settings:
 
     Args:
         allow_outside: As the option.
+        hosts: As ``--allow-host``.
         root: The folder that holds ``reports``.
     """
 
     allow_outside: bool
     root: Path
+    hosts: frozenset[str] = frozenset()
 
 
 def settings(spec: Path) -> Settings:
@@ -133,18 +150,24 @@ def settings(spec: Path) -> Settings:
 
 
 def _checked(table: Any, path: Path) -> Settings:
-    known = {"allow-outside": bool, "output": str}
+    known = {"allow-outside": bool, "allow-host": list, "output": str}
     if not isinstance(table, dict):
         raise SpecError(Problem("tool.evalspec is no table", file=str(path), remedy="write [tool.evalspec]"))
     wrong = [
         Problem(f"[tool.evalspec] {key} is no setting, or of another type", file=str(path), choices=tuple(known))
         for key, value in table.items()
-        if key not in known or not isinstance(value, known[key])
+        if key not in known
+        or not isinstance(value, known[key])
+        or (isinstance(value, list) and not all(isinstance(name, str) for name in value))
     ]
     if wrong:
         raise SpecError(wrong)
     root = path.parent / table["output"] if "output" in table else Path.cwd()
-    return Settings(allow_outside=bool(table.get("allow-outside", False)), root=root.resolve())
+    return Settings(
+        allow_outside=bool(table.get("allow-outside", False)),
+        hosts=frozenset(table.get("allow-host", ())),
+        root=root.resolve(),
+    )
 
 
 class Progress:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
+from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
 
 
 def command(
@@ -21,6 +21,7 @@ def command(
     overrides: Overrides = [],  # noqa: B006  # typer copies it
     trust: Trust = False,
     allow_outside: AllowOutside = False,
+    allow_host: AllowHost = [],  # noqa: B006  # typer copies it
     hub: Hub = False,
     as_json: Json = False,
 ) -> None:
@@ -31,8 +32,8 @@ def command(
     from evalspec.spec import Options, load
 
     defaults = settings(spec_file)
-    outside = allow_outside or defaults.allow_outside
-    spec = load(spec_file, overrides, Options(trust=trust, allow_outside=outside, hub=hub))
+    outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
+    spec = load(spec_file, overrides, Options(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
     planned = plan(spec)
     before = newest_record(record, defaults.root, spec.name)
     if as_json:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalspec.cli._output import (
+    AllowHost,
     AllowOutside,
+    Env,
     Hub,
     Json,
     Overrides,
@@ -50,6 +52,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     ] = None,
     trust: Trust = False,
     allow_outside: AllowOutside = False,
+    allow_host: AllowHost = [],  # noqa: B006  # typer copies it
+    env: Env = [],  # noqa: B006  # typer copies it
     hub: Hub = False,
     threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each worker.")] = 1,
     time_limit: Annotated[
@@ -79,14 +83,19 @@ def command(  # noqa: PLR0913  # one parameter an option
         int(parse_quantity(memory_limit, "size")) if memory_limit else None,
     )
     defaults = [settings(path) for path in specs]
-    asked = [LoadOptions(trust, allow_outside or one.allow_outside, hub) for one in defaults]
+    asked = [
+        LoadOptions(trust, allow_outside or one.allow_outside, hub, hosts=one.hosts | set(allow_host))
+        for one in defaults
+    ]
     # All of them are read before the first is run: hours later is no time to hear of a slip in the second.
     plans = [plan(spec, only=only) for spec in load_all(list(zip(specs, asked, strict=True)), overrides)]
     codes: list[int] = []
     results: list[dict[str, Any]] = []
     for planned, one, default in zip(plans, asked, defaults, strict=True):
         options = Options(
-            access=planned.spec.access(trust=trust, allow_outside=one.allow_outside, hub=hub),
+            access=planned.spec.access(
+                trust=trust, allow_outside=one.allow_outside, hub=hub, hosts=one.hosts, env=frozenset(env)
+            ),
             output=output.resolve() if output is not None else None,
             root=default.root,
             resume=resume,

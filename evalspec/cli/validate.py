@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
+from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
 
 
 def command(
@@ -15,6 +15,7 @@ def command(
     overrides: Overrides = [],  # noqa: B006  # typer copies it
     trust: Trust = False,
     allow_outside: AllowOutside = False,
+    allow_host: AllowHost = [],  # noqa: B006  # typer copies it
     hub: Hub = False,
     as_json: Json = False,
 ) -> None:
@@ -24,8 +25,9 @@ def command(
 
     requests = []
     for path in specs:
-        outside = allow_outside or settings(path).allow_outside
-        requests.append((path, Options(trust=trust, allow_outside=outside, hub=hub)))
+        defaults = settings(path)
+        outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
+        requests.append((path, Options(trust=trust, allow_outside=outside, hub=hub, hosts=hosts)))
     loaded = load_all(requests, overrides)
     if as_json:
         echo_json({"specs": [to_json(spec) for spec in loaded]})

@@ -15,13 +15,24 @@ NOT_ALL = 3
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    spec_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--spec-folder",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            resolve_path=True,
+            help="Folder of the spec, where it or the run was moved: its data are read from there.",
+        ),
+    ] = None,
     allow_outside: AllowOutside = False,
     as_json: Json = False,
 ) -> None:
     """Recompute digests, estimates, tests and verdict from the raw evidence, and say what differs."""
     from evalspec.records.verify import verify
 
-    found = verify(folder, allow_outside=allow_outside)
+    found = verify(folder, spec_folder=spec_folder, allow_outside=allow_outside)
     if as_json:
         echo_json({"differs": list(found.differs), "same": list(found.same), "not_recomputed": list(found.skipped)})
     else:

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from evalspec.evidence.test import Frozen
-
-Cell = str | int | float | bool | None
+from evalspec.evidence.frozen import Cell as Cell
+from evalspec.evidence.frozen import Frozen
 
 
 class Block(Frozen):
@@ -91,6 +90,7 @@ class Bars(Block):
 
     block: Literal["bars"] = "bars"
     unit: str = ""
+    stacked: bool = Field(False, description="Each bar begins where the one before it ends.")
     bars: tuple[Bar, ...]
     references: tuple[Reference, ...] = ()
 

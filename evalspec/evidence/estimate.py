@@ -88,9 +88,12 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A metric with parts. ``whole`` is its value without a part, where it has one of its own."""
+    """A metric with parts. ``whole`` is its value without a part, where it has one of its own.
 
-    parts: Mapping[str, Estimate | Fact]
+    A part that was measured by itself (a rate) may have its own reasons to mistrust it.
+    """
+
+    parts: Mapping[str, Estimate | Fact | Measured]
     whole: Estimate | Fact | None = None
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Better = Literal["lower", "higher", "neither"]
+Op = Literal["<=", ">=", "<", ">", "=="]
 
 
 @dataclass(frozen=True, slots=True)

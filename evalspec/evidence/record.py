@@ -6,8 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from evalspec.evidence.blocks import AnyBlock, Cell
-from evalspec.evidence.test import Frozen, Test
+from evalspec.evidence.blocks import AnyBlock
+from evalspec.evidence.frozen import Cell, Frozen
+from evalspec.evidence.policy import Claim, Policy, Waiver
+from evalspec.evidence.test import Test
 from evalspec.evidence.verdict import Verdict
 
 RECORD_VERSION = 1
@@ -93,6 +95,7 @@ class CheckRecord(Frozen):
     )
     counts: Counts = Counts()
     notes: tuple[str, ...] = ()
+    weakens: tuple[str, ...] = Field((), description="What of it makes the verdict weaker than it reads.")
     evidence: tuple[EvidenceFile, ...] = ()
     seed: int = 0
     duration_s: float = 0.0
@@ -119,32 +122,6 @@ class Environment(Frozen):
     controls: tuple[ControlRecord, ...] = ()
     load_at_start: float | None = None
     load_at_end: float | None = None
-
-
-class Waiver(Frozen):
-    """A requirement set aside on purpose."""
-
-    of: str
-    why: str
-    owner: str
-    expires: str
-
-
-class Claim(Frozen):
-    """What somebody says of the model; shown beside what was measured, never used as evidence."""
-
-    metric: str
-    value: str
-    by: str
-    source: str = ""
-    conditions: dict[str, Cell] = Field(default_factory=dict)
-
-
-class Policy(Frozen):
-    """How requirements are decided."""
-
-    confidence: float = 0.95
-    inconclusive: Literal["block", "allow"] = "block"
 
 
 class Record(Frozen):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-Op = Literal["<=", ">=", "<", ">", "=="]
+from evalspec.evidence.frozen import Frozen
+from evalspec.evidence.metric import Op
+
 Severity = Literal["require", "warn"]
 
 
@@ -19,12 +21,6 @@ def holds(op: Op, value: float, threshold: float) -> bool:
         ">": value > threshold,
         "==": value == threshold,
     }[op]
-
-
-class Frozen(BaseModel):
-    """Base of everything that a record holds: frozen, nothing unknown, no NaN and no infinity."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class PartTest(Frozen):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from evalspec.evidence.test import Frozen
+from evalspec.evidence.frozen import Frozen
 
 RULE_VERSION = "1"
 

@@ -14,19 +14,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """What can be known of a dataset without reading its rows.
-
-    Args:
-        rows: Number of rows, or None where the format doesn't say before it is read.
-        columns: Column: arrow type as text, in the file's order.
-    """
-
-    rows: int | None
-    columns: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Predictions:
     """What a model said of every row of a dataset, in the dataset's row order.
 
@@ -67,6 +54,42 @@ class Predictions:
         return self.classes is not None
 
 
+Cells = Mapping[str, str | int | float | bool | None]
+
+OUTCOMES: tuple[str, ...] = (
+    "answered",
+    "failed",
+    "timed out",
+    "not connected",
+    "connection broke",
+    "refused (HTTP 4xx)",
+    "server error (HTTP 5xx)",
+    "answer not understood",
+    "answer of another shape",
+    "answer not finite",
+    "not sent",
+)
+"""What became of a query; `Samples.outcome` is an index. "failed" is all that a model in process says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """What was read of the machine while something was measured, by a process beside it.
+
+    Args:
+        times_ns: shape (t,), on the clock of the samples beside it (0: start of measuring).
+        series: Name with its unit (``gpu_power_w``, ``resident_mib``, ``cpu_steal_share``): shape (t,), NaN where a
+            reading failed.
+        sources: Name of a series: where it comes from (``NVML total energy counter``, ``/proc/stat``).
+        missing: What could not be read: why.
+    """
+
+    times_ns: NDArray[np.int64]
+    series: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Samples:
     """Raw timings of one model in one fresh process, in the order in which they were made.
@@ -82,6 +105,10 @@ class Samples:
         warmup: Queries made before and not kept here.
         details: Threads, provider and precision observed, warm-up seconds, timer overhead.
         answers: shape (q, batch), class index or value that was answered, NaN where there was none; None: not kept.
+        first_ns: shape (q,), when the first byte of the answer came; None: with the rest of it.
+        outcome: shape (q,), index into `OUTCOMES`; None: answered where ``ok``, else failed.
+        together: shape (q,), queries that the server took together (dynamic batching); None: each by itself.
+        telemetry: What was read of the machine meanwhile, or None.
     """
 
     model: str
@@ -94,8 +121,12 @@ class Samples:
     batch: int
     ok: NDArray[np.bool_]
     warmup: int
-    details: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+    details: Cells = field(default_factory=dict)
     answers: NDArray[np.float64] | None = None
+    first_ns: NDArray[np.int64] | None = None
+    outcome: NDArray[np.int64] | None = None
+    together: NDArray[np.int64] | None = None
+    telemetry: Telemetry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +134,9 @@ class Schedule:
     """What a worker is asked to measure.
 
     Args:
-        kind: ``single_stream``: one query after the other; ``offline``: batches back to back, until time and count.
+        kind: ``single_stream``: one query after the other; ``multi_stream``: one item of each of ``batch`` streams at
+            a time, together; ``offline``: batches back to back, until time and count; ``open_loop``: queries at the
+            times in ``arrivals_ns``, whether or not the ones before have ended.
         queries: Queries in each fresh process (for ``offline``: at the least).
         processes: Fresh processes (for a comparison: pairs of them).
         batch: Items per query.
@@ -112,9 +145,22 @@ class Schedule:
         min_s: Measure at least so long in each process or block.
         seed: Order of the items.
         limit_s: Give up a process after so long.
+        arrivals_ns: ``open_loop``: shape (queries,), rising, when each query is to be sent.
+        items: ``open_loop``: shape (queries,), row of each query; None: the seeded order.
+        interval_ns: ``multi_stream``: a query each so many ns, whether or not the one before has ended; None: one
+            after the other.
+        max_batch: ``open_loop`` in process: so many waiting queries are served together at the most.
+        queue_delay_s: And a query waits at most so long for others to join it.
+        timeout_s: A query that takes longer has failed.
+        clients: Client processes that drive a server.
+        connections: Connections of each client to a server.
+        repeats: Each item is asked for so many times in a row (1; 2 in an audit for caching: block 0 first, 1 again).
+        telemetry_s: Read the machine's counters each so many seconds meanwhile; None: don't.
+        background: Work that runs beside it: ``cpu``, ``memory``, ``gpu``; None: nothing.
+        background_workers: Processes of it.
     """
 
-    kind: Literal["single_stream", "offline"]
+    kind: Literal["single_stream", "multi_stream", "offline", "open_loop"]
     queries: int
     processes: int = 5
     batch: int = 1
@@ -123,6 +169,41 @@ class Schedule:
     min_s: float = 0.0
     seed: int = 0
     limit_s: float = 600.0
+    arrivals_ns: NDArray[np.int64] | None = None
+    items: NDArray[np.int64] | None = None
+    interval_ns: int | None = None
+    max_batch: int = 1
+    queue_delay_s: float = 0.0
+    timeout_s: float = 10.0
+    clients: int = 1
+    connections: int = 64
+    repeats: int = 1
+    telemetry_s: float | None = None
+    background: str | None = None
+    background_workers: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a probe found in one fresh process: facts and series, no decision.
+
+    Args:
+        probe: Its name: a module of ``evalspec/measure/probes``.
+        model: Name of the model that the process held.
+        process: Index of the fresh process.
+        facts: By name, the unit in the name; always ``start_s``, ``import_s`` and ``load_s`` of its process.
+        series: By name, the unit in the name: shape (k,).
+        texts: By name: lists of words that go with the series (names of stages, of operators).
+        telemetry: What was read of the machine meanwhile, where it was asked for.
+    """
+
+    probe: str
+    model: str
+    process: int
+    facts: Cells
+    series: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    telemetry: Telemetry | None = None
 
 
 class Inputs(Protocol):
@@ -190,7 +271,33 @@ class Inputs(Protocol):
         ...
 
     def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
-        """A B B A blocks of the check's model and a baseline in pairs of fresh processes."""
+        """A B B A blocks of the check's model and a baseline in pairs of fresh processes.
+
+        A schedule's background runs beside the blocks of the check's model only, so that a model can be set against
+        itself.
+        """
+        ...
+
+    def probe(
+        self,
+        probe: str,
+        dataset: str,
+        model: str | None = None,
+        *,
+        processes: int = 1,
+        options: Cells | None = None,
+        telemetry_s: float | None = None,
+    ) -> list[Probe]:
+        """Ask fresh processes, one after the other, that hold the model and these rows.
+
+        Args:
+            probe: A module of ``evalspec/measure/probes``.
+            dataset: Rows that it may serve.
+            model: Default: the check's own.
+            processes: How many.
+            options: Handed to the probe.
+            telemetry_s: Read the machine's counters each so many seconds meanwhile; None: don't.
+        """
         ...
 
     def model_facts(self, model: str | None = None) -> Mapping[str, str | int | float | bool | None]:

@@ -22,11 +22,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from evalspec.errors import InputError, Problem, SpecError
-from evalspec.evidence.blocks import AnyBlock, Cell
-from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
 from evalspec.evidence.metric import Metric
-from evalspec.evidence.record import Counts
-from evalspec.language.inputs import Header, Inputs
 from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, check_where
 from evalspec.language.requirement import Requirement, parse_requirement, sentence_schema
 from evalspec.language.units import custom_error
@@ -34,6 +30,13 @@ from evalspec.language.units import custom_error
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
+
+    from evalspec.evidence.blocks import AnyBlock
+    from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
+    from evalspec.evidence.frozen import Cell
+    from evalspec.evidence.record import Counts
+    from evalspec.language.header import Header
+    from evalspec.language.inputs import Inputs
 
 
 class Part(BaseModel):
@@ -55,12 +58,16 @@ class Access:
         trust: Code that the spec names may run, and pickles may be read.
         allow_outside: Paths may leave the folder.
         hub: Names on a model or data-set hub may be looked up.
+        hosts: Machines beside this one that may be asked.
+        env: Variables of the environment that hold secrets which may be read.
     """
 
     folder: Path
     trust: bool = False
     allow_outside: bool = False
     hub: bool = False
+    hosts: frozenset[str] = frozenset()
+    env: frozenset[str] = frozenset()
 
     def path(self, relative: str) -> Path:
         """The absolute path of a path in the spec.
@@ -129,6 +136,8 @@ class Model(Part):
     """It can be run, so it can be timed."""
     needs_trust: ClassVar[bool] = False
     """It always runs code that the spec names."""
+    served: ClassVar[bool] = False
+    """It is a server, so no file here shows what it is: its digest is as stated."""
 
     kind: str
     precision: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "mixed"] | None = Field(
@@ -165,6 +174,10 @@ class Model(Part):
     def files(self, access: Access) -> tuple[Path, ...]:
         """Every file that makes up the artifact, weights beside it included; their bytes are its digest."""
         raise NotImplementedError
+
+    def answer_files(self) -> Mapping[str, str]:
+        """Dataset: the file with its answers, of a model that is read and not run; empty: it is run."""
+        return {}
 
     def load(self, access: Access, *, threads: int | None = None) -> LoadedModel:
         """The model in memory; heavy libraries are imported here.
@@ -254,6 +267,13 @@ class NeedTiming:
 Need = NeedRows | NeedPredictions | NeedTiming
 
 
+def _no_counts() -> Counts:
+    # Reading a spec takes no record, and a record's classes are a tenth of the time that it takes.
+    from evalspec.evidence.record import Counts
+
+    return Counts()
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What a check found. It does not decide.
@@ -267,6 +287,7 @@ class CheckResult:
         counts: What became of the rows or queries.
         conditions: Batch, precision, device, boundary, threads: what the numbers hold for.
         notes: Sentences for the reader.
+        weakens: Sentences that stand with the verdict, among what makes it weaker than it reads.
         evidence: (file in ``inputs.evidence``, what it holds).
     """
 
@@ -274,9 +295,10 @@ class CheckResult:
     comparisons: Mapping[tuple[str, str], Comparison | ComparisonParts] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     blocks: Sequence[AnyBlock] = ()
-    counts: Counts = field(default_factory=Counts)
+    counts: Counts = field(default_factory=_no_counts)
     conditions: Mapping[str, Cell] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    weakens: Sequence[str] = ()
     evidence: Sequence[tuple[str, str]] = ()
     invalid: str | None = None
     """Voids every measurement of the check."""
@@ -292,6 +314,10 @@ class Check(Part):
     metrics: ClassVar[tuple[Metric, ...]] = ()
     uses_model: ClassVar[bool] = True
     """False for checks that look at data only: the ``model`` field then means nothing and is refused."""
+    looks_inside: ClassVar[bool] = False
+    """It looks into the process that holds the model, so of a served model it would see the client."""
+    needs_start: ClassVar[bool] = False
+    """It is about a server that the spec starts itself."""
 
     check: str
     id: Name | None = Field(None, description="Names the check where two of a kind stand in a spec; default: its kind.")

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from evalspec.errors import Problem, SpecError, did_you_mean
-from evalspec.evidence.metric import Metric
-from evalspec.evidence.test import Op
+from evalspec.evidence.metric import Metric, Op
 from evalspec.evidence.units import UNITS
 from evalspec.language.units import NUMBER, bare_remedy, convert, split_quantity, units_like
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from evalspec.errors import InputError, Problem, SpecError, did_you_mean
-from evalspec.language.inputs import SliceMask
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from evalspec.language.inputs import SliceMask
 
 Scalar = str | int | float | bool
 Comparison = Literal["==", "!=", "<", "<=", ">", ">="]
@@ -152,6 +153,8 @@ def mask(table: pa.Table, where: Where) -> SliceMask:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from evalspec.language.inputs import SliceMask
 
     problems = check_columns(where, {field.name: str(field.type) for field in table.schema})
     if problems:

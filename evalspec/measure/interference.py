@@ -5,9 +5,16 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 from evalspec.measure.clocks import now_ns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SLOW = 0.99
 
 
 class Watch:
@@ -18,8 +25,7 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        self._collections = 0
-        self._collecting_ns = 0
+        self._collections: list[tuple[int, int]] = []
         self._began = 0
         self._switches = 0
         self._stolen_s = 0.0
@@ -45,18 +51,39 @@ class Watch:
         """As facts of a run."""
         return {
             "gc": "on, older objects set aside" if gc.isenabled() else "off",
-            "gc_collections": self._collections,
-            "gc_ms": self._collecting_ns / 1e6,
+            "gc_collections": len(self._collections),
+            "gc_ms": sum(end - start for start, end in self._collections) / 1e6,
             "involuntary_switches": self._switches,
             "stolen_cpu_s": self._stolen_s,
         }
+
+    def share_of_slow(self, from_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> float | None:
+        """Share of the slowest hundredth of queries that a garbage collection fell into.
+
+        Args:
+            from_ns: shape (q,), on `evalspec.measure.clocks.now_ns`.
+            end_ns: shape (q,).
+
+        Returns:
+            None where there are too few queries to have a slowest hundredth.
+        """
+        took = end_ns - from_ns
+        count = int((1 - SLOW) * len(took))
+        if count == 0:
+            return None
+        slow = np.argpartition(took, len(took) - count)[-count:]
+        if not self._collections:
+            return 0.0
+        starts, ends = np.array(self._collections, dtype=np.int64).T
+        # Collections come one after the other: those begun before a query's end, less those over before its start.
+        inside = np.searchsorted(starts, end_ns[slow], side="left") - np.searchsorted(ends, from_ns[slow], side="right")
+        return float(np.mean(inside > 0))
 
     def _on_collection(self, phase: str, info: Mapping[str, int]) -> None:
         if phase == "start":
             self._began = now_ns()
         else:
-            self._collections += 1
-            self._collecting_ns += now_ns() - self._began
+            self._collections.append((self._began, now_ns()))
 
 
 def _counters() -> tuple[int, float]:

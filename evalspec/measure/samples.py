@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +13,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import RecordError, WorkerError
-from evalspec.language.inputs import Samples
+from evalspec.language.inputs import OUTCOMES, Samples
 
-MAGIC = "evalspec samples 1"
+MAGIC = "evalspec samples 2"
 HEADER_BYTES = 4096
+WORD = 8
+ANSWERED = OUTCOMES.index("answered")
+FAILED = OUTCOMES.index("failed")
+TIMED_OUT = OUTCOMES.index("timed out")
+NOT_SENT = OUTCOMES.index("not sent")
 
 
 def row_type(batch: int) -> np.dtype[Any]:
-    """One query. ``end`` is written last, so a row with an end is whole."""
+    """One query, all in words of 8 bytes. ``end`` is written last, so a row with an end is whole."""
     return np.dtype(
         [
             ("intended", "<i8"),
             ("sent", "<i8"),
+            ("first", "<i8"),
             ("item", "<i8"),
-            ("block", "<i4"),
-            ("ok", "?"),
+            ("block", "<i8"),
+            ("outcome", "<i8"),
+            ("together", "<i8"),
             ("answers", "<f8", (batch,)),
             ("end", "<i8"),
         ]
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns of the map that a loop writes, by number of the query; an end over 0 is written last.
+
+    Args:
+        intended_ns, sent_ns, end_ns, outcome: One number a query.
+        answer: First answer of a query.
+    """
+
+    intended_ns: memoryview[int]
+    sent_ns: memoryview[int]
+    end_ns: memoryview[int]
+    outcome: memoryview[int]
+    answer: memoryview[float]
+
+
 class Sink:
     """Where the samples of one process go.
+
+    Queries are planned first, many at once, so that a loop has only times to write. Rows that were planned and have
+    no end are not there for a reader.
 
     Args:
         path: The file; it is written over.
         batch: Items of a query.
-        capacity: Queries to make room for; it doubles when it is full, between two queries.
+        capacity: Queries to make room for; it doubles when it is full, while planning.
 
     Raises:
         WorkerError: There is no room on the disk.
@@ -47,9 +74,12 @@ class Sink:
 
     def __init__(self, path: Path, batch: int, capacity: int) -> None:
         self.path = path
+        self.batch = batch
         self.count = 0
+        """Queries planned or measured."""
+        self.first = 0
+        """Number of the first query that was planned last."""
         self._type = row_type(batch)
-        self._batch = batch
         self._header: dict[str, Any] = {"magic": MAGIC, "batch": batch, "warmup": 0}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,35 +89,84 @@ class Sink:
             raise self._no_room(error) from error
         self._rows = self._mapped(max(1, capacity))
 
-    def append(
-        self, times: tuple[int, int, int], *, item: int, block: int, ok: bool, answers: NDArray[np.float64] | None
-    ) -> None:
-        """One query.
+    def plan(
+        self, items: NDArray[np.int64], block: int | NDArray[np.int64], intended_ns: NDArray[np.int64] | None = None
+    ) -> int:
+        """Make rows for queries to come; touching them now spares the loop the page faults.
 
         Args:
-            times: Intended, sent and end, in ns from the start of measuring; the end is over 0.
-            item: Row of its first item.
-            block: Index of the block.
-            ok: It was answered.
+            items: shape (q,), row of the first item of each.
+            block: Index of the block, or shape (q,).
+            intended_ns: shape (q,), from the start of measuring; None: known when they are sent.
+
+        Returns:
+            Number of the first of them.
+        """
+        first, stop = self.count, self.count + len(items)
+        if stop > len(self._rows):
+            self._rows = self._mapped(max(stop, 2 * len(self._rows)))
+        rows = self._rows[first:stop]
+        rows["item"], rows["block"], rows["together"] = items, block, 1
+        rows["outcome"], rows["first"], rows["end"] = ANSWERED, 0, 0
+        rows["answers"] = np.nan
+        if intended_ns is not None:
+            rows["intended"] = intended_ns
+        self.first, self.count = first, stop
+        return first
+
+    def record(
+        self,
+        query: int,
+        *,
+        sent_ns: int,
+        end_ns: int,
+        first_ns: int = 0,
+        outcome: int = ANSWERED,
+        answers: NDArray[np.float64] | None = None,
+    ) -> None:
+        """What came of a planned query.
+
+        Args:
+            query: Its number.
+            sent_ns: From the start of measuring.
+            end_ns: Of the answer, or of giving up; over 0.
+            first_ns: First byte of the answer; 0: with the rest.
+            outcome: Index into `evalspec.language.inputs.OUTCOMES`.
             answers: shape (batch,), or None where there are none.
         """
-        if self.count == len(self._rows):
-            self._rows = self._mapped(2 * len(self._rows))
-        row = self._rows[self.count]
-        row["intended"], row["sent"] = times[0], times[1]
-        row["item"], row["block"], row["ok"] = item, block, ok
-        row["answers"] = np.nan if answers is None else answers
-        row["end"] = times[2]
-        self.count += 1
+        row = self._rows[query]
+        row["sent"], row["first"], row["outcome"] = sent_ns, first_ns, outcome
+        if answers is not None:
+            row["answers"] = answers
+        row["end"] = end_ns
 
-    def ok(self, first: int) -> NDArray[np.bool_]:
-        """Whether each query from this one on was answered."""
-        return np.asarray(self._rows["ok"][first : self.count])
+    def take_back(self, count: int) -> None:
+        """Forget planned queries from this number on: they were not measured."""
+        self._rows["end"][count : self.count] = 0
+        self.count = count
 
-    def amend(self, query: int, *, ok: bool, answers: NDArray[np.float64] | None) -> None:
+    def columns(self) -> Columns:
+        """For a loop; good until the next `plan`."""
+        words = self._type.itemsize // WORD
+        raw = self._rows.view(np.uint8).data
+        numbers, answers = raw.cast("q"), raw.cast("d")
+        offset = {name: self._type.fields[name][1] // WORD for name in self._type.names or () if self._type.fields}
+        return Columns(
+            intended_ns=numbers[offset["intended"] :: words],
+            sent_ns=numbers[offset["sent"] :: words],
+            end_ns=numbers[offset["end"] :: words],
+            outcome=numbers[offset["outcome"] :: words],
+            answer=answers[offset["answers"] :: words],
+        )
+
+    def rows(self, first: int, stop: int | None = None) -> NDArray[Any]:
+        """Rows of queries as they stand in the map, of `row_type`; what is written there is kept."""
+        return self._rows[first : self.count if stop is None else stop]
+
+    def amend(self, query: int, *, outcome: int, answers: NDArray[np.float64] | None) -> None:
         """What came of a query, found out after it was measured."""
         row = self._rows[query]
-        row["ok"] = ok
+        row["outcome"] = outcome
         row["answers"] = np.nan if answers is None else answers
 
     def note(self, **facts: Any) -> None:
@@ -152,19 +231,23 @@ def read_samples(
         rows = np.fromfile(path, dtype=kind, offset=HEADER_BYTES, count=max(0, room))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"the raw samples in {path} can't be read: {error}") from error
-    unused = np.flatnonzero(rows["end"] == 0)
-    rows = rows[: unused[0]] if unused.size else rows
+    # Answers of a server end in another order than they were asked for, so there may be gaps.
+    rows = rows[rows["end"] > 0]
+    first, together, outcome = rows["first"], rows["together"].copy(), rows["outcome"].copy()
     return Samples(
         model=model,
         process=process,
-        block=rows["block"].astype(np.int64),
+        block=rows["block"].copy(),
         intended_ns=rows["intended"].copy(),
         sent_ns=rows["sent"].copy(),
         end_ns=rows["end"].copy(),
         items=rows["item"].copy(),
         batch=int(header["batch"]),
-        ok=rows["ok"].copy(),
+        ok=outcome == ANSWERED,
         warmup=int(header["warmup"]),
         details=dict(details or {}),
         answers=rows["answers"].copy(),
+        first_ns=np.where(first > 0, first, rows["end"]) if (first > 0).any() else None,
+        outcome=outcome,
+        together=together if (together > 1).any() else None,
     )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
+
+    from evalspec.evidence.frozen import Cell
+    from evalspec.language.inputs import Schedule
+    from evalspec.measure.samples import Sink
 
 
 class Servable(Protocol):
@@ -19,11 +26,11 @@ class Servable(Protocol):
         ...
 
     def take(self, rows: NDArray[np.int64]) -> Any:
-        """A query of these rows. Not timed."""
+        """A query of these rows, shape (k,). Not timed."""
         ...
 
     def serve(self, query: Any) -> Any:
-        """Answer it. Timed."""
+        """Answer it. Timed. What comes back stays as it is while later queries are served."""
         ...
 
     def synchronize(self) -> None:
@@ -31,7 +38,53 @@ class Servable(Protocol):
         ...
 
     def answers(self, outputs: Any) -> NDArray[np.float64]:
-        """Class index or value of each row, shape (batch,). Not timed."""
+        """Class index or value of each row, shape (k,). Not timed."""
+        ...
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """A servable that is a client of a server: it sends many queries without waiting for the ones before.
+
+    Its `take` is called once for all rows of the schedule before anything is timed, so that it may keep requests.
+    """
+
+    def drive(
+        self,
+        schedule: Schedule,
+        times_ns: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        sink: Sink,
+        origin_ns: int,
+    ) -> bool:
+        """Send each query at its time, whether or not the ones before were answered, and keep what came of each.
+
+        The sink has a row for each query with its item and its intended time; what came of the k-th goes there by
+        ``sink.record(sink.first + k, ...)``, in any order. One that is not recorded is kept as not sent.
+
+        Args:
+            schedule: Its ``timeout_s``, ``connections`` and ``limit_s``.
+            times_ns: shape (q,), rising: when each query is to be sent, in ns from ``origin_ns``.
+            rows: shape (q, batch), rows of each query.
+            sink: Takes what came of each query; times in ns from ``origin_ns``.
+            origin_ns: Where times count from, on `evalspec.measure.clocks.now_ns`.
+
+        Returns:
+            Whether all were sent.
+        """
+        ...
+
+    def facts(self) -> Mapping[str, Cell]:
+        """Of what was driven last; a ``generator_lag_...`` stands in place of the loop's own."""
+        ...
+
+
+@runtime_checkable
+class TellsFacts(Protocol):
+    """A servable that knows something of what was measured that its samples do not show."""
+
+    def facts(self) -> Mapping[str, str | int | float | bool | None]:
+        """Facts of the run, by name; they stand in the place of those that the session made itself."""
         ...
 
 
@@ -47,12 +100,17 @@ class Rotation:
     def __init__(self, n: int, batch: int, seed: int) -> None:
         self.n = n
         self.batch = batch
+        self.seed = seed
         self._order = item_order(n, seed)
         self._step = np.arange(batch)
 
     def rows(self, query: int) -> NDArray[np.int64]:
         """Rows of a query, counted from 0; shape (batch,)."""
         return self._order[(query * self.batch + self._step) % self.n]
+
+    def table(self, first: int, queries: int) -> NDArray[np.int64]:
+        """Rows of so many queries from this one on; shape (queries, batch)."""
+        return np.asarray(self._order[((first + np.arange(queries))[:, None] * self.batch + self._step) % self.n])
 
 
 def item_order(n: int, seed: int) -> NDArray[np.int64]:

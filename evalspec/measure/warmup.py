@@ -9,7 +9,7 @@ import numpy as np
 
 from evalspec.language.inputs import Schedule
 from evalspec.measure.clocks import now_ns
-from evalspec.measure.servable import Rotation, Servable
+from evalspec.measure.servable import Remote, Rotation, Servable
 
 STEADY = 0.05
 """The medians of two windows in a row differ by at most this share."""
@@ -50,6 +50,8 @@ class WarmUp:
 def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmUp:
     """Serve until the schedule's count and time are reached and latencies are steady.
 
+    Where queries are served together, each number of them is served once before.
+
     It ends unsettled after 10 times the schedule's time, or 2 s if that is longer: a model that never settles is a
     finding, not a reason to wait for ever.
 
@@ -65,8 +67,11 @@ def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmU
     limit_s = max(LEAST_LIMIT_S, LIMIT_FACTOR * schedule.warmup_s)
     took: list[int] = []
     started = now_ns()
+    if schedule.kind == "open_loop" and not isinstance(servable, Remote):
+        _each_size(servable, schedule.max_batch, rotation, started + int(limit_s * 1e9))
     while True:
-        query = servable.take(rotation.rows(len(took)))
+        # An audit for caching asks what nobody asked before, so it warms up on a single query.
+        query = servable.take(rotation.rows(len(took) if schedule.repeats == 1 else 0))
         sent = now_ns()
         outputs = servable.serve(query)
         servable.synchronize()
@@ -84,6 +89,19 @@ def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmU
         first_ms=took[0] / 1e6,
         last_ms=float(np.median(took[-window:])) / 1e6,
     )
+
+
+def _each_size(servable: Servable, max_batch: int, rotation: Rotation, limit_ns: int) -> None:
+    """One batch of every size that dynamic batching may make, the largest first: each may be compiled on its own."""
+    first = 0
+    for size in range(max_batch, 1, -1):
+        query = servable.take(rotation.table(first, size).reshape(-1))
+        outputs = servable.serve(query)
+        servable.synchronize()
+        servable.answers(outputs)
+        first += size
+        if now_ns() >= limit_ns:
+            break
 
 
 def steady(took: list[int], window: int) -> bool:

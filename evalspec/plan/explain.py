@@ -82,18 +82,16 @@ def _detects(
     name, unit = one.name(check.name), one.unit
     if metric.exact and one.model is None:
         chance = None if test is None or test.value is None else float(holds(test.op, test.value, test.threshold))
-        return Detects(
-            name, one.sentence, None, unit, None, None, "", chance, blocking, "an exact fact: no sampling error"
-        )
+        return _not_known(one, name, None, chance, blocking, "an exact fact: no sampling error")
     threshold = from_unit(one.factor if one.is_ratio else one.threshold, unit)
     design = _design(plan, check, one, metric, test)
     if design is None:
         if test is None:
-            return Detects(name, one.sentence, None, unit, None, None, "", None, blocking, "known after a first run")
+            return _not_known(one, name, None, None, blocking, "known after a first run")
         note = (
             "the last run gave no bound here" if test.p_pass is None else "no standard error can be had from its bounds"
         )
-        return Detects(name, one.sentence, test.n, unit, None, None, "", _as_then(plan, test), blocking, note)
+        return _not_known(one, name, test.n, _as_then(plan, test), blocking, note)
     family = plan.family if blocking else plan.family_warn
     better: Better = "lower" if one.upper else "higher"
     found = detectable(
@@ -116,6 +114,21 @@ def _detects(
         assumed=found.assumed,
         chance=chance,
         blocking=blocking,
+    )
+
+
+def _not_known(one: Requirement, name: str, n: int | None, chance: float | None, blocking: bool, note: str) -> Detects:
+    return Detects(
+        name=name,
+        sentence=one.sentence,
+        n=n,
+        unit=one.unit,
+        headroom=None,
+        violation=None,
+        assumed="",
+        chance=chance,
+        blocking=blocking,
+        note=note,
     )
 
 

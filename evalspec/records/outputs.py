@@ -76,7 +76,7 @@ def say(record: Record, folder: Path) -> list[str]:
     lines += [f"  {_line(one)}" for one in verdict.decisions[:SHOWN]]
     if len(verdict.decisions) > SHOWN:
         lines.append(f"  ... and {len(verdict.decisions) - SHOWN} more in the report")
-    lines.append(f"report: {_short(folder / 'report.html')}")
+    lines.append(f"report: {_from_here(folder / 'report.html')}")
     return lines
 
 
@@ -85,7 +85,7 @@ def _line(decision: Decision) -> str:
     return f"{decision.status:<12} {mark:<6} {decision.sentence}"
 
 
-def _short(path: Path) -> Path:
+def _from_here(path: Path) -> Path:
     try:
         return path.relative_to(Path.cwd())
     except ValueError:

@@ -16,7 +16,7 @@ from evalspec.plan import Plan, plan
 from evalspec.run.checking import check_record, run_check
 from evalspec.run.files import sha256_of
 from evalspec.run.folders import read_record
-from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_file, predictions_key, samples_file
+from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_file, predictions_key
 from evalspec.run.process import Limits
 from evalspec.run.reader import dataset_record, model_record
 from evalspec.run.replay import Replay
@@ -63,11 +63,12 @@ class _Findings:
             self.differs.append(f"{what}: the record says {_short(before)}, recomputed {_short(now)}")
 
 
-def verify(folder: Path, *, allow_outside: bool = False) -> Verification:
+def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool = False) -> Verification:
     """Recompute digests of the evidence, every estimate and test, and the verdict.
 
     Args:
-        folder: Folder of a run. Datasets are read again from where the spec was, if they are still there unchanged.
+        folder: Folder of a run. Datasets are read again, if they are still there unchanged.
+        spec_folder: Folder that paths in the spec start from; None: where the spec was, from the run's folder.
         allow_outside: As for the run.
 
     Raises:
@@ -77,7 +78,14 @@ def verify(folder: Path, *, allow_outside: bool = False) -> Verification:
     findings = _Findings()
     damaged = _evidence(record, folder, findings)
     findings.compare("verdict", _plain(record.verdict), _plain(decide(record)))
-    _recompute(record, folder, findings, damaged, allow_outside=allow_outside)
+    place = spec_folder or (folder / record.spec_file).resolve().parent
+    _recompute(record, folder, findings, damaged, Access(place, allow_outside=allow_outside))
+    if spec_folder is None and findings.skipped and not (folder / record.spec_file).is_file():
+        findings.skipped.insert(
+            0,
+            f"the run's spec is not at {record.spec_file} from its folder, so one of them was moved; "
+            "name the folder of the spec with --spec-folder DIR",
+        )
     return Verification(tuple(findings.same), tuple(findings.differs), tuple(findings.skipped))
 
 
@@ -102,10 +110,8 @@ def _evidence(record: Record, folder: Path, findings: _Findings) -> set[str]:
     return damaged
 
 
-def _recompute(record: Record, folder: Path, findings: _Findings, damaged: set[str], *, allow_outside: bool) -> None:
+def _recompute(record: Record, folder: Path, findings: _Findings, damaged: set[str], access: Access) -> None:
     try:
-        spec_folder = (folder / record.spec_file).resolve().parent
-        access = Access(spec_folder if spec_folder.is_dir() else folder, allow_outside=allow_outside)
         planned = plan(load(folder / "spec.yaml", options=Options(files=False)))
     except SpecError as error:
         findings.skipped.append(f"estimates: the spec beside the record can't be read here: {error.problems[0]}")
@@ -216,7 +222,7 @@ def _check(
         answers={model: evidence / predictions_file(*pair) for model, pair in answers_beside(planned, one).items()},
     )
     try:
-        result = run_check(job, lambda *_: None, Replay(evidence / samples_file(check.id)))
+        result = run_check(job, lambda *_: None, Replay(evidence, check.id))
     except EvalspecError as error:
         findings.skipped.append(f"{check.id}: {error}")
         return

@@ -318,9 +318,10 @@ def _numbered(places: Sequence[float]) -> tuple[Tick, ...]:
 def _bars(block: Bars) -> BarsView:
     shown = block.bars[:MAX_ROWS]
     limits = _limits(block.references)
-    values = [bar.value for bar in shown] + [reference.value for reference in limits]
+    begins = [sum(bar.value for bar in shown[:index]) if block.stacked else 0.0 for index in range(len(shown))]
+    ends = [begin + bar.value for begin, bar in zip(begins, shown, strict=True)]
+    values = ends + [reference.value for reference in limits]
     scale = Scale.over(values, pad=0.02, zero=True) or Scale(0.0, 1.0)
-    zero = scale.at(0.0)
     groups = {group: index for index, group in enumerate(dict.fromkeys(bar.group for bar in shown))}
     numbers = aligned([bar.value for bar in shown], block.unit)
     rows = tuple(
@@ -328,11 +329,11 @@ def _bars(block: Bars) -> BarsView:
             label=bar.label,
             group=bar.group,
             value=with_unit(number, block.unit),
-            start=min(zero, scale.at(bar.value)),
-            width=round(abs(scale.at(bar.value) - zero), 2),
+            start=min(scale.at(begin), scale.at(end)),
+            width=round(abs(scale.at(end) - scale.at(begin)), 2),
             series=groups[bar.group] % 6 + 1,
         )
-        for bar, number in zip(shown, numbers, strict=True)
+        for bar, number, begin, end in zip(shown, numbers, begins, ends, strict=True)
     )
     marks = tuple(scale.at(reference.value) for reference in limits if reference.value is not None)
     references = _reference_words(limits, block.unit)

@@ -10,6 +10,7 @@ from evalspec.evidence.record import CheckRecord, Dimension, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_number
 from evalspec.report._blocks import BlockView, block_view, cell, forest
+from evalspec.report._claims import claim_sentence
 from evalspec.report._names import anchors, quantity
 from evalspec.report._requirements import SIGNS, Row, by_check
 from evalspec.report._words import Badge, badge, check_badge, duration, plural, worst
@@ -43,6 +44,7 @@ class CheckView:
     cannot_show: str
     evidence: tuple[tuple[str, str], ...]
     owner: str
+    claim: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def _section(
     dimension: Dimension, record: Record, grouped: Mapping[str, tuple[Row, ...]], ids: Mapping[int, str]
 ) -> Section:
     checks = [check for check in record.checks if check.dimension == dimension]
-    views = tuple(_check(check, grouped.get(check.id, ()), ids[id(check)]) for check in checks)
+    views = tuple(_check(record, check, grouped.get(check.id, ()), ids[id(check)]) for check in checks)
     blocking = [row for check in checks for row in grouped.get(check.id, ()) if row.blocking]
     status = worst(row.decision.status for row in blocking)
     held = sum(row.holds for row in blocking)
@@ -84,7 +86,7 @@ def _section(
     return Section(dimension, TITLES[dimension], LEADS[dimension], badge(status) if status else None, count, views)
 
 
-def _check(check: CheckRecord, rows: tuple[Row, ...], anchor: str) -> CheckView:
+def _check(record: Record, check: CheckRecord, rows: tuple[Row, ...], anchor: str) -> CheckView:
     drawn = tuple(block_view(block) for block in check.blocks)
     labels = [{row.label for row in block.rows} for block in check.blocks if isinstance(block, Intervals)]
     parts = tuple(forest(_parts(test)) for test in check.tests if _worth_drawing(test, labels))
@@ -103,8 +105,12 @@ def _check(check: CheckRecord, rows: tuple[Row, ...], anchor: str) -> CheckView:
         blocks=(*drawn, *parts),
         notes=check.notes,
         cannot_show=check.cannot_show,
-        evidence=tuple((file.path, f"{plural(file.rows, 'row')}: {file.what}") for file in check.evidence),
+        evidence=tuple(
+            (file.path, f"{plural(file.rows, 'row')}: {file.what}" if file.rows else file.what)
+            for file in check.evidence
+        ),
         owner=check.owner or "",
+        claim=claim_sentence(record, check),
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalspec.evidence.record import CheckRecord, Claim, Dimension, ModelRecord, Record
+from evalspec.evidence.policy import Claim
+from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
 from evalspec.report._blocks import cell
 from evalspec.report._checks import TITLES, Section
+from evalspec.report._claims import unlike_words
 from evalspec.report._names import quantity, short_digest
 from evalspec.report._requirements import SIGNS, Row
 from evalspec.report._words import DASH, Badge
@@ -56,6 +58,7 @@ class Beside:
     difference: str
     interval: str
     needs: str
+    unlike: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,9 @@ def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> T
         agreements=agreements,
         datasets=_datasets(record),
         beside=tuple(
-            _beside(row) for row in rows if row.test is not None and row.test.against and row.test.candidate is not None
+            _beside(row, record)
+            for row in rows
+            if row.test is not None and row.test.against and row.test.candidate is not None
         ),
         claims=tuple(_claim(claim, record) for claim in record.claims),
     )
@@ -242,10 +247,11 @@ def _datasets(record: Record) -> tuple[DatasetUse, ...]:
     return tuple(found)
 
 
-def _beside(row: Row) -> Beside:
+def _beside(row: Row, record: Record) -> Beside:
     test = row.test
     if test is None or test.candidate is None:
         raise ValueError(f"{row.name} compares nothing")
+    check = next((one for one in record.checks if one.id == test.check), None)
     unit = test.metric_unit or ("" if test.unit in ("pp", "x") else test.unit)
     return Beside(
         row=row,
@@ -256,6 +262,7 @@ def _beside(row: Row) -> Beside:
         difference=row.value,
         interval=row.interval,
         needs=f"{SIGNS[test.op]} {quantity(test.threshold, test.unit)}",
+        unlike="" if check is None else unlike_words(record, check, test.against or ""),
     )
 
 

@@ -6,8 +6,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evalspec.evidence.metric import Op
 from evalspec.evidence.record import Dimension, Record
-from evalspec.evidence.test import Op, Test
+from evalspec.evidence.test import Test
 from evalspec.evidence.verdict import Decision, Verdict
 from evalspec.report._names import anchors, quantity
 from evalspec.report._strips import Scale, Strip, hold_zone, strip

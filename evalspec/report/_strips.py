@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evalspec.evidence.test import Op
+from evalspec.evidence.metric import Op
 
 
 @dataclass(frozen=True, slots=True)

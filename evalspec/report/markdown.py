@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from evalspec.errors import RecordError
-from evalspec.evidence.record import Record, Waiver
+from evalspec.evidence.policy import Waiver
+from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.report._checks import LEADS, TITLES
 from evalspec.report._names import short_digest, shorten, visible

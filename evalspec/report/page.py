@@ -9,7 +9,8 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from evalspec.evidence.record import Record, Waiver
+from evalspec.evidence.policy import Waiver
+from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.report._checks import sections
 from evalspec.report._holistic import together

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evalspec.errors import InputError
-from evalspec.evidence.blocks import Cell
+from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import CheckRecord, EvidenceFile
 from evalspec.language.parts import CheckResult
 from evalspec.run.child import Handler
@@ -15,8 +15,9 @@ from evalspec.run.describe import words
 from evalspec.run.files import sha256_of
 from evalspec.run.guardrail import guarded
 from evalspec.run.inputs import RunInputs
-from evalspec.run.jobs import CheckJob, samples_file
+from evalspec.run.jobs import CheckJob, probes_file, samples_file
 from evalspec.run.messages import Message, Progress
+from evalspec.run.probes import write_probes
 from evalspec.run.replay import Replay
 from evalspec.run.requirements import Levels, measured_values, write_tests
 from evalspec.run.samples import write_samples
@@ -36,6 +37,10 @@ def start(job: CheckJob) -> Handler:
             name = samples_file(job.check.name)
             write_samples(workers.samples, job.evidence / name)
             files.append((name, "every query: intended, sent and end time"))
+        if workers.probes:
+            name = probes_file(job.check.name)
+            write_probes(workers.probes, job.evidence / name)
+            files.append((name, "what each process found"))
         record = check_record(job, result, files)
         return {"record": record.model_dump(mode="json"), "observed": workers.observed}
 
@@ -44,8 +49,7 @@ def start(job: CheckJob) -> Handler:
 
 def _replayed(job: CheckJob, progress: Progress) -> Message:
     assert job.timings_from is not None
-    path = job.timings_from / "evidence" / samples_file(job.check.name)
-    result = run_check(job, progress, Replay(path))
+    result = run_check(job, progress, Replay(job.timings_from / "evidence", job.check.name))
     record = check_record(job, result, [(name, what) for name, what in result.evidence])
     return {"record": record.model_dump(mode="json"), "observed": {}}
 
@@ -77,6 +81,7 @@ def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]
         conditions=_cells(result.conditions),
         counts=result.counts,
         notes=tuple(result.notes),
+        weakens=tuple(result.weakens),
         evidence=tuple(_file(job.evidence, name, what) for name, what in files),
         baseline_models=check.baselines,
         seed=job.seed,

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 from evalspec.evidence.record import Record
+from evalspec.language.docstring import first_line, sections
 from evalspec.language.parts import Check
 from evalspec.spec import Spec
-
-SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-
-
-def sections(check: type[Check]) -> dict[str, str]:
-    """The sections of a check's docstring: title: text."""
-    text = inspect.cleandoc(check.__doc__ or "")
-    pieces = SECTION.split(text)
-    return {"": pieces[0].strip()} | {
-        title.strip(): body.strip() for title, body in zip(pieces[1::2], pieces[2::2], strict=True)
-    }
 
 
 def words(check: Check) -> tuple[str, str]:
     """A check's first line, and what it can't show."""
-    parts = sections(type(check))
-    return parts[""].splitlines()[0] if parts[""] else check.check, " ".join(
-        parts.get("What it cannot show", "").split()
-    )
+    limits = sections(type(check)).get("What it cannot show", "")
+    return first_line(type(check)) or check.check, " ".join(limits.split())
 
 
 def not_tested(record: Record, spec: Spec) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ def examine() -> list[Finding]:
         *_gpu(),
         _clock(),
         *_counters(),
+        *_telemetry(),
         _chromium(),
     ]
 
@@ -131,6 +132,26 @@ def _counters() -> list[Finding]:
     ]
     if sys.platform != "linux":
         findings.append(Finding("process limits", "absent", "children do not die with their parent on this system"))
+    return findings
+
+
+def _telemetry() -> list[Finding]:
+    """What the system checks can read of this machine while they measure, and what a reading costs."""
+    from evalspec.measure.telemetry import open_sources
+
+    opened = open_sources(os.getpid())
+    begun = time.perf_counter_ns()
+    for source in opened.sources:
+        source.read()
+    spent_ms = (time.perf_counter_ns() - begun) / 1e6
+    for source in opened.sources:
+        source.close()
+    seen = ", ".join(sorted(opened.series))
+    findings = [Finding("telemetry", "ok", f"{seen}; {spent_ms:.2f} ms a reading")]
+    reasons = dict.fromkeys(opened.missing.values())
+    for reason in reasons:
+        names = ", ".join(name for name, why in opened.missing.items() if why == reason)
+        findings.append(Finding("telemetry", "absent", f"{names}: {reason}"))
     return findings
 
 

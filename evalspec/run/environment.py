@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from evalspec.evidence.blocks import Cell
+from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import ControlRecord, Environment
 
 PACKAGES = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import Predictions, Samples, Schedule, SliceMask
+from evalspec.language.inputs import Cells, Predictions, Probe, Samples, Schedule, SliceMask
 from evalspec.language.parts import Model
 from evalspec.run.jobs import CheckJob, predictions_key
 from evalspec.run.messages import Progress
@@ -133,6 +133,20 @@ class RunInputs:
     def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
         """A B B A blocks in pairs of fresh processes."""
         return self.timing.measure_paired(schedule, dataset, self._job.check.model, baseline, self._progress)
+
+    def probe(
+        self,
+        probe: str,
+        dataset: str,
+        model: str | None = None,
+        *,
+        processes: int = 1,
+        options: Cells | None = None,
+        telemetry_s: float | None = None,
+    ) -> list[Probe]:
+        """What fresh processes find out, one after the other."""
+        name = model or self._job.check.model
+        return self.timing.probe(probe, dataset, name, processes, options or {}, telemetry_s, self._progress)
 
     def model_facts(self, model: str | None = None) -> Facts:
         """What is known of a model."""

@@ -81,6 +81,11 @@ def samples_file(check: str) -> str:
     return f"samples-{check}.parquet"
 
 
+def probes_file(check: str) -> str:
+    """Name of a check's file of what probes found in the folder of evidence."""
+    return f"probes-{check}.json"
+
+
 def predictions_key(dataset: str, model: str) -> str:
     """How a file of predictions is named in a job."""
     return f"{dataset}/{model}"

@@ -105,11 +105,19 @@ class Child:
             WorkerError: It ended without an answer, or went past a limit; it has then been killed.
             InputError, NotRunError, InvalidError: As the child raised it.
         """
+        self.tell(question)
+        return self.answer(progress=progress, time_s=time_s)
+
+    def tell(self, question: Message) -> None:
+        """Ask, and go on; `answer` waits for what it says.
+
+        Raises:
+            WorkerError: It has ended.
+        """
         try:
             send(self._channel, question)
         except ConnectionError:
             self._gone()
-        return self.answer(progress=progress, time_s=time_s)
 
     def answer(self, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
         """Wait for the answer; as `ask`."""

@@ -75,7 +75,7 @@ def model_record(name: str, model: Model, access: Access) -> ModelRecord:
         kind=model.kind,
         digest=artifact_digest(files) if files else stated,
         # Nothing here shows that a file of predictions came from the artifact that is named beside it.
-        digest_stated=(bool(files) and not model.timed) or stated is not None,
+        digest_stated=(bool(files) and (model.served or not model.timed)) or stated is not None,
         path=getattr(model, "path", None),
         size_bytes=sum(file.stat().st_size for file in files) if files else None,
         precision=model.precision,
@@ -113,4 +113,4 @@ def artifact_files(model: Model, access: Access) -> tuple[Path, ...]:
     if model.artifact is not None:
         path = access.path(model.artifact)
         return (path,) if path.is_file() else tuple(sorted(one for one in path.rglob("*") if one.is_file()))
-    return model.files(access) if model.timed else ()
+    return model.files(access) if model.timed and not model.served else ()

@@ -1,22 +1,27 @@
-"""Timings that were measured before, given back in the order in which a check asks for them."""
+"""What was measured before, given back in the order in which a check asks for it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from evalspec.errors import NotRunError
-from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.inputs import Cells, Probe, Samples, Schedule
+from evalspec.run.jobs import probes_file, samples_file
 from evalspec.run.messages import Progress
+from evalspec.run.probes import read_probes
 from evalspec.run.samples import read_samples
 
 
 class Replay:
-    """`evalspec.run.timing.Timing` over a file of samples."""
+    """`evalspec.run.timing.Timing` over the evidence of a check."""
 
-    def __init__(self, path: Path) -> None:
-        """``path`` as `evalspec.run.samples.write_samples` wrote it."""
-        self._left = read_samples(path) if path.exists() else []
+    def __init__(self, evidence: Path, check: str) -> None:
+        """``evidence``: the folder that holds the raw samples, and what probes found, of this check."""
+        samples, probes = evidence / samples_file(check), evidence / probes_file(check)
+        self._left = read_samples(samples) if samples.exists() else []
+        self._probes = read_probes(probes) if probes.exists() else []
         self.samples: tuple[Samples, ...] = tuple(self._left)
+        self.probes: tuple[Probe, ...] = tuple(self._probes)
 
     def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
         """The next processes.
@@ -31,6 +36,16 @@ class Replay:
     ) -> tuple[list[Samples], list[Samples]]:
         """The next pairs; as `measure`."""
         return self._next(schedule.processes, model), self._next(schedule.processes, baseline)
+
+    def probe(
+        self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
+        progress: Progress,
+    ) -> list[Probe]:  # fmt: skip
+        """What the next processes found; as `measure`."""
+        taken, self._probes = self._probes[:processes], self._probes[processes:]
+        if len(taken) < processes or any((one.model, one.probe) != (model, probe) for one in taken):
+            raise NotRunError(f"the evidence holds no {processes} probes {probe} of {model} here")
+        return taken
 
     def _next(self, count: int, model: str) -> list[Samples]:
         taken, self._left = self._left[:count], self._left[count:]

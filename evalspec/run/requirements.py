@@ -130,24 +130,68 @@ def _find(requirement: Requirement, result: CheckResult, test: Test) -> tuple[Es
     if requirement.model is not None:
         return _compared(requirement, measured, result, test)
     if isinstance(measured, Parts):
-        return _of_parts(measured, requirement), test
+        return _of_parts(measured, requirement, test)
     if requirement.part is not None:
         parts: Mapping[str, Estimate] = getattr(measured, "parts", {})
         return parts.get(requirement.part), test
     return measured, test
 
 
-def _of_parts(parts: Parts, requirement: Requirement) -> Estimate | Fact | Parts | None:
+def _of_parts(parts: Parts, requirement: Requirement, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
+    if requirement.part is not None:
+        return _one(parts.parts.get(requirement.part), test)
+    if parts.whole is not None:
+        return parts.whole, test
+    return _all_of(parts, requirement, test)
+
+
+def _one(part: Estimate | Fact | Measured | None, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
+    """A part, and the test with what the part's own measurement says of itself."""
+    if not isinstance(part, Measured):
+        return part, test
+    test = _with(
+        test,
+        invalid=test.invalid or part.invalid,
+        withhold=test.withhold or part.withhold,
+        notes=(*test.notes, *part.notes),
+    )
+    return part.estimate, test
+
+
+def _all_of(parts: Parts, requirement: Requirement, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
+    """All parts together; those that are void leave a violation that another part shows, and nothing to pass."""
     from evalspec.stats.conjunction import AllParts
 
-    if requirement.part is not None:
-        return parts.parts.get(requirement.part)
-    if parts.whole is not None:
-        return parts.whole
-    estimates = {name: part for name, part in parts.parts.items() if not isinstance(part, Fact)}
-    if len(estimates) < len(parts.parts):
-        return parts
-    return AllParts(estimates, "lower" if requirement.upper else "higher") if estimates else None
+    plain: dict[str, Estimate | Fact] = {}
+    void: dict[str, str] = {}
+    for name, part in parts.parts.items():
+        mistrust = part if isinstance(part, Measured) else None
+        found = part.estimate if isinstance(part, Measured) else part
+        if isinstance(found, Parts):
+            continue
+        if mistrust is not None and mistrust.invalid is not None:
+            void[name] = mistrust.invalid
+            continue
+        plain[name] = found
+        if mistrust is not None and mistrust.withhold is not None:
+            test = _with(test, withhold=test.withhold or f"{name}: {mistrust.withhold}")
+    if void:
+        name, reason = next(iter(void.items()))
+        if not any(_violates(one, requirement) for one in plain.values()):
+            return next(iter(plain.values()), None), _with(test, invalid=f"{name}: {reason}")
+        test = _with(test, withhold=f"{name}: {reason}")
+    estimates = {name: part for name, part in plain.items() if not isinstance(part, Fact)}
+    if len(estimates) < len(plain):
+        return Parts(plain), test
+    return (AllParts(estimates, "lower" if requirement.upper else "higher") if estimates else None), test
+
+
+def _violates(part: Estimate | Fact, requirement: Requirement) -> bool:
+    """Its value lies on the wrong side."""
+    if part.value is None:
+        return False
+    held = from_unit(requirement.threshold, requirement.unit)
+    return part.value > held if requirement.upper else part.value < held
 
 
 def _compared(
@@ -169,9 +213,9 @@ def _compared(
         return None, test
     own = measured
     if isinstance(own, Parts):
-        own = own.whole if requirement.part is None else own.parts.get(requirement.part)
+        own = own.whole if requirement.part is None else _one(own.parts.get(requirement.part), test)[0]
     # Timings of pairs are not those of the model alone: what is printed beside a ratio must give that ratio.
-    beside: float | None = getattr(comparison, "candidate_value", None if own is None else own.value)
+    beside: float | None = getattr(comparison, "candidate_value", getattr(own, "value", None))
     test = _with(
         test,
         candidate=_finite(beside, test.metric_unit),
@@ -277,8 +321,10 @@ def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
         parts = tuple(_part(name, part, held, test.unit, levels, passing) for name, part in estimate.parts.items())
     return _with(
         test,
-        # What comes with an interval is decided by it, also where the metric is declared as a fact.
-        exact=False,
+        # What comes with an interval is decided by it, also where the metric is declared as a fact; two facts beside
+        # each other are a fact.
+        exact=bool(getattr(estimate, "exact", False)),
+        in_this_run=bool(getattr(estimate, "in_this_run", False)),
         value=_finite(value, test.unit),
         lower=_finite(estimate.bound(levels.confidence, "lower"), test.unit),
         upper=_finite(estimate.bound(levels.confidence, "upper"), test.unit),
@@ -354,5 +400,9 @@ def _named(metric: Metric, found: Estimate | Fact | Parts | None) -> list[tuple[
         return []
     if isinstance(found, Parts):
         named: list[tuple[str, Estimate | Fact]] = [(metric.name, found.whole)] if found.whole is not None else []
-        return named + [(f"{metric.name}({part})", one) for part, one in found.parts.items()]
+        for part, one in found.parts.items():
+            plain = one.estimate if isinstance(one, Measured) else one
+            if not isinstance(plain, Parts):
+                named.append((f"{metric.name}({part})", plain))
+        return named
     return [(metric.name, found)]

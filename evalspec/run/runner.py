@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -28,6 +29,7 @@ from evalspec.run.folders import earlier_runs, find_unfinished, fresh, new_folde
 from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
 from evalspec.run.process import Limits
 from evalspec.run.requirements import empty_tests
+from evalspec.run.served import Servers, Witness
 from evalspec.run.subjects import Children, Observer, Subjects, digest_of, subject_of
 from evalspec.verdict import decide
 
@@ -116,6 +118,8 @@ class _Run:
         self.done = {event["key"]: event for event in events if event["event"] == "check"}
         self.children = Children(options.access, options.limits, options.threads, self.folder)
         self.subjects = Subjects(self.parts, self.children, self.journal, observer, events)
+        self.servers = Servers(self.spec.models, options.access, self.folder, self.journal, observer)
+        self.witness = Witness(self.parts, self.children, self.subjects, self.journal)
         self.checks: list[CheckRecord] = []
         self.interrupted = False
 
@@ -138,6 +142,7 @@ class _Run:
             models = [name for one in self.plan.checks for name in one.models]
             about = [check.model for check in self.spec.checks if check.uses_model]
             self.subjects.describe(datasets, [*models, *about])
+            self._ask_servers()
             for planned in self.plan.checks:
                 self._check(planned)
                 if self.options.fail_fast and self._violated():
@@ -146,6 +151,8 @@ class _Run:
         except KeyboardInterrupt:
             self.interrupted = True
             self.observer.step("interrupted: what was measured is kept")
+        finally:
+            self.servers.stop()
         self._fill_up()
         self.children.tidy()
         record = self._record(where.model_copy(update={"load_at_end": environment.load()}))
@@ -157,8 +164,14 @@ class _Run:
         self.journal.let_go()
         return record, self.folder
 
+    def _ask_servers(self) -> None:
+        """Start what the plan needs; a server that does not come up is the error of the checks that need it."""
+        with contextlib.suppress(EvalspecError):
+            self.servers.ensure(name for one in self.plan.checks for name in one.models)
+        self.witness.start(self.plan)
+
     def _same_as_at_the_start(self) -> None:
-        """Void what was measured of a file that is another one by now."""
+        """Void what was measured of a file that is another one by now, or of a server that answers otherwise."""
         changed = self.subjects.changed()
         for index, record in enumerate(self.checks):
             used = [f"dataset {name}" for name in record.datasets] + [f"model {name}" for name in record.models]
@@ -166,6 +179,17 @@ class _Run:
             if hit and record.status == "measured":
                 reason = f"{hit[0]} was another one at the end of the run than at its start"
                 self.checks[index] = record.model_copy(update={"status": "invalid", "reason": reason})
+        self._ask_servers_again()
+
+    def _ask_servers_again(self) -> None:
+        """A server that a check has killed is started again first: its answers are what is asked for."""
+        with contextlib.suppress(EvalspecError):
+            self.servers.ensure(name for one in self.plan.checks for name in one.models)
+        for name, how in self.witness.end().items():
+            for index, record in enumerate(self.checks):
+                if name in record.models and record.status == "measured":
+                    reason = f"the server of {name} is another one by now: {how}"
+                    self.checks[index] = record.model_copy(update={"status": "invalid", "reason": reason})
 
     # -- checks -------------------------------------------------------------------------------------------------
 
@@ -224,6 +248,10 @@ class _Run:
         for name in planned.timed:
             if not self.spec.models[name].timed:
                 raise NotRunError(f"model {name} is a file of predictions: nothing can be timed")
+            if self.spec.models[name].served and planned.check.looks_inside:
+                raise NotRunError(f"model {name} is a server: {planned.check.check} would look into its client")
+        for name, pid in self.servers.ensure(planned.models).items():
+            self.subjects.observe(name, {"server_pid": pid})
         predictions = {
             predictions_key(dataset, model): str(self.subjects.predict(dataset, model))
             for dataset, model in planned.predictions

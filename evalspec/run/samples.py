@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evalspec.errors import RecordError, WriteError
-from evalspec.language.inputs import Samples
+from evalspec.language.inputs import Samples, Telemetry
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 META_KEY = b"evalspec"
 ARRAYS = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok")
+OPTIONAL = ("first_ns", "outcome", "together")
+"""Arrays that a way of measuring may lack; null in the file."""
 
 
 def write_samples(samples: Sequence[Samples], path: Path) -> None:
@@ -30,6 +34,7 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
     import pyarrow.parquet as pq
 
     columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in samples]) for name in ARRAYS}
+    columns |= {name: pa.chunked_array([_optional(one, name) for one in samples]) for name in OPTIONAL}
     columns["answers"] = pa.chunked_array([_lists(one) for one in samples])
     columns["run"] = np.repeat(np.arange(len(samples)), [len(one.end_ns) for one in samples])
     meta = [
@@ -40,6 +45,8 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
             "warmup": one.warmup,
             "answered": one.answers is not None,
             "details": dict(one.details),
+            "has": [name for name in OPTIONAL if getattr(one, name) is not None],
+            "telemetry": None if one.telemetry is None else telemetry_as_json(one.telemetry),
         }
         for one in samples
     ]
@@ -73,12 +80,51 @@ def read_samples(path: Path) -> list[Samples]:
     for index, one in enumerate(meta):
         rows = columns["run"] == index
         arrays = {name: columns[name][rows] for name in ARRAYS}
-        answered = one.pop("answered")
+        answered, has, told = one.pop("answered"), one.pop("has", ()), one.pop("telemetry", None)
+        arrays |= {name: table.column(name).filter(pa.array(rows)).to_numpy() for name in has}
         answers = table.column("answers").filter(pa.array(rows)).combine_chunks() if answered else None
         shape = (int(rows.sum()), one["batch"])
         kept = None if answers is None else answers.flatten().to_numpy(zero_copy_only=False).reshape(shape)
-        found.append(Samples(**one, **arrays, answers=kept))
+        telemetry = None if told is None else telemetry_from_json(told)
+        found.append(Samples(**one, **arrays, answers=kept, telemetry=telemetry))
     return found
+
+
+def telemetry_as_json(telemetry: Telemetry) -> dict[str, Any]:
+    """As JSON can hold it; a failed reading is null."""
+    return {
+        "times_ns": telemetry.times_ns.tolist(),
+        "series": {name: numbers_as_json(values) for name, values in telemetry.series.items()},
+        "sources": dict(telemetry.sources),
+        "missing": dict(telemetry.missing),
+    }
+
+
+def telemetry_from_json(found: Mapping[str, Any]) -> Telemetry:
+    """The inverse of `telemetry_as_json`."""
+    return Telemetry(
+        times_ns=np.array(found["times_ns"], dtype=np.int64),
+        series={name: numbers_from_json(values) for name, values in found["series"].items()},
+        sources=found["sources"],
+        missing=found["missing"],
+    )
+
+
+def numbers_as_json(values: NDArray[np.float64]) -> list[float | None]:
+    """Numbers; null where there is none."""
+    return [value if math.isfinite(value) else None for value in np.asarray(values, dtype=np.float64).tolist()]
+
+
+def numbers_from_json(values: Sequence[float | None]) -> NDArray[np.float64]:
+    """The inverse of `numbers_as_json`; NaN where there is no number."""
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _optional(one: Samples, name: str) -> pa.Array:
+    import pyarrow as pa
+
+    values = getattr(one, name)
+    return pa.nulls(len(one.end_ns), pa.int64()) if values is None else pa.array(values, pa.int64())
 
 
 def _lists(one: Samples) -> pa.Array:

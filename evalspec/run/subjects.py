@@ -190,6 +190,11 @@ class Subjects:
             }
         )
 
+    def not_shown(self, model: str) -> None:
+        """Nothing ties what was measured of this model to what will ship."""
+        if model in self.models:
+            self.models[model] = self.models[model].model_copy(update={"digest": None})
+
     def changed(self) -> frozenset[str]:
         """What is another one now than when it was described: ``dataset NAME``, ``model NAME``."""
         now = Subjects(self._parts, self._children, self._journal, self._observer, ())

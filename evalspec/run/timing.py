@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Telemetry
+from evalspec.measure.clocks import now_ns
 from evalspec.run.jobs import CheckJob, WorkerJob
-from evalspec.run.messages import Progress
+from evalspec.run.messages import Message, Progress
 from evalspec.run.process import Child
+
+if TYPE_CHECKING:
+    from evalspec.measure.telemetry import Sampler
 
 PATTERNS = (
     ("candidate", "baseline", "baseline", "candidate"),
@@ -19,14 +25,22 @@ PATTERNS = (
 """Of even and of odd pairs, so that neither side always comes first."""
 SETTLE_S = 0.05
 """Between two blocks: the side that ran goes back to sleep."""
+LEAD_S = 0.1
+"""Clients that are to start together are told so long before."""
+ARRAYS = ("arrivals_ns", "items")
 
 
 class Timing(Protocol):
-    """Whatever gives samples for schedules."""
+    """Whatever gives samples for schedules, and answers of probes."""
 
     @property
     def samples(self) -> tuple[Samples, ...]:
-        """Everything that was given, in order."""
+        """All samples that were given, in order."""
+        ...
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """All that probes found, in order."""
         ...
 
     def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
@@ -39,6 +53,66 @@ class Timing(Protocol):
         """Samples of pairs of fresh processes."""
         ...
 
+    def probe(
+        self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
+        progress: Progress,
+    ) -> list[Probe]:  # fmt: skip
+        """What fresh processes found."""
+        ...
+
+
+class _Timed:
+    """One worker while it is timed."""
+
+    def __init__(self, worker: Child, schedule: Schedule, out: Path, origin_ns: int, gpu: int = 0) -> None:
+        self.worker = worker
+        self.gpu = gpu
+        self.schedule = schedule
+        self.out = out
+        self.origin_ns = origin_ns
+
+    def prepare(self, dataset: str) -> None:
+        """Rows into memory and warm-up."""
+        asked = {one.name: getattr(self.schedule, one.name) for one in fields(Schedule) if one.name not in ARRAYS}
+        question: Message = {
+            "do": "prepare", "dataset": dataset, "schedule": asked, "out": str(self.out), "origin_ns": self.origin_ns,
+        }  # fmt: skip
+        with _written(self.schedule, self.out) as arrays:
+            if arrays is not None:
+                question["arrays"] = str(arrays)
+            self.worker.ask(question, time_s=self.schedule.limit_s)
+
+    def block(self, block: int, queries: int) -> None:
+        """Measure one block, and wait for its end."""
+        self.begin(block, queries)
+        self.end()
+
+    def begin(self, block: int, queries: int, start_ns: int | None = None) -> None:
+        """Have it measure a block, from this reading of the clock on."""
+        question = {"do": "block", "block": block, "queries": queries, "min_s": self.schedule.min_s}
+        self.worker.tell(question | ({} if start_ns is None else {"start_ns": start_ns}))
+
+    def end(self) -> None:
+        """Wait until the block is measured."""
+        self.worker.answer(time_s=self.schedule.limit_s)
+
+
+@contextlib.contextmanager
+def _written(schedule: Schedule, out: Path) -> Iterator[Path | None]:
+    """The schedule's arrays in a file, while it is read."""
+    import numpy as np
+
+    found = {name: getattr(schedule, name) for name in ARRAYS if getattr(schedule, name) is not None}
+    if not found:
+        yield None
+        return
+    path = out.with_suffix(".npz")
+    np.savez(path, **found)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
 
 class Workers:
     """Measures in worker processes and keeps every sample."""
@@ -47,6 +121,7 @@ class Workers:
         """``job`` of the check that asks."""
         self._job = job
         self._made: list[Samples] = []
+        self._found: list[Probe] = []
         self.observed: dict[str, dict[str, str | int | float | bool | None]] = {}
 
     @property
@@ -54,15 +129,24 @@ class Workers:
         """Everything that was measured, in order."""
         return tuple(self._made)
 
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """Everything that was found, in order."""
+        return tuple(self._found)
+
     def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
         """One fresh process after the other; nothing else of ours runs meanwhile."""
         made = []
         for process in range(schedule.processes):
             progress(process, schedule.processes, f"{model}, process {process + 1} of {schedule.processes}")
-            with self._worker(model, process) as worker:
-                out = self._prepare(worker, schedule, dataset, model, process)
-                self._block(worker, schedule, 0, schedule.queries)
-                made.append(self._finish(worker, out, model, schedule.seed + process, process))
+            if schedule.kind == "open_loop" and schedule.clients > 1:
+                made.append(self._clients(schedule, dataset, model, process))
+                continue
+            with self._worker(model, process) as worker, _background(schedule):
+                timed = self._prepared(worker, schedule, dataset, model, process)
+                with _read(worker, timed) as read:
+                    timed.block(0, schedule.queries)
+                made.append(self._finish(timed, model, process, read))
         self._made += made
         return made
 
@@ -77,18 +161,76 @@ class Workers:
         for pair in range(schedule.processes):
             progress(pair, schedule.processes, f"{model} and {baseline}, pair {pair + 1} of {schedule.processes}")
             with self._worker(model, pair) as one, self._worker(baseline, pair) as other:
-                sides = {"candidate": one, "baseline": other}
-                outs = {
-                    "candidate": self._prepare(one, schedule, dataset, model, pair),
-                    "baseline": self._prepare(other, schedule, dataset, baseline, pair),
-                }
+                ours = self._prepared(one, schedule, dataset, model, pair)
+                theirs = self._prepared(other, schedule, dataset, baseline, pair, side="baseline")
+                sides = {"candidate": ours, "baseline": theirs}
                 for block, side in enumerate(PATTERNS[pair % 2]):
                     time.sleep(SETTLE_S)
-                    self._block(sides[side], schedule, block, max(1, schedule.queries // 2))
-                candidate_made.append(self._finish(one, outs["candidate"], model, schedule.seed + pair, pair))
-                baseline_made.append(self._finish(other, outs["baseline"], baseline, schedule.seed + pair, pair))
+                    with _background(schedule if side == "candidate" else None):
+                        sides[side].block(block, max(1, schedule.queries // 2))
+                candidate_made.append(self._finish(ours, model, pair))
+                baseline_made.append(self._finish(theirs, baseline, pair))
         self._made += [*candidate_made, *baseline_made]
         return candidate_made, baseline_made
+
+    def probe(
+        self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
+        progress: Progress,
+    ) -> list[Probe]:  # fmt: skip
+        """One fresh process after the other, asked for what it finds."""
+        from evalspec.run.samples import numbers_from_json
+
+        made = []
+        for process in range(processes):
+            progress(process, processes, f"{model}, process {process + 1} of {processes}")
+            began = now_ns()
+            with self._worker(model, process) as worker:
+                loaded = worker.ask({"do": "load"})
+                ready_s = (now_ns() - began) / 1e9
+                origin = now_ns()
+                question = {
+                    "do": "probe", "probe": probe, "dataset": dataset, "options": dict(options), "origin_ns": origin,
+                    "seed": self._job.seed + process,
+                }  # fmt: skip
+                sampler = None if telemetry_s is None else _sampler(worker, telemetry_s, origin, self._gpu(model))
+                try:
+                    found = worker.ask(question)
+                finally:
+                    telemetry = None if sampler is None else sampler.stop()
+            self.observed[model] = dict(found["observed"])
+            import_s, load_s = float(loaded["import_s"]), float(loaded["load_s"])
+            begin = {"start_s": max(0.0, ready_s - import_s - load_s), "import_s": import_s, "load_s": load_s}
+            made.append(
+                Probe(
+                    probe=probe,
+                    model=model,
+                    process=process,
+                    facts=begin | found["facts"],
+                    series={name: numbers_from_json(values) for name, values in found["series"].items()},
+                    texts={name: tuple(words) for name, words in found["texts"].items()},
+                    telemetry=telemetry,
+                )
+            )
+        self._found += made
+        return made
+
+    def _clients(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
+        """One open loop, driven by several client processes, each with every so many-th query."""
+        origin = now_ns()
+        with contextlib.ExitStack() as stack:
+            timed = []
+            for client, part in enumerate(_shares(schedule)):
+                worker = stack.enter_context(self._worker(model, process * schedule.clients + client))
+                timed.append(
+                    self._prepared(worker, part, dataset, model, process, side=f"client-{client}", origin_ns=origin)
+                )
+            with _read(timed[0].worker, timed[0]) as read:
+                start = now_ns() + int(LEAD_S * 1e9)
+                for one in timed:
+                    one.begin(0, one.schedule.queries, start)
+                for one in timed:
+                    one.end()
+            return together([self._finish(one, model, process, read) for one in timed])
 
     def _worker(self, model: str, process: int) -> Child:
         return Child(
@@ -99,24 +241,105 @@ class Workers:
             environment=self._job.environment,
         )
 
-    def _prepare(self, worker: Child, schedule: Schedule, dataset: str, model: str, process: int) -> Path:
-        out = self._job.evidence / f".{self._job.check.name}-{model}-{len(self._made)}-{process}.samples"
+    def _prepared(
+        self, worker: Child, schedule: Schedule, dataset: str, model: str, process: int, *, side: str = "",
+        origin_ns: int | None = None,
+    ) -> _Timed:  # fmt: skip
+        name = f".{self._job.check.name}-{model}{side}-{len(self._made)}-{process}.samples"
+        out = self._job.evidence / name
         out.parent.mkdir(parents=True, exist_ok=True)
-        asked = asdict(schedule) | {"seed": schedule.seed + process}
-        worker.ask({"do": "prepare", "dataset": dataset, "schedule": asked, "out": str(out)}, time_s=schedule.limit_s)
-        return out
+        asked = replace(schedule, seed=schedule.seed + process)
+        timed = _Timed(worker, asked, out, now_ns() if origin_ns is None else origin_ns, self._gpu(model))
+        timed.prepare(dataset)
+        return timed
 
-    @staticmethod
-    def _block(worker: Child, schedule: Schedule, block: int, queries: int) -> None:
-        question = {"do": "block", "block": block, "queries": queries, "min_s": schedule.min_s}
-        worker.ask(question, time_s=schedule.limit_s)
+    def _gpu(self, model: str) -> int:
+        """Number of the GPU whose counters are read: the model's, or the first."""
+        return int(self._job.parts.models[model].device.partition(":")[2] or 0)
 
-    def _finish(self, worker: Child, out: Path, model: str, seed: int, process: int) -> Samples:
+    def _finish(self, timed: _Timed, model: str, process: int, read: _Read | None = None) -> Samples:
         from evalspec.measure.loop import read_samples
 
-        answer = worker.ask({"do": "finish"})
+        answer = timed.worker.ask({"do": "finish"})
         self.observed[model] = dict(answer["observed"])
-        details = dict(answer["details"]) | dict(answer["observed"]) | {"order_seed": seed}
-        samples = read_samples(out, model=model, process=process, details=details)
-        out.unlink(missing_ok=True)
-        return samples
+        details = dict(answer["details"]) | dict(answer["observed"]) | {"order_seed": timed.schedule.seed}
+        samples = read_samples(timed.out, model=model, process=process, details=details)
+        timed.out.unlink(missing_ok=True)
+        return samples if read is None else replace(samples, telemetry=read.telemetry)
+
+
+class _Read:
+    """What the sampler read, once it has stopped."""
+
+    def __init__(self) -> None:
+        self.telemetry: Telemetry | None = None
+
+
+@contextlib.contextmanager
+def _read(worker: Child, timed: _Timed) -> Iterator[_Read]:
+    """Reads the machine's counters meanwhile, where the schedule asks for it."""
+    read = _Read()
+    if timed.schedule.telemetry_s is None:
+        yield read
+        return
+    sampler = _sampler(worker, timed.schedule.telemetry_s, timed.origin_ns, timed.gpu)
+    try:
+        yield read
+    finally:
+        read.telemetry = sampler.stop()
+
+
+def _sampler(worker: Child, every_s: float, origin_ns: int, gpu: int) -> Sampler:
+    from evalspec.measure.telemetry import Sampler
+
+    sampler = Sampler(worker.pid, every_s, origin_ns, gpu=gpu)
+    sampler.start()
+    return sampler
+
+
+def _background(schedule: Schedule | None) -> contextlib.AbstractContextManager[Any]:
+    """Work that runs beside a block, where the schedule asks for it."""
+    if schedule is None or schedule.background is None:
+        return contextlib.nullcontext()
+    from evalspec.measure.background import start
+
+    return start(schedule.background, schedule.background_workers)
+
+
+def _shares(schedule: Schedule) -> list[Schedule]:
+    """Every so many-th query for each client; together they ask in the order of the schedule."""
+    arrivals = schedule.arrivals_ns
+    if arrivals is None:
+        raise ValueError("an open loop has no arrivals")
+    step = schedule.clients
+    shares = []
+    for client in range(step):
+        items = None if schedule.items is None else schedule.items[client::step]
+        mine = arrivals[client::step]
+        shares.append(
+            replace(schedule, arrivals_ns=mine, items=items, queries=len(mine), clients=1, seed=schedule.seed + client)
+        )
+    return shares
+
+
+def together(parts: list[Samples]) -> Samples:
+    """What several clients measured at the same time, as one, in the order of intended times.
+
+    Args:
+        parts: At least one, of the same process and batch, with times from the same origin.
+    """
+    import numpy as np
+
+    order = np.argsort(np.concatenate([one.intended_ns for one in parts]), kind="stable")
+
+    def merged(name: str) -> Any:
+        found = [getattr(one, name) for one in parts]
+        return None if any(one is None for one in found) else np.concatenate(found)[order]
+
+    names = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok", "answers", "first_ns", "outcome", "together")
+    details = dict(parts[0].details) | {"clients": len(parts)}
+    for name in {name for one in parts for name in one.details if name.startswith("generator_lag")}:
+        values = [one.details.get(name) for one in parts]
+        details[name] = max((value for value in values if isinstance(value, int | float)), default=None)
+    details["complete"] = all(one.details.get("complete") is not False for one in parts)
+    return replace(parts[0], details=details, **{name: merged(name) for name in names})

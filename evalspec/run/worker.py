@@ -1,21 +1,27 @@
-"""A child that holds one model and knows no check: load, predict, measure."""
+"""A child that holds one model and knows no check: load, predict, measure, probe."""
 
 from __future__ import annotations
 
-import time
+import importlib
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalspec.errors import WorkerError
 from evalspec.language.inputs import Schedule
+from evalspec.measure.clocks import now_ns
 from evalspec.run.child import Handler
 from evalspec.run.jobs import WorkerJob
 from evalspec.run.messages import Message, Progress
 from evalspec.run.tables import Tables
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
     from evalspec.measure.loop import Session
-    from evalspec.runtimes._serve import Served
+    from evalspec.runtimes._serve import Served, ServedRows
 
 
 def start(job: WorkerJob) -> Handler:
@@ -32,22 +38,28 @@ class _Worker:
         self.tables = Tables(job.parts)
         self.served: dict[str, Served] = {}
         self.session: Session | None = None
-        begun = time.perf_counter()
+        began = now_ns()
+        for package in self.model.packages:
+            importlib.import_module(package)
+        imported = now_ns()
         self.loaded = self.model.load(job.parts.access, threads=job.threads)
-        self.load_s = time.perf_counter() - begun
+        self.import_s, self.load_s = (imported - began) / 1e9, (now_ns() - imported) / 1e9
 
     def handle(self, question: Message, progress: Progress) -> Message:
-        """``load`` (already done when this is made), ``predict``, ``prepare``, ``block``, ``finish``."""
+        """``load`` (already done when this is made), ``predict``, ``prepare``, ``block``, ``finish``, ``probe``."""
         if question["do"] == "load":
-            return {"seconds": self.load_s, "observed": dict(self.loaded.observed)}
+            return {"import_s": self.import_s, "load_s": self.load_s, "observed": dict(self.loaded.observed)}
         if question["do"] == "predict":
             return self._predict(question, progress)
         if question["do"] == "prepare":
             return self._prepare(question)
+        if question["do"] == "probe":
+            return self._probe(question, progress)
         if self.session is None:
             raise WorkerError("a worker was asked to measure before it was prepared")
         if question["do"] == "block":
-            self.session.block(int(question["block"]), int(question["queries"]), float(question["min_s"]))
+            begin = {"start_ns": int(question["start_ns"])} if "start_ns" in question else {}
+            self.session.block(int(question["block"]), int(question["queries"]), float(question["min_s"]), **begin)
             return {"queries": self.session.count}
         return {"details": self.session.finish(), "observed": dict(self.loaded.observed)}
 
@@ -58,11 +70,16 @@ class _Worker:
             self.served[dataset] = Served(self.model, self.loaded, self.job.parts.access, self.tables.facts(dataset))
         return self.served[dataset]
 
+    def _rows(self, dataset: str) -> ServedRows:
+        return self._serve(dataset).rows(self.tables.get(dataset))
+
     def _predict(self, question: Message, progress: Progress) -> Message:
         from evalspec.runtimes._answers import write_answers
 
         dataset = str(question["dataset"])
         table = self.tables.get(dataset)
+        if "rows" in question:
+            table = _spread(table, int(question["rows"]))
         served = self._serve(dataset)
         progress(0.0, float(len(table)), f"{len(table):,} rows")
         answers = served.predict_all(table)
@@ -72,7 +89,47 @@ class _Worker:
     def _prepare(self, question: Message) -> Message:
         from evalspec.measure.loop import Session
 
-        dataset = str(question["dataset"])
-        rows = self._serve(dataset).rows(self.tables.get(dataset))
-        self.session = Session(rows, Schedule(**question["schedule"]), Path(question["out"]))
+        schedule = _with_arrays(Schedule(**question["schedule"]), question.get("arrays"))
+        rows = self._rows(str(question["dataset"]))
+        self.session = Session(rows, schedule, Path(question["out"]), origin_ns=int(question["origin_ns"]))
         return {"details": self.session.warm_up()}
+
+    def _probe(self, question: Message, progress: Progress) -> Message:
+        from evalspec.measure.probes import Context
+        from evalspec.run.samples import numbers_as_json
+
+        rows = self._rows(str(question["dataset"]))
+
+        def tensors(index: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+            return dict(rows.served.prepare(rows.raw(index)))
+
+        context = Context(
+            model=self.model, loaded=rows.served.loaded, rows=rows, tensors=tensors, access=self.job.parts.access,
+            options=question["options"], origin_ns=int(question["origin_ns"]), seed=int(question["seed"]),
+            progress=progress,
+        )  # fmt: skip
+        found = importlib.import_module(f"evalspec.measure.probes.{question['probe']}").probe(context)
+        return {
+            "facts": dict(found.facts),
+            "series": {name: numbers_as_json(values) for name, values in found.series.items()},
+            "texts": {name: list(words) for name, words in found.texts.items()},
+            "observed": dict(rows.served.loaded.observed),
+        }
+
+
+def _spread(table: pa.Table, rows: int) -> pa.Table:
+    """So many rows at the most, evenly spread over a table; always the same ones."""
+    import numpy as np
+
+    return table.take(np.unique(np.linspace(0, len(table) - 1, min(rows, len(table))).astype(np.int64)))
+
+
+def _with_arrays(schedule: Schedule, path: str | None) -> Schedule:
+    """The schedule with what `evalspec.run.timing` put beside it."""
+    import numpy as np
+
+    if path is None:
+        return schedule
+    with np.load(path, allow_pickle=False) as file:
+        found = {name: file[name] for name in file.files}
+    return replace(schedule, arrivals_ns=found.get("arrivals_ns"), items=found.get("items"))

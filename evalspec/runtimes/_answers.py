@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import RecordError, WorkerError
-from evalspec.evidence.blocks import Cell
+from evalspec.evidence.frozen import Cell
 from evalspec.runtimes._outputs import Mapped
 
 META_KEY = b"evalspec"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalspec.evidence.blocks import Cell
+from evalspec.evidence.frozen import Cell
 from evalspec.language.parts import LoadedModel, OutputName
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ class Loaded:
 
     def synchronize(self) -> None:
         """Wait until the device has done all that was asked of it."""
+
+    def parameters(self) -> int | None:
+        """Numbers that training has set; None where the model doesn't tell."""
+        told = self.observed.get("parameters")
+        return told if isinstance(told, int) and told > 0 else None
 
     def close(self) -> None:
         """Give back what it holds."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import EvalspecError, InputError, NotRunError
+from evalspec.language.operators import Stepped
 from evalspec.language.parts import Access, LoadedModel, Model, OutputName
 from evalspec.runtimes._answers import Answers, joined
 from evalspec.runtimes._code import first_line
@@ -32,6 +33,15 @@ class PerDataset(Protocol):
 
     def for_dataset(self, facts: DatasetFacts, keys: NDArray[Any]) -> LoadedModel:
         """The answers for one dataset, whose keys these are."""
+        ...
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """A loaded model that is a server: timing it is sending requests that were made before."""
+
+    def client(self, served: Served, arrays: Arrays) -> ServedRows:
+        """These rows (tensor: shape (n, ...), before preprocessing) as requests."""
         ...
 
 
@@ -97,11 +107,22 @@ class Served:
             raise NotRunError("predictions read from a file can't be timed: there is no model to run")
         if len(table) == 0:
             raise InputError(f"the dataset {self.facts.name!r} has no rows to serve")
-        return ServedRows(self, build(table, self._feed(table)))
+        arrays = build(table, self._feed(table))
+        return self.loaded.client(self, arrays) if isinstance(self.loaded, Remote) else ServedRows(self, arrays)
 
     def prepare(self, arrays: Arrays) -> Arrays:
         """Preprocessing alone, one batch."""
         return self.pipeline(arrays)
+
+    def ready(self, arrays: Arrays) -> Arrays:
+        """Preprocessing, and that what it gives is what the model takes.
+
+        Raises:
+            InputError: It is not.
+        """
+        ready = self.prepare(arrays)
+        self._check(ready)
+        return ready
 
     def run(self, arrays: Arrays) -> dict[str, NDArray[Any]]:
         """Preprocessing and model, one batch of any size; a fixed batch is padded and the padding dropped.
@@ -109,7 +130,10 @@ class Served:
         Raises:
             InputError: Preprocessing or the model refuses, or answers another number of rows.
         """
-        ready = self.prepare(arrays)
+        return self.infer(self.prepare(arrays))
+
+    def infer(self, ready: Arrays) -> dict[str, NDArray[Any]]:
+        """The model alone on what preprocessing gave; as `run`."""
         self._check(ready)
         rows = len(next(iter(ready.values())))
         fixed = self.loaded.fixed_batch
@@ -188,15 +212,19 @@ class ServedRows:
         self.arrays = arrays
         self.n = len(next(iter(arrays.values())))
 
-    def take(self, rows: NDArray[np.int64]) -> Arrays:
-        """The query: these rows, copied. Not timed."""
+    def raw(self, rows: NDArray[np.int64]) -> Arrays:
+        """These rows, copied, before preprocessing."""
         return take(self.arrays, rows)
 
-    def serve(self, query: Arrays) -> dict[str, NDArray[Any]]:
+    def take(self, rows: NDArray[np.int64]) -> Any:
+        """The query: these rows, copied. Not timed."""
+        return self.raw(rows)
+
+    def serve(self, query: Any) -> Any:
         """Preprocessing and model: what is timed."""
         return self.served.run(query)
 
-    def answers(self, outputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+    def answers(self, outputs: Any) -> NDArray[np.float64]:
         """Class index or value of each row, shape (batch,). Not timed.
 
         Raises:
@@ -211,6 +239,21 @@ class ServedRows:
     def synchronize(self) -> None:
         """Wait for the device."""
         self.served.synchronize()
+
+    def steps(self) -> list[tuple[str, Callable[[Any], Any]]]:
+        """The stages of a query in order: each call takes what the one before gave, the first one a query.
+
+        Preprocessing stages by their names, the model (where it can tell its own stages apart, these), and
+        ``postprocess``, which makes answers.
+        """
+        served = self.served
+        steps: list[tuple[str, Callable[[Any], Any]]] = list(
+            zip(served.pipeline.names, served.pipeline.steps, strict=True)
+        )
+        own = served.loaded.steps() if isinstance(served.loaded, Stepped) and served.loaded.fixed_batch is None else ()
+        # A single stage is the call itself, which is better served with its checks.
+        steps += own if len(own) > 1 else [("inference", served.infer)]
+        return [*steps, ("postprocess", self.answers)]
 
 
 def _batches(table: pa.Table, feed: Feed, size: int, dataset: str) -> Iterator[tuple[int, Arrays]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from evalspec.errors import InputError
+from evalspec.errors import InputError, NotRunError
 from evalspec.language.parts import Access
 from evalspec.runtimes._code import first_line
 from evalspec.runtimes._loaded import Loaded, Tensor
@@ -17,6 +17,8 @@ from evalspec.runtimes._onnx_graph import Graph, read_graph, weight_files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from evalspec.language.operators import Inside
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -67,7 +69,9 @@ class Onnx(FileModel):
         graph = read_graph(path, self.path)
         files = weight_files(path, self.path, graph.external)
         session = _session(path, self, threads or usable_cpus())
-        return _loaded(session, self, graph, size_bytes(files), threads or usable_cpus())
+        loaded = _loaded(session, self, graph, size_bytes(files), threads or usable_cpus())
+        loaded.reopen = lambda change: _session(path, self, threads or usable_cpus(), change)
+        return loaded
 
 
 def providers(device: str, precision: str | None) -> list[Any]:
@@ -81,7 +85,8 @@ def providers(device: str, precision: str | None) -> list[Any]:
     return [(CUDA, {"device_id": number, "use_tf32": "1" if precision == "tf32" else "0"}), CPU]
 
 
-def _session(path: Path, model: Onnx, threads: int) -> Any:
+def _session(path: Path, model: Onnx, threads: int, change: Callable[[Any], None] | None = None) -> Any:
+    """A session; ``change`` is handed its options before it is opened."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -91,6 +96,8 @@ def _session(path: Path, model: Onnx, threads: int) -> Any:
     options.log_severity_level = ERRORS_ONLY
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    if change is not None:
+        change(options)
     if model.device != "cpu" and hasattr(onnxruntime, "preload_dlls"):
         # Finds the CUDA libraries that pip installed; without it only those on the loader's path are seen.
         onnxruntime.preload_dlls()
@@ -158,6 +165,42 @@ class LoadedOnnx(Loaded):
 
     session: Any
     wanted: tuple[str, ...]
+    reopen: Callable[[Callable[[Any], None]], Any] | None = None
+    """Opens the same file once more, with options changed."""
+
+    def inspect(self, inputs: Mapping[str, NDArray[Any]]) -> Inside:
+        """As `evalspec.language.operators.Inspectable.inspect`."""
+        from evalspec.runtimes._onnx_inspect import inspect_session
+
+        if self.reopen is None:
+            raise NotRunError("the session can't be opened again, so its operators can't be seen")
+        device = str(self.observed["device"])
+        options = self.session.get_provider_options().get(CUDA, {})
+        flags = {
+            "tf32": options.get("use_tf32") == "1" if CUDA in self.session.get_providers() else False,
+            "autocast": False,
+            "cuda_graphs": options.get("enable_cuda_graph") == "1",
+            "graph_optimization": "all, as onnxruntime's default",
+            "providers": ", ".join(self.session.get_providers()),
+        }
+        places = {name: "cpu" if name == CPU else device for name in self.session.get_providers()}
+        return inspect_session(self.reopen, inputs, self.wanted, places, flags)
+
+    def runner(self, batches: Sequence[Mapping[str, NDArray[Any]]]) -> Callable[[int], object]:
+        """As `evalspec.language.operators.Runner.runner`; inputs and outputs stay where the model runs."""
+        import onnxruntime
+
+        device = str(self.observed["device"])
+        kind, number = ("cpu", 0) if device == "cpu" else ("cuda", int(device.partition(":")[2] or 0))
+        bindings = []
+        for batch in batches:
+            binding = self.session.io_binding()
+            for name, array in batch.items():
+                binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, kind, number))
+            for name in self.wanted:
+                binding.bind_output(name, kind, number)
+            bindings.append(binding)
+        return lambda index: self.session.run_with_iobinding(bindings[index % len(bindings)])
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """One batch; the answer is on the host when it returns."""
@@ -175,3 +218,4 @@ class LoadedOnnx(Loaded):
     def close(self) -> None:
         """Let the session go, and its memory with it."""
         self.session = None
+        self.reopen = None

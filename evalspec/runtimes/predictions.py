@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from evalspec.errors import InputError
-from evalspec.evidence.blocks import Cell
+from evalspec.evidence.frozen import Cell
 from evalspec.language.parts import Access, DatasetName, LoadedModel, OutputName
 from evalspec.runtimes._code import first_line
 from evalspec.runtimes._inputs import DatasetFacts
@@ -49,6 +49,10 @@ class Predictions(RuntimeModel):
         """As `Model.files`."""
         return tuple(access.path(path) for path in self.files_.values())
 
+    def answer_files(self) -> Mapping[str, str]:
+        """As `Model.answer_files`."""
+        return self.files_
+
     def load(self, access: Access, *, threads: int | None = None) -> LoadedFiles:
         """As `Model.load`; files are read when their dataset is asked for."""
         return LoadedFiles(
@@ -86,8 +90,13 @@ class LoadedFiles(Loaded):
             InputError: No file for it, or keys that are missing, duplicate or too many.
         """
         key = facts.key
-        if key is None or facts.name not in self.spec.files_:
+        if facts.name not in self.spec.files_:
             raise InputError(f"there are no predictions for the dataset {facts.name!r}", choices=self.spec.files_)
+        if key is None:
+            raise InputError(
+                f"predictions are joined by key, and the dataset {facts.name!r} names none",
+                remedy="add `key:` to the dataset",
+            )
         shown = self.spec.files_[facts.name]
         as_text = key if keys.dtype.kind in "OUT" else None
         table = read_predictions(self.access.path(shown), shown, as_text=as_text)
@@ -227,10 +236,20 @@ def _texts(keys: NDArray[Any]) -> NDArray[Any]:
 def _unique(keys: NDArray[Any], whose: str) -> None:
     import numpy as np
 
-    distinct, counts = np.unique(keys, return_counts=True)
-    if len(distinct) != len(keys):
-        twice = distinct[counts > 1]
-        raise InputError(f"{len(twice)} keys stand more than once in {whose}: {_some(twice)}")
+    _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    if len(first) == len(keys):
+        return
+    # The one whose repeat comes first when the rows are read from the top.
+    repeats = np.flatnonzero(first[inverse.reshape(-1)] != np.arange(len(keys)))
+    key = keys[repeats[0]]
+    rows = np.flatnonzero(keys == key) + 1
+    shown = " and ".join(f"{row:,}" for row in rows[:2]) + (f" and {len(rows) - 2} more" if len(rows) > 2 else "")
+    others = int((counts > 1).sum()) - 1
+    more = f"; {others:,} more keys stand more than once" if others else ""
+    raise InputError(
+        f"the key {str(key)!r} stands in rows {shown} of {whose}{more}",
+        remedy="a key names one row: drop the copies, or name another column with `key:`",
+    )
 
 
 def _some(keys: NDArray[Any]) -> str:

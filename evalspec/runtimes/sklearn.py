@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -35,6 +35,7 @@ HARMLESS = (
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
 )
 """Types of scikit-learn and numpy that hold data only, and that skops leaves to its user."""
+COEFFICIENTS = ("coef_", "intercept_", "coefs_", "intercepts_")
 METHODS = ("predict_proba", "decision_function", "predict")
 
 
@@ -173,9 +174,41 @@ class LoadedSklearn(Loaded):
             found[name] = np.asarray(value)
         return found
 
+    def parameters(self) -> int | None:
+        """Coefficients and intercepts, of a pipeline those of its steps; None for what has none (trees, neighbours)."""
+        return _coefficients(self.estimator)
+
+    def steps(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+        """As `evalspec.language.operators.Stepped.steps`: the steps of a pipeline, its last one as ``inference``."""
+        pipeline: Any = getattr(self.estimator, "steps", ())
+        if len(pipeline) < 2 or len(self.output_names) != 1:
+            return (("inference", self.predict),)
+        (method,) = self.output_names
+
+        def infer(rows: Any) -> dict[str, NDArray[Any]]:
+            import numpy as np
+
+            return {method: np.asarray(getattr(pipeline[-1][1], method)(rows))}
+
+        transforms = [(name, step.transform) for name, step in pipeline[:-1] if hasattr(step, "transform")]
+        rows = ("frame", lambda inputs: _frame(inputs, self.input_names) if self.by_column else inputs["X"])
+        return (rows, *((str(name), transform) for name, transform in transforms), ("inference", infer))
+
     def close(self) -> None:
         """Let the thread pools be as they were."""
         self.limit.restore_original_limits()
+
+
+def _coefficients(estimator: Any) -> int | None:
+    import numpy as np
+
+    found = 0
+    for _, step in getattr(estimator, "steps", [("", estimator)]):
+        for name in COEFFICIENTS:
+            value = getattr(step, name, None)
+            arrays = value if isinstance(value, list) else [] if value is None else [value]
+            found += sum(int(np.size(array)) for array in arrays)
+    return found or None
 
 
 def _frame(inputs: Mapping[str, NDArray[Any]], columns: Sequence[str]) -> Any:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from evalspec.errors import InputError
-from evalspec.evidence.blocks import Cell
+from evalspec.evidence.frozen import Cell
 from evalspec.language.parts import Access
 from evalspec.runtimes._code import first_line, load_reference, source_file
 from evalspec.runtimes._loaded import Loaded, Tensor
 from evalspec.runtimes._model import FileModel, usable_cpus
 from evalspec.runtimes._observe import precision_of
 from evalspec.runtimes._preprocess import Reference
-from evalspec.runtimes._pt2 import inspect_archive
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from evalspec.runtimes._torch_loaded import LoadedTorch, named
 
 WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 WEIGHT_AXES = 2
@@ -88,6 +84,8 @@ class Torch(FileModel):
         # torch reads it at every load; without it, loading falls back to unpickling anything.
         with _weights_only(not access.trust):
             import torch
+
+            from evalspec.runtimes._pt2 import inspect_archive
 
             torch.set_num_threads(threads)
             place = device_of(self.device)
@@ -203,6 +201,10 @@ def _exported(model: Torch, path: Path, place: Any, threads: int) -> LoadedTorch
         args, kwargs = pytree.tree_unflatten([arrays[name] for name in names], in_spec)
         return ready(*args, **kwargs)
 
+    def eager(arrays: Mapping[str, Any]) -> Any:
+        args, kwargs = pytree.tree_unflatten([arrays[name] for name in names], in_spec)
+        return module(*args, **kwargs)
+
     ready = torch.compile(module) if model.compile else module
     held = [value for value in (*program.state_dict.values(), *program.constants.values()) if torch.is_tensor(value)]
     outputs = pytree.tree_unflatten(list(range(out_spec.num_leaves)), out_spec)
@@ -215,6 +217,8 @@ def _exported(model: Torch, path: Path, place: Any, threads: int) -> LoadedTorch
         run=run,
         place=place,
         dtype=None,
+        eager=eager,
+        held=tuple(held),
     )
 
 
@@ -232,15 +236,6 @@ def _fixed_batch(model: Torch, tensors: Mapping[str, Tensor]) -> int | None:
             remedy="export it with a dynamic first size",
         )
     return batches[0] if batches else None
-
-
-def named(outputs: Any) -> dict[str, Any]:
-    """Outputs by name: a dict's by key, a single one as ``output``, several as ``output_0``, ``output_1``, ..."""
-    if isinstance(outputs, Mapping):
-        return {str(name): value for name, value in outputs.items()}
-    if isinstance(outputs, tuple | list):
-        return {f"output_{index}": value for index, value in enumerate(outputs)}
-    return {"output": outputs}
 
 
 def _compiled(model: Torch, path: Path, threads: int) -> LoadedTorch:
@@ -303,55 +298,6 @@ def _from_factory(model: Torch, path: Path, access: Access, place: Any, threads:
         run=lambda arrays: ready(**arrays),
         place=place,
         dtype=dtype,
+        eager=lambda arrays: module(**arrays),
+        held=(*module.parameters(), *module.buffers()),
     )
-
-
-@dataclass(kw_only=True)
-class LoadedTorch(Loaded):
-    """A module on its device.
-
-    Args:
-        run: Tensors by name to whatever the module returns.
-        place: The device.
-        dtype: What floating inputs are converted to, or None.
-    """
-
-    run: Callable[[Mapping[str, Any]], Any]
-    place: Any
-    dtype: Any
-
-    def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """One batch, without gradients; the answer is on the host when it returns."""
-        import torch
-
-        tensors = {name: self._tensor(array, name) for name, array in inputs.items()}
-        with torch.inference_mode():
-            outputs = named(self.run(tensors))
-        return {name: _array(value, name) for name, value in outputs.items()}
-
-    def synchronize(self) -> None:
-        """Wait for the GPU."""
-        if self.place.type != "cpu":
-            import torch
-
-            torch.cuda.synchronize(self.place)
-
-    def _tensor(self, array: NDArray[Any], name: str) -> Any:
-        import torch
-
-        if array.dtype.kind not in "biuf":
-            raise InputError(f"the model's input {name!r} takes numbers and got text")
-        # torch warns of arrays that it may not write to, such as those that stand in the dataset's own memory.
-        tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
-        dtype = self.dtype if self.dtype is not None and tensor.is_floating_point() else tensor.dtype
-        return tensor.to(device=self.place, dtype=dtype)
-
-
-def _array(value: Any, name: str) -> NDArray[Any]:
-    import torch
-
-    if not isinstance(value, torch.Tensor):
-        raise InputError(f"the output {name!r} is a {type(value).__name__}, not a tensor")
-    value = value.detach()
-    array: NDArray[Any] = (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
-    return array

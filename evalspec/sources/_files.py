@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow as pa
-
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
 
@@ -18,7 +16,6 @@ MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"ARROW1", "an Arrow file", "arrow"),
     (b"FEA1", "a feather file of version 1", ""),
     (b"\x93NUMPY", "a single numpy array (.npy)", ""),
-    (b"PK\x03\x04", "a zip archive (npz files are)", "npz"),
     (b"\x1f\x8b", "a gzip file", ""),
     (b"\x89PNG", "a PNG image", "images"),
     (b"\xff\xd8\xff", "a JPEG image", "images"),
@@ -29,8 +26,6 @@ MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x80\x05\x95", "a pickle", ""),
 )
 COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".br"})
-# Errors in a file's content that the readers of pyarrow, numpy and zipfile raise.
-UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeError)
 
 
 def shown(access: Access, path: Path) -> str:
@@ -110,8 +105,31 @@ def check_format(access: Access, path: Path, kind: str, *, text: bool = False) -
         if head.startswith(magic) and other != kind:
             remedy = f"write `kind: {other}`" if other else None
             raise InputError(f"{shown(access, path)} is no {kind} file: it is {what}", remedy=remedy)
+    if head.startswith(b"PK\x03\x04") and kind != "npz":
+        what, remedy = _archive(path)
+        raise InputError(f"{shown(access, path)} is no {kind} file: it is {what}", remedy=remedy)
     if text and b"\x00" in head:
         raise InputError(f"{shown(access, path)} is no {kind} file: it is not text in UTF-8")
+
+
+def _archive(path: Path) -> tuple[str, str | None]:
+    """What a zip archive is, by what lies in it, and what to do with it."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return "a damaged zip archive", None
+    if "schema.json" in names:
+        return "a skops model", "name it under `models:`, as `kind: sklearn`"
+    if any(name.endswith(".npy") for name in names):
+        return "an npz archive", "write `kind: npz`"
+    if any(name.endswith(("/data.pkl", "/archive_format", "/.format_version")) for name in names):
+        return "a torch file", "name it under `models:`, as `kind: torch`"
+    if "[Content_Types].xml" in names:
+        return "an office document, such as a workbook", "export its sheet as csv"
+    return "a zip archive", "unpack it, and name the file in it"
 
 
 @contextmanager
@@ -123,8 +141,15 @@ def reading(access: Access, path: Path, kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except UNREADABLE as error:
+    except _unreadable() as error:
         raise InputError(f"{shown(access, path)} can't be read as {kind}: {_reason(error)}") from error
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """Errors in a file's content that the readers of pyarrow, numpy and zipfile raise; asked for when one is raised."""
+    import pyarrow as pa
+
+    return (pa.ArrowException, OSError, EOFError, UnicodeError)
 
 
 def _reason(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError, did_you_mean
+from evalspec.language.header import Header
+from evalspec.language.parts import Access, Dataset
+
+# Below this a header is read with the whole file, so that rows and types are exact; it takes some 30 ms.
+SMALL_BYTES = 8 * 2**20
 
 
 def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> list[str]:
@@ -94,6 +100,23 @@ def type_text(kind: pa.DataType) -> str:
 def type_texts(schema: pa.Schema) -> Mapping[str, str]:
     """Column: type as text, in the file's order."""
     return {field.name: type_text(field.type) for field in schema}
+
+
+def small_header(dataset: Dataset, access: Access, path: Path) -> Header | None:
+    """The header of a file of text, read with all of it; None: it is too large for that.
+
+    Args:
+        dataset: The dataset.
+        access: Where it may be read from.
+        path: Its file.
+
+    Raises:
+        InputError: As `Dataset.read`.
+    """
+    if path.stat().st_size > SMALL_BYTES:
+        return None
+    table = dataset.read(access)
+    return Header(rows=table.num_rows, columns=type_texts(table.schema))
 
 
 def merged(schemas: Iterable[pa.Schema], what: str) -> pa.Schema:

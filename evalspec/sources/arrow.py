@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 from pydantic import Field
 
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._files import check_format, many_files, reading
 from evalspec.sources._table import choose, merged, tidy, type_texts

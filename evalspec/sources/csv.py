@@ -14,13 +14,11 @@ import pyarrow.csv as pacsv
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._files import check_format, one_file, reading, shown
-from evalspec.sources._table import choose, tidy, type_texts
+from evalspec.sources._table import choose, small_header, tidy, type_texts
 
-# Below this a header is read with the whole file, so that rows and types are exact; it takes some 30 ms.
-SMALL_BYTES = 8 * 2**20
 HEAD_BYTES = 2**20
 TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
@@ -62,9 +60,9 @@ class Csv(Dataset):
             InputError: Missing, empty or of another format.
         """
         path = self._checked(access)
-        if path.stat().st_size <= SMALL_BYTES:
-            table = self.read(access)
-            return Header(rows=table.num_rows, columns=type_texts(table.schema))
+        small = small_header(self, access, path)
+        if small is not None:
+            return small
         try:
             with reading(access, path, "csv"), self._stream(path) as stream:
                 schema = pacsv.open_csv(stream, self._read(True), self._parse(), self._convert(None)).schema

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._files import many_files, shown
 from evalspec.sources._pictures import Opener, decode, from_bytes, from_file

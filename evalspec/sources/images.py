@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._files import one_file, shown
 from evalspec.sources._pictures import Colours, decode, from_file

@@ -12,13 +12,12 @@ import pyarrow.json as pajson
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._files import check_format, one_file, reading, shown
-from evalspec.sources._table import choose, tidy, type_texts
+from evalspec.sources._table import SMALL_BYTES, choose, small_header, tidy, type_texts
 
 BLOCK_BYTES = 64 * 2**20
-SMALL_BYTES = 8 * 2**20
 
 
 class Jsonl(Dataset):
@@ -42,9 +41,9 @@ class Jsonl(Dataset):
             InputError: Missing, empty or of another format.
         """
         path = self._checked(access)
-        if path.stat().st_size <= SMALL_BYTES:
-            table = self.read(access)
-            return Header(rows=table.num_rows, columns=type_texts(table.schema))
+        small = small_header(self, access, path)
+        if small is not None:
+            return small
         with reading(access, path, "jsonl"), path.open("rb") as stream:
             head = stream.read(SMALL_BYTES)
         cut = head.rfind(b"\n")

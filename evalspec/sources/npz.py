@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._arrays import array_column, array_type
 from evalspec.sources._files import check_format, one_file, reading, shown

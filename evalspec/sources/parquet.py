@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._files import check_format, many_files, reading
-from evalspec.sources._table import choose, merged, tidy, type_texts
+from evalspec.sources._footer import read_footer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SUFFIXES = (".parquet", ".pq")
 
@@ -40,6 +41,13 @@ class Parquet(Dataset):
             InputError: Missing, empty, truncated or of another format.
         """
         files = self.files(access)
+        return _plain_header(access, files) or self._header(access, files)
+
+    def _header(self, access: Access, files: Sequence[Path]) -> Header:
+        import pyarrow.parquet as pq
+
+        from evalspec.sources._table import choose, merged, type_texts
+
         rows, schemas = 0, []
         for path in files:
             check_format(access, path, "parquet")
@@ -56,13 +64,31 @@ class Parquet(Dataset):
         Raises:
             InputError: As `header`, or a column isn't there.
         """
-        header = self.header(access)
-        names = choose(columns, list(header.columns), repr(self.path))
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from evalspec.sources._table import choose, tidy
+
+        files = self.files(access)
+        names = choose(columns, list(self._header(access, files).columns), repr(self.path))
         tables = []
-        for path in self.files(access):
+        for path in files:
             with reading(access, path, "parquet"), pq.ParquetFile(path) as file:
                 tables.append(file.read(columns=names).select(names).replace_schema_metadata(None))
         try:
             return tidy(pa.concat_tables(tables, promote_options="permissive"))
         except pa.ArrowException as error:
             raise InputError(f"the files of {self.path!r} don't go together: {error}") from error
+
+
+def _plain_header(access: Access, files: Sequence[Path]) -> Header | None:
+    """Without pyarrow, whose import takes longer than all the rest of reading a spec; None: it must be asked."""
+    footers = []
+    for path in files:
+        check_format(access, path, "parquet")
+        with reading(access, path, "parquet"):
+            footers.append(read_footer(path))
+    first = footers[0]
+    if first is None or any(one is None or one.columns != first.columns for one in footers):
+        return None
+    return Header(rows=sum(one.rows for one in footers if one is not None), columns=first.columns)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._arrays import array_column
 from evalspec.sources._table import choose

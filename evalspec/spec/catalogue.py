@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 from evalspec.evidence.metric import Metric
+from evalspec.language.docstring import first_line, text_of
 from evalspec.language.parts import Check
 from evalspec.language.registry import Registry, discover
 from evalspec.spec.schema import spec_schema
@@ -41,7 +41,7 @@ def document(name: str) -> list[str]:
         SpecError: There is none of this name.
     """
     check = discover().check(name)
-    lines = [f"{name} ({check.dimension})", "", *inspect.cleandoc(check.__doc__ or "").splitlines(), "", "## Metrics"]
+    lines = [f"{name} ({check.dimension})", "", *text_of(check).splitlines(), "", "## Metrics"]
     lines += [_metric(metric) for metric in check.metrics]
     lines += ["", "## Fields"]
     for field, about in check.model_fields.items():
@@ -66,7 +66,7 @@ def markdown(name: str, registry: Registry) -> str:
         SpecError: There is none of this name.
     """
     check = registry.check(name)
-    text = inspect.cleandoc(check.__doc__ or "")
+    text = text_of(check)
     # A list of checks stands under its dimension; the comment tells a reader of the page's source, and the tests.
     text = text.replace("```yaml\n- ", f"<!-- fragment: {check.dimension} -->\n```yaml\n- ")
     text = text.replace("```yaml\ndata:", "<!-- fragment -->\n```yaml\ndata:")
@@ -164,11 +164,6 @@ def kind_of(check: type[Check]) -> str:
     return str(check.model_fields["check"].default)
 
 
-def first_line(check: type[Check]) -> str:
-    """What a check is, in one line."""
-    return inspect.cleandoc(check.__doc__ or "").partition("\n")[0]
-
-
 def _metric(metric: Metric) -> str:
     better = {"lower": "lower is better", "higher": "higher is better", "neither": "no direction"}[metric.better]
     return f"  {_signature(metric).strip('`')} [{metric.unit}, {better}; {_how(metric)}]: {metric.summary}"
@@ -179,7 +174,7 @@ def _as_dict(check: type[Check]) -> dict[str, Any]:
         "check": kind_of(check),
         "dimension": check.dimension,
         "summary": first_line(check),
-        "documentation": inspect.cleandoc(check.__doc__ or ""),
+        "documentation": text_of(check),
         "metrics": [
             {
                 "name": metric.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evalspec.errors import Problem, did_you_mean
-from evalspec.evidence.record import Waiver
+from evalspec.evidence.policy import Waiver
 from evalspec.language.parts import Model, SpecNames
 from evalspec.language.requirement import Requirement
 from evalspec.spec.entries import Entry

@@ -114,9 +114,10 @@ class Reader:
         """The class that an entry's tag names."""
         node = self.root.find(path)
         if node is None or not isinstance(node.content, dict):
-            self.problems.add(
-                path, Problem("this is no mapping", remedy=f"write {tag}: {kinds[0] if kinds else '...'}")
-            )
+            empty = node is None or node.content is None
+            message = "nothing stands here" if empty else "this is no mapping"
+            remedy = f"write {{{tag}: {'KIND' if tag == 'kind' else 'NAME'}, ...}}"
+            self.problems.add(path, Problem(message, choices=kinds, remedy=remedy))
             return None
         kind = node.content.get(tag)
         if kind is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from evalspec.errors import InputError, Problem, SpecError, did_you_mean
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, NeedPredictions, NeedRows, NeedTiming, SpecNames
 from evalspec.language.registry import install_line, missing_packages
 from evalspec.language.where import check_columns, parse_where
@@ -88,7 +88,9 @@ def check_dataset_columns(problems: Problems, datasets: Mapping[str, Dataset], h
         for key in ("label", "key", "cluster"):
             column = getattr(dataset, key)
             if column is not None and column not in header.columns:
-                problems.add(("datasets", name, key), unknown_column(column, name, header))
+                problem = unknown_column(column, name, header)
+                remedy = problem.remedy or f"name one of its columns, or take `{key}:` out"
+                problems.add(("datasets", name, key), replace(problem, remedy=remedy))
         if dataset.where is not None:
             for problem in check_columns(parse_where(dataset.where), header.columns):
                 problems.add(("datasets", name, "where"), problem)
@@ -132,6 +134,11 @@ class NeedsCheck:
 
     def check(self, entry: Entry, names: SpecNames) -> None:
         """One check: its columns, its labels, its models' inputs."""
+        model = self.models.get(entry.check.model)
+        if entry.check.needs_start and model is not None and not getattr(model, "start", ()):
+            message = f"{entry.check.name} is about a server that the spec starts, which {entry.check.model} is not"
+            remedy = "name a model of `kind: http` with `start: [command, ...]`"
+            self.problems.add(entry.path, Problem(message, remedy=remedy))
         wanted: list[tuple[str, str]] = []
         for need in entry.check.needs():
             if isinstance(need, NeedRows):

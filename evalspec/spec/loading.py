@@ -11,15 +11,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from evalspec.errors import Problem, SpecError
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, SpecNames
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
-from evalspec.language.yaml_text import write
-from evalspec.spec import crosscheck, files
+from evalspec.spec import answers, crosscheck, files
 from evalspec.spec.entries import Entry, Reader, check_keys
 from evalspec.spec.model import Spec, SpecFields, SpecPolicy
-from evalspec.spec.overrides import apply
 from evalspec.spec.problems import Problems, keys_of
 
 TOP_KEYS = ("evalspec", "name", "seed", "models", "datasets", "slices", *DIMENSIONS, "policy", "waivers", "claims")
@@ -34,12 +32,14 @@ class Options:
         allow_outside: Paths may leave the spec's folder.
         hub: Names on a hub may be looked up.
         files: Files are looked at: that they are there, and their columns and rows.
+        hosts: Machines beside this one that served models may be on.
     """
 
     trust: bool = False
     allow_outside: bool = False
     hub: bool = False
     files: bool = True
+    hosts: frozenset[str] = frozenset()
 
 
 def load(
@@ -69,16 +69,26 @@ def load(
                 remedy="start one with `evalspec init`",
             )
         )
-    root = apply(root, overrides)
+    if overrides:
+        root, text = _overridden(root, overrides)
     loader = _Loader(root, registry or discover(), options or Options(), path.resolve().parent)
     content = json.dumps(root.value, sort_keys=True, ensure_ascii=False)
-    header = "".join(f"# --set {' '.join(argument.split())}\n" for argument in overrides)
     return loader.spec(
         file=shown,
-        text=header + write(root.value) if overrides else text,
+        text=text,
         digest=hashlib.sha256(content.encode()).hexdigest(),
         overrides=tuple(overrides),
     )
+
+
+def _overridden(root: Node, overrides: Sequence[str]) -> tuple[Node, str]:
+    """The root with its overrides in it, and the text of a spec that says the same."""
+    from evalspec.language.yaml_text import write
+    from evalspec.spec.overrides import apply
+
+    root = apply(root, overrides)
+    header = "".join(f"# --set {' '.join(argument.split())}\n" for argument in overrides)
+    return root, header + write(root.value)
 
 
 def load_all(requests: Sequence[tuple[Path, Options]], overrides: Sequence[str] = ()) -> list[Spec]:
@@ -199,9 +209,13 @@ class _Loader:
         entries: Sequence[Entry],
         names: SpecNames,
     ) -> dict[str, Header]:
-        access = Access(self.folder, self.options.trust, self.options.allow_outside, self.options.hub)
+        options = self.options
+        access = Access(self.folder, options.trust, options.allow_outside, options.hub, options.hosts)
         there = files.check_packages(self.problems, "models", models)
-        files.check_model_files(self.problems, {name: models[name] for name in models if name in there}, access)
+        found = {name: models[name] for name in models if name in there}
+        files.check_model_files(self.problems, found, access)
+        answers.check_answer_files(self.problems, found, datasets, self.registry, access)
+        answers.check_classes(self.problems, entries, models, access)
         there = files.check_packages(self.problems, "datasets", datasets)
         readable = {name: datasets[name] for name in datasets if name in there}
         headers = files.read_headers(self.problems, readable, access, self.unverified)

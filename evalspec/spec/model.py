@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, field_validator
 
 from evalspec.errors import Problem
-from evalspec.evidence.record import Claim, Policy, Waiver
-from evalspec.language.inputs import Header
+from evalspec.evidence.policy import Claim, Policy, Waiver
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Check, Dataset, Model, Name, Part, SpecNames, check_where
 from evalspec.language.units import custom_error
 
@@ -141,6 +141,14 @@ class Spec:
         """The check of this name."""
         return next((check for check in self.checks if check.name == name), None)
 
-    def access(self, *, trust: bool = False, allow_outside: bool = False, hub: bool = False) -> Access:
+    def access(
+        self,
+        *,
+        trust: bool = False,
+        allow_outside: bool = False,
+        hub: bool = False,
+        hosts: frozenset[str] = frozenset(),
+        env: frozenset[str] = frozenset(),
+    ) -> Access:
         """Where its parts may look, and what they may run."""
-        return Access(folder=self.folder, trust=trust, allow_outside=allow_outside, hub=hub)
+        return Access(self.folder, trust=trust, allow_outside=allow_outside, hub=hub, hosts=hosts, env=env)

@@ -148,6 +148,12 @@ def _invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
     context = first.get("ctx", {})
     if first["type"] == "evalspec":
         return Problem(context["message"], choices=tuple(context["choices"]), remedy=context["remedy"])
+    if first["type"] == "value_error" and isinstance(first["input"], Mapping):
+        # It is about several keys of a part: all of the part would hide it.
+        return Problem(str(context.get("error", first["msg"])))
+    if first["input"] is None:
+        wants = dict.fromkeys(_wanted(str(one["msg"])) for one in found)
+        return Problem(f"nothing stands here, and it {' or '.join(wants)}", remedy="write a value, or take the key out")
     value = _shown(first["input"])
     if first["type"] in ("literal_error", "enum"):
         choices = tuple(re.findall(r"'([^']*)'", context["expected"])) or (context["expected"],)
@@ -157,7 +163,8 @@ def _invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
         pattern = context["pattern"]
         return Problem(f"{value} does not fit here", remedy=_PATTERN_REMEDIES.get(pattern, f"it must match {pattern}"))
     wants = dict.fromkeys(_wanted(str(one["msg"])) for one in found)
-    return Problem(f"{value} {' or '.join(wants)}")
+    listed = isinstance(first["input"], str) and list(wants) == ["should be a list"]
+    return Problem(f"{value} {' or '.join(wants)}", remedy=f"write [{first['input']}]" if listed else None)
 
 
 def _wanted(message: str) -> str:

@@ -66,20 +66,47 @@ def make_bins(
     Raises:
         InputError: The two differ in length, or a confidence lies outside 0..1 or is not a number.
     """
+    return merged(fine_bins(confidences, correct, bins=bins, scheme=scheme), expected_wrong)
+
+
+def fine_bins(confidences: FloatArray, correct: BoolArray, *, bins: int = 10, scheme: Scheme = "equal_mass") -> Bins:
+    """Bins cut from the confidences alone, none merged.
+
+    Args:
+        confidences: shape (n,), in 0..1.
+        correct: shape (n,).
+        bins: How many.
+        scheme: How they are cut.
+
+    Raises:
+        InputError: As `make_bins`.
+    """
     c, y = checked(confidences, correct)
     order = np.argsort(c, kind="stable")
     c, y = c[order], y[order]
-    cuts = _cuts(c, bins, scheme)
-    expected = np.append(0.0, np.cumsum(1.0 - c))
-    starts = _merge(cuts, expected, expected_wrong)
-    count = np.diff(starts)
-    filled = count > 0
-    count, ends = count[filled], starts[1:][filled]
+    ends = _cuts(c, bins, scheme)
+    starts, ends = ends[:-1], ends[1:]
+    count = ends - starts
     sums, rights = np.append(0.0, np.cumsum(c)), np.append(0, np.cumsum(y))
-    right = (rights[ends] - rights[ends - count]).astype(np.int64)
-    edges = np.append(c[ends - count], c[-1]) if len(c) else np.empty(0)
-    confidence = (sums[ends] - sums[ends - count]) / count
-    return Bins(edges, count.astype(np.int64), confidence, right / count, right, bins)
+    right = (rights[ends] - rights[starts]).astype(np.int64)
+    edges = np.append(c[starts], c[-1]) if len(c) else np.empty(0)
+    return Bins(edges, count, (sums[ends] - sums[starts]) / count, right / count, right, bins)
+
+
+def merged(fine: Bins, expected_wrong: float) -> Bins:
+    """The same rows in fewer bins, merged from the top until each expects enough wrong answers.
+
+    Args:
+        fine: Bins that none were merged of.
+        expected_wrong: Wrong (and right) answers that each bin must expect; 0: no merging.
+    """
+    if expected_wrong <= 0 or len(fine.count) < 2:
+        return fine
+    wrong = fine.count * (1.0 - fine.confidence)
+    starts = _merge(np.append(0, np.cumsum(fine.count)), np.append(0.0, np.cumsum(wrong)), expected_wrong)
+    count, right = np.add.reduceat(fine.count, starts), np.add.reduceat(fine.right, starts)
+    confidence = np.add.reduceat(fine.count * fine.confidence, starts) / count
+    return Bins(np.append(fine.edges[starts], fine.edges[-1]), count, confidence, right / count, right, fine.asked)
 
 
 def checked(confidences: FloatArray, correct: BoolArray) -> tuple[FloatArray, BoolArray]:
@@ -109,14 +136,23 @@ def _cuts(sorted_confidences: FloatArray, bins: int, scheme: Scheme) -> IntArray
     return np.unique(np.concatenate(([0], inner, [n]))).astype(np.int64)
 
 
-def _merge(cuts: IntArray, expected: FloatArray, least: float) -> IntArray:
-    """Drops cuts, beginning at the highest confidence, until every bin expects ``least`` wrong and right answers."""
-    kept = [int(cuts[-1])]
-    for cut in cuts[-2:0:-1].tolist():
+def _merge(ends: IntArray, expected: FloatArray, least: float) -> IntArray:
+    """Bins that others are merged into, from the highest confidence on, until each expects ``least`` wrong and right.
+
+    Args:
+        ends: shape (K + 1,), rows below each border between bins.
+        expected: shape (K + 1,), wrong answers that they expect.
+        least: Of either kind.
+
+    Returns:
+        The lowest bin of each group, in rising order.
+    """
+    kept = [len(ends) - 1]
+    for cut in range(len(ends) - 2, 0, -1):
         wrong = expected[kept[-1]] - expected[cut]
-        if min(wrong, kept[-1] - cut - wrong) >= least:
+        if min(wrong, ends[kept[-1]] - ends[cut] - wrong) >= least:
             kept.append(cut)
     lowest = expected[kept[-1]] - expected[0]
-    if len(kept) > 1 and min(lowest, kept[-1] - lowest) < least:
+    if len(kept) > 1 and min(lowest, ends[kept[-1]] - lowest) < least:
         kept.pop()
-    return np.array([0, *reversed(kept)], dtype=np.int64)
+    return np.array([0, *reversed(kept[1:])], dtype=np.int64)

@@ -83,6 +83,29 @@ def design_effect(values: FloatArray, codes: IntArray, groups: int) -> Design:
     return Design(groups, max(1.0, clustered / independent), degrees_of(sums))
 
 
+def design_effects(values: FloatArray, codes: IntArray, groups: int) -> FloatArray:
+    """Design effects of several means of the same rows, as `design_effect`, shape (k,).
+
+    Args:
+        values: shape (k, n).
+        codes: shape (n,), 0..G-1.
+        groups: G.
+    """
+    k, n = values.shape
+    sizes = np.bincount(codes, minlength=groups).astype(np.float64)
+    most = max(1.0, float(np.sum(sizes**2) / n))
+    residuals = values - values.mean(axis=1, keepdims=True)
+    independent = np.sum(residuals**2, axis=1) * n / max(n - 1, 1)
+    if groups < 2:
+        return np.full(k, most)
+    places = (np.arange(k)[:, None] * groups + codes).ravel()
+    sums = np.bincount(places, weights=residuals.ravel(), minlength=k * groups).reshape(k, groups)
+    clustered = np.sum(sums**2, axis=1) * groups / (groups - 1)
+    seen = independent > 0.0
+    effects: FloatArray = np.where(seen, np.maximum(1.0, clustered / np.where(seen, independent, 1.0)), most)
+    return effects
+
+
 def degrees_of(sums: FloatArray) -> float:
     """Degrees of freedom of a variance over clusters: how many carry it, at least 1 and at most clusters - 1.
 

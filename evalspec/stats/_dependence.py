@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 BLOCKS = 20
 """Equal blocks that the second estimate of the design effect is made from."""
+FIRST_LAGS = 256
+"""Lags that are counted one by one before all of them are transformed."""
+SPARSE = 8
+"""Where fewer than one query in so many is over, the products are looked up from those."""
 
 
 def design_effect(over: Sequence[NDArray[np.bool_]]) -> float:
@@ -30,12 +34,66 @@ def design_effect(over: Sequence[NDArray[np.bool_]]) -> float:
     share = float(np.concatenate(over).mean()) if over else 0.0
     if not 0.0 < share < 1.0:
         return 1.0
-    centred = [series.astype(np.float64) - share for series in over if len(series)]
-    return max(1.0, _initial_positive_sequence(centred), _blocks(centred, share))
+    made = [series for series in over if len(series)]
+    centred = [series.astype(np.float64) - share for series in made]
+    return max(1.0, _initial_positive_sequence(made, [share] * len(made)), _blocks(centred, share))
 
 
-def _initial_positive_sequence(centred: Sequence[NDArray[np.float64]]) -> float:
-    """1 + 2 x sum of autocorrelations, as long as sums of neighbouring pairs stay positive; pooled over processes."""
+def _initial_positive_sequence(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> float:
+    """1 + 2 x sum of autocorrelations, as long as sums of neighbouring pairs stay positive; pooled over processes.
+
+    Args:
+        over: One array per process, shape (q,), not empty.
+        about: What each is centred about.
+    """
+    found = _first_lags(over, about)
+    return (
+        _all_lags([s.astype(np.float64) - own for s, own in zip(over, about, strict=True)]) if found is None else found
+    )
+
+
+def _first_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> float | None:
+    """The sum, where it ends within the first lags, which are counted one by one; else None.
+
+    Most runs forget themselves within some tens of queries, and a transform of all lags of a long one takes a hundred
+    times as long.
+    """
+    lagged = [_Lagged(series, own) for series, own in zip(over, about, strict=True)]
+    variance = sum(one.covariance(0) for one in lagged)
+    if variance <= 0:
+        return 1.0
+    total = 0.0
+    longest = max(len(series) for series in over)
+    for lag in range(0, min(FIRST_LAGS, longest // 2 * 2), 2):
+        pair = sum(one.covariance(lag) + one.covariance(lag + 1) for one in lagged) / variance
+        if pair <= 0:
+            return 2.0 * total - 1.0
+        total += pair
+    return None if longest > FIRST_LAGS else 2.0 * total - 1.0
+
+
+class _Lagged:
+    """Sums of products of a series of yes and no with itself, so many queries later."""
+
+    def __init__(self, series: NDArray[np.bool_], about: float) -> None:
+        self._series = series
+        self._about = about
+        self._at = np.flatnonzero(series)
+
+    def covariance(self, lag: int) -> float:
+        """Sum over all pairs so far apart; 0 beyond the end."""
+        n, at = len(self._series), self._at
+        if lag >= n:
+            return 0.0
+        heads, tails = int(np.searchsorted(at, n - lag)), len(at) - int(np.searchsorted(at, lag))
+        if SPARSE * len(at) < n:
+            both = int(np.count_nonzero(self._series[at[:heads] + lag]))
+        else:
+            both = int(np.count_nonzero(self._series[lag:] & self._series[: n - lag]))
+        return both - self._about * (heads + tails) + self._about**2 * (n - lag)
+
+
+def _all_lags(centred: Sequence[NDArray[np.float64]]) -> float:
     longest = max(len(series) for series in centred)
     covariance = np.zeros(longest)
     for series in centred:
@@ -77,7 +135,7 @@ def processes_differ(over: Sequence[NDArray[np.bool_]]) -> bool:
     if count < 2 or not 0.0 < share < 1.0:
         return False
     shares = np.array([series.mean() for series in over])
-    inside = max(1.0, _initial_positive_sequence([series - own for series, own in zip(over, shares, strict=True)]))
+    inside = max(1.0, _initial_positive_sequence(over, shares.tolist()))
     alike = share * (1.0 - share) * inside * float(np.mean([1.0 / len(series) for series in over]))
     return bool(shares.var(ddof=1) > alike)
 

@@ -23,31 +23,52 @@ def folded_mean(shift: NDArray[np.float64] | float) -> NDArray[np.float64]:
     return mean
 
 
-def folded_sum_cdf(total: float, scales: NDArray[np.float64], shift: float) -> float:
+def folded_sum_cdf(total: float, scales: NDArray[np.float64], shift: NDArray[np.float64] | float) -> float:
     """P(sum of scales_k x |shift + z_k| <= total), z_k independent standard normal.
-
-    The densities are laid on one grid and convolved by FFT.
 
     Args:
         total: Where the distribution function is asked for.
         scales: shape (K,), at least 0.
-        shift: The same for all terms, at least 0.
+        shift: The same for all terms, or shape (K,), at least 0.
     """
-    from scipy.special import ndtr
-
-    kept = scales[scales > 0]
-    if not len(kept):
+    if not (scales > 0).any():
         return float(total >= 0)
     if total <= 0:
         return 0.0
-    width = float(kept.sum()) * (shift + _REACH) / CELLS
+    totals, cumulated = _distribution(scales, shift)
+    return float(np.clip(np.interp(total, totals, cumulated), 0.0, 1.0))
+
+
+def folded_sum_quantile(level: float, scales: NDArray[np.float64], shift: float) -> float:
+    """The inverse of `folded_sum_cdf`.
+
+    Args:
+        level: Of the distribution function, in 0..1.
+        scales: shape (K,), at least 0.
+        shift: The same for all terms, at least 0.
+    """
+    if not (scales > 0).any():
+        return 0.0
+    totals, cumulated = _distribution(scales, shift)
+    # The transform leaves a hair of noise, on which the function may fall.
+    return max(0.0, float(np.interp(level, np.maximum.accumulate(cumulated), totals)))
+
+
+def _distribution(
+    scales: NDArray[np.float64], shift: NDArray[np.float64] | float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Totals, and the distribution function there: the terms' densities are laid on one grid and convolved by FFT."""
+    from scipy.special import ndtr
+
+    shifts = np.broadcast_to(shift, scales.shape)[scales > 0][:, None]
+    scales = scales[scales > 0]
+    width = float(scales @ (shifts[:, 0] + _REACH)) / CELLS
     edges = np.arange(CELLS + 1) * width
-    at = edges[None, :] / kept[:, None]
-    masses = np.diff(ndtr(at - shift) - ndtr(-at - shift), axis=1)
-    size = CELLS + len(kept)
+    at = edges[None, :] / scales[:, None]
+    masses = np.diff(ndtr(at - shifts) - ndtr(-at - shifts), axis=1)
+    size = CELLS + len(scales)
     spectrum = np.fft.rfft(masses, 2 * size, axis=1).prod(axis=0)
     density = np.fft.irfft(spectrum, 2 * size)[:size]
     # Each term sits in the middle of its cell, so the sum sits K/2 cells further; half a cell back for the edge.
-    place = total / width - len(kept) / 2.0 + 0.5
-    cumulated = np.concatenate(([0.0], np.cumsum(density)))
-    return float(np.clip(np.interp(place, np.arange(size + 1), cumulated), 0.0, 1.0))
+    totals: NDArray[np.float64] = width * (np.arange(size + 1, dtype=np.float64) + 0.5 * (len(scales) - 1))
+    return totals, np.concatenate(([0.0], np.cumsum(density))).astype(np.float64)

@@ -14,13 +14,16 @@ from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._clusters import cluster_codes
 from evalspec.stats._invert import FEWEST_CARRYING, carrying, n_by_scaling
-from evalspec.stats._resample import Plan, jackknife, replicates
+from evalspec.stats._resample import Plan, Weighted, jackknife, replicates
 from evalspec.stats._types import FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
 
 Arrays = tuple[NDArray[Any], ...]
 Statistic = Callable[[Arrays, FloatArray], FloatArray]
-"""Of rows (arrays whose first axis is the row) with weights, shape (r, n), to one number per resample, shape (r,)."""
+"""Of rows (arrays whose first axis is the row) with weights, shape (r, n), to one number per resample, shape (r,).
+
+It may have an attribute ``without_each``: of the arrays alone, the statistic without each row in turn, shape (n,).
+"""
 
 FEWEST_RESAMPLES = 9_999
 RESAMPLES_BEYOND = 20
@@ -239,7 +242,7 @@ def bca(
         return ValueOnly(value, n, reason)
     count = resamples_for(alpha)
     drawn = replicates(weighted, plan, count, rng)[:, 0]
-    left, units = jackknife(weighted, plan, rng)
+    left, units = _left_out(statistic, (sample,), plan, weighted, rng)
     return from_replicates(value, n, _named(method, count, plan), drawn, (left[:, 0], units), _fewest(statistic))
 
 
@@ -295,7 +298,7 @@ def paired_statistic(
         return PairedStatistic(pair, n, method, np.empty((0, 2)), np.empty((0, 2)), np.empty(0), reason)
     count = resamples_for(alpha)
     drawn = replicates(weighted, plan, count, rng)
-    left, units = jackknife(weighted, plan, rng)
+    left, units = _left_out(statistic, (first, second), plan, weighted, rng)
     return PairedStatistic(pair, n, _named(method, count, plan), drawn, left, units, None, _fewest(statistic))
 
 
@@ -306,6 +309,16 @@ def _why_no_bound(plan: Plan, n: int, smallest_class: int | None) -> str | None:
     if smallest_class is not None and smallest_class < FEWEST_OF_A_CLASS:
         return f"no bound: a class has {smallest_class} rows, BCa needs {FEWEST_OF_A_CLASS}"
     return None
+
+
+def _left_out(
+    statistic: Statistic, samples: Sequence[Arrays], plan: Plan, weighted: Weighted, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Jackknife values, shape (j, samples), and the units that each stands for; without weights where it can be."""
+    quick: Callable[[Arrays], FloatArray] | None = getattr(statistic, "without_each", None)
+    if quick is None or plan.codes is not None or plan.multiplicity is not None:
+        return jackknife(weighted, plan, rng)
+    return np.stack([quick(sample) for sample in samples], axis=1), np.ones(plan.rows)
 
 
 def _fewest(statistic: Statistic) -> float:

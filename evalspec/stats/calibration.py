@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, make_bins
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, fine_bins, make_bins, merged
+from evalspec.stats._calibration_n import NULL, Truth, n_for_power, smoothed
 from evalspec.stats._clusters import cluster_codes, design_effect
 from evalspec.stats._folded import folded_mean, folded_sum_cdf
 from evalspec.stats._invert import bound_from_p, n_by_scaling
@@ -35,7 +36,6 @@ __all__ = [
 
 CLUSTERS = 20
 """Clusters below which there is no bound."""
-_NULL = math.sqrt(2.0 / math.pi)
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class CalibrationError:
         design_effect: Of the gap between confidence and accuracy; 1 without clusters.
         clusters: How many there are, or None.
         name: What it is an error of, for the method.
+        fine: The bins before merging, for what more rows would say; None: as ``bins``.
     """
 
     bins: Bins
@@ -55,6 +56,7 @@ class CalibrationError:
     design_effect: float = 1.0
     clusters: int | None = None
     name: str = "top label"
+    fine: Bins | None = None
 
     @property
     def n(self) -> int:
@@ -71,10 +73,13 @@ class CalibrationError:
         """The plug-in value less what noise adds to it, and never less than the overall gap without its noise."""
         if self.plug_in is None:
             return None
-        scales = self._scales_pass
-        gap = abs(float(np.sum(self.bins.weight * self.bins.gap)))
-        overall = _without_noise(gap, math.sqrt(float(np.sum(scales**2))))
-        return max(_without_noise(self.plug_in, float(scales.sum())), overall)
+        return max(_without_noise(self.plug_in, float(self._scales_pass.sum())), abs(self._gap))
+
+    @cached_property
+    def _gap(self) -> float:
+        """Accuracy - confidence over all rows, its noise taken off."""
+        seen = float(np.sum(self.bins.weight * self.bins.gap))
+        return math.copysign(_without_noise(abs(seen), math.sqrt(float(np.sum(self._scales_pass**2)))), seen)
 
     @property
     def reason(self) -> str | None:
@@ -109,8 +114,11 @@ class CalibrationError:
         return None if self.reason else self._p(threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows, from the width of the present bound."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
+        """Rows that decide with 80 % power; of more rows fewer bins are merged."""
+        if self.reason or self.value is None or self.value == threshold or not 0.0 < threshold < 1.0:
+            return None
+        truth = Truth(self.fine or self.bins, self.value, self._gap, self.design_effect)
+        return n_for_power(truth, threshold, alpha)
 
     def _p(self, threshold: float, side: Side) -> float:
         if threshold < 0 or threshold > 1:
@@ -123,11 +131,17 @@ class CalibrationError:
         """P(plug-in as small as this) with the error spread over the bins in proportion to their standard errors.
 
         No other spread of the same total makes a small plug-in likelier: the folded mean's slope is then the same
-        in every bin.
+        in every bin. Where all bins lie a little to the same side the gap over all rows may say more, and is heard too:
+        else the bound could lie below the value.
         """
+        from scipy.special import ndtr
+
         scales = self._scales_pass
         assert self.plug_in is not None
-        return folded_sum_cdf(self.plug_in, scales, threshold / float(scales.sum()))
+        error = math.sqrt(float(np.sum(scales**2)))
+        gap = abs(float(np.sum(self.bins.weight * self.bins.gap)))
+        overall = float(ndtr((gap - threshold) / error) - ndtr((-gap - threshold) / error)) if error > 0 else 0.0
+        return max(overall, folded_sum_cdf(self.plug_in, scales, threshold / float(scales.sum())))
 
     def _p_fail(self, threshold: float) -> float:
         """Twice the smaller p-value of plug-in and overall gap, both normal."""
@@ -135,7 +149,7 @@ class CalibrationError:
 
         assert self.plug_in is not None
         scales = self._scales_fail
-        spread = (self.plug_in - _NULL * scales.sum() - threshold) / math.sqrt(float(np.sum(scales**2)))
+        spread = (self.plug_in - NULL * scales.sum() - threshold) / math.sqrt(float(np.sum(scales**2)))
         overall = min(self._overall(threshold))
         return min(1.0, 2.0 * min(float(ndtr(-spread)), overall))
 
@@ -170,18 +184,12 @@ class CalibrationError:
 
     @cached_property
     def _scales_pass(self) -> FloatArray:
-        return self._scales(self._smoothed)
+        return self._scales(smoothed(self.bins))
 
     @cached_property
     def _scales_fail(self) -> FloatArray:
         said = self.bins.confidence * (1.0 - self.bins.confidence)
-        return self._scales(np.maximum(self._smoothed, said))
-
-    @property
-    def _smoothed(self) -> FloatArray:
-        """Variance of one answer; two answers are added that are as right as the confidence says."""
-        share = (self.bins.right + 2.0 * self.bins.confidence) / (self.bins.count + 2.0)
-        return share * (1.0 - share)
+        return self._scales(np.maximum(smoothed(self.bins), said))
 
 
 def expected_calibration_error(
@@ -218,8 +226,9 @@ def expected_calibration_error(
     """
     c, y = checked(confidences, correct)
     effect, groups = _design(c, y, clusters)
-    made = make_bins(c, y, bins=bins, scheme=scheme, expected_wrong=EXPECTED_WRONG * effect)
-    return CalibrationError(made, float(np.sum(1.0 - c)), effect, groups, name)
+    fine = fine_bins(c, y, bins=bins, scheme=scheme)
+    made = merged(fine, EXPECTED_WRONG * effect)
+    return CalibrationError(made, float(np.sum(1.0 - c)), effect, groups, name, fine)
 
 
 def _design(c: FloatArray, y: BoolArray, clusters: IntArray | None) -> tuple[float, int | None]:
@@ -359,7 +368,7 @@ def _without_noise(seen: float, scale: float) -> float:
     """The shift at which scale x |shift + z| is ``seen`` on average, times scale; 0 where noise alone is larger."""
     if scale <= 0:
         return seen
-    if seen / scale <= _NULL:
+    if seen / scale <= NULL:
         return 0.0
     low, high = 0.0, seen / scale
     for _ in range(60):

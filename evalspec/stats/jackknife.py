@@ -9,7 +9,7 @@ import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats._types import IntArray
+from evalspec.stats._types import FloatArray, IntArray
 from evalspec.stats.mean import mean
 from evalspec.stats.value_only import ValueOnly
 
@@ -84,7 +84,19 @@ def jackknife(
         )
     group = (rng.permutation(count) % GROUPS)[units]
     without = np.array([_finite(score(np.flatnonzero(group != one))) for one in range(GROUPS)])
-    return Jackknifed(whole, n, mean(GROUPS * whole - (GROUPS - 1) * without))
+    return from_groups(whole, without, n)
+
+
+def from_groups(whole: float, without: FloatArray, n: int) -> Jackknifed:
+    """The bounds of a score from what it is without each group.
+
+    Args:
+        whole: The score of all rows.
+        without: shape (groups,), the score without each group.
+        n: Rows.
+    """
+    groups = len(without)
+    return Jackknifed(whole, n, mean(groups * whole - (groups - 1) * without))
 
 
 def _units(clusters: IntArray) -> tuple[IntArray, int]:

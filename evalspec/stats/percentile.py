@@ -47,6 +47,12 @@ class Percentile:
     processes: tuple[NDArray[np.float64], ...]
     p: float
 
+    def at(self, p: float) -> Percentile:
+        """Another percentile of the same latencies; what has been sorted and found out of thresholds is shared."""
+        other = Percentile(self.processes, p)
+        other.__dict__.update({name: getattr(self, name) for name in ("_sorted", "_sorted_each", "_effects")})
+        return other
+
     @cached_property
     def _sorted(self) -> NDArray[np.float64]:
         return np.sort(np.concatenate(self.processes)) if self.processes else np.empty(0)

@@ -73,7 +73,7 @@ class ShareOver:
         if not 0.0 < threshold < 1.0:
             return self._beyond(threshold, side, value)
         if threshold < value if side == "upper" else threshold > value:
-            return Percentile(self.processes, 1.0 - threshold).p_value(self.deadline_ms, side)
+            return self._any.at(1.0 - threshold).p_value(self.deadline_ms, side)
         inner = max if side == "lower" else min
         found = [
             self._p(one, inner(threshold, one.far), side)
@@ -119,7 +119,7 @@ class ShareOver:
         """As that of the (1 - threshold)-quantile."""
         if not 0.0 < threshold < 1.0:
             return None
-        return Percentile(self.processes, 1.0 - threshold).n_to_decide(self.deadline_ms, alpha)
+        return self._any.at(1.0 - threshold).n_to_decide(self.deadline_ms, alpha)
 
     def _p(self, one: _Stretch, share: float, side: Side) -> float | None:
         test = one.at.p_at_most if side == "upper" else one.at.p_at_least
@@ -144,7 +144,11 @@ class ShareOver:
         return self._between([value, *further, 0.0])
 
     def _between(self, ends: list[float]) -> list[_Stretch]:
-        return [_Stretch(near, far, Percentile(self.processes, 1.0 - near)) for near, far in pairwise(ends)]
+        return [_Stretch(near, far, self._any.at(1.0 - near)) for near, far in pairwise(ends)]
+
+    @cached_property
+    def _any(self) -> Percentile:
+        return Percentile(self.processes, 0.5)
 
 
 def share_over(latencies_ms: Sequence[NDArray[np.float64]], deadline_ms: float) -> ShareOver:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
-from evalspec.stats._clusters import cluster_codes, design_effect
+from evalspec.stats._clusters import cluster_codes, design_effects
 from evalspec.stats._invert import n_by_scaling
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 from evalspec.stats.conjunction import AbsoluteDifference
@@ -245,7 +245,7 @@ def wasserstein(
     from_x = order < len(x)
     null = _wasserstein_null(gaps, len(x), len(y), rng, permutations_for(alpha))
     return Distance(
-        value=float(_areas(from_x[None, :], gaps, len(x), len(y))[0]),
+        value=float((_heights(from_x[None, :], len(x), len(y)) @ gaps)[0]),
         n=len(pooled),
         smaller=min(len(x), len(y)),
         variances=(float(x.var(ddof=1)) / unit**2 / len(x), float(y.var(ddof=1)) / unit**2 / len(y)),
@@ -256,12 +256,11 @@ def wasserstein(
     )
 
 
-def _areas(from_x: BoolArray, gaps: FloatArray, n: int, m: int) -> FloatArray:
-    """Area between the two distribution functions for each labelling of the sorted pool, shape (B,)."""
+def _heights(from_x: BoolArray, n: int, m: int) -> FloatArray:
+    """Distance of the distribution functions over each gap, for each labelling of the sorted pool, shape (B, gaps)."""
     first = np.cumsum(from_x[:, :-1], axis=1, dtype=np.float32)
     second = np.arange(1, n + m, dtype=np.float32) - first
-    areas: FloatArray = np.abs(first / n - second / m).astype(np.float64) @ gaps
-    return areas
+    return np.abs(first / n - second / m).astype(np.float64)
 
 
 def _wasserstein_null(gaps: FloatArray, n: int, m: int, rng: np.random.Generator, count: int) -> FloatArray:
@@ -275,7 +274,7 @@ def _wasserstein_null(gaps: FloatArray, n: int, m: int, rng: np.random.Generator
     for start in range(0, count, step):
         size = min(step, count - start)
         shuffled = rng.permuted(np.broadcast_to(labels, (size, total)), axis=1)
-        null[start : start + size] = _areas(shuffled, gaps, n, m)
+        null[start : start + size] = _heights(shuffled, n, m) @ gaps
     return null
 
 
@@ -334,16 +333,18 @@ def clustered(distance: Distance, n: int, m: int, first: float, second: float) -
 
 
 def indicators(
-    reference: FloatArray | NDArray[np.str_], current: FloatArray | NDArray[np.str_]
+    reference: FloatArray | NDArray[np.str_], current: FloatArray | NDArray[np.str_], *, means: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Events that a distance may hang on: below a decile of both sides together, or a frequent category.
 
     Args:
         reference: shape (n,), numbers or categories.
         current: shape (m,), of the same kind.
+        means: Numbers are functions that the distance may hang on too, as Wasserstein's does: rows of a cluster are
+            more alike in them than in any event, and without them its bounds err in 7 % of samples at 95 %.
 
     Returns:
-        0 or 1, shape (events, n) and (events, m).
+        0 or 1, shape (events, n) and (events, m); with ``means`` the numbers come last.
     """
     pooled = np.concatenate((reference, current))
     if pooled.dtype.kind == "U":
@@ -354,6 +355,8 @@ def indicators(
         x, y = reference.astype(np.float64), current.astype(np.float64)
         levels = np.quantile(np.concatenate((x, y)), np.linspace(0.1, 0.9, _EVENTS)) if len(pooled) else np.empty(0)
         first, second = x[None, :] <= levels[:, None], y[None, :] <= levels[:, None]
+        if means:
+            return np.concatenate((first, x[None, :])), np.concatenate((second, y[None, :]))
     return first.astype(np.float64), second.astype(np.float64)
 
 
@@ -361,13 +364,13 @@ def largest_design_effect(events: FloatArray, clusters: IntArray | None) -> floa
     """The largest design effect of any event's share, at least 1.
 
     Args:
-        events: shape (events, n), 0 or 1.
+        events: shape (events, n), 0 or 1 (or numbers, of their mean).
         clusters: shape (n,), or None where rows are independent.
     """
     if clusters is None or not events.size:
         return 1.0
     codes, groups = cluster_codes(clusters, events.shape[1])
-    return max(design_effect(event, codes, groups).effect for event in events)
+    return float(design_effects(events, codes, groups).max())
 
 
 def category_counts(

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
-from evalspec.evidence.record import CheckRecord, Record, Waiver
+from evalspec.evidence.policy import Waiver
+from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.verdict.holm import holm
@@ -294,6 +295,7 @@ def _weakened(
     ]
     if record.policy.inconclusive == "allow" and allowed:
         lines.append(f"the policy lets these pass undecided: {', '.join(allowed)}")
+    lines += [f"{check.id}: {line}" for check in record.checks for line in check.weakens]
     lines += _narrowed(record)
     if record.timings_from:
         lines.append(f"nothing was timed: timings are those of {record.timings_from}")

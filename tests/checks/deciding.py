@@ -29,6 +29,10 @@ def outcome(result: CheckResult, requirement: Requirement, confidence: float = 0
         return "MISSING"
     if not isinstance(found, Measured):
         return _of(found, requirement, confidence)
+    return _measured(found, requirement, confidence)
+
+
+def _measured(found: Measured, requirement: Requirement, confidence: float) -> Outcome:
     if found.invalid is not None:
         return "INVALID"
     decided = _of(found.estimate, requirement, confidence)
@@ -39,9 +43,12 @@ def _of(found: Estimate | Fact | Parts, requirement: Requirement, confidence: fl
     if isinstance(found, Parts):
         whole = found.whole
         if requirement.part is not None:
-            whole = found.parts.get(requirement.part)
-            if whole is None:
+            part = found.parts.get(requirement.part)
+            if part is None:
                 return "MISSING"
+            if isinstance(part, Measured):
+                return _measured(part, requirement, confidence)
+            whole = part
         if whole is None:
             return _all_parts(found.parts, requirement, confidence)
         found = whole
@@ -58,6 +65,8 @@ def _compared(result: CheckResult, requirement: Requirement, confidence: float) 
     if isinstance(found, ComparisonParts):
         if requirement.part is not None:
             return _decided(*_pair(found.parts[requirement.part], requirement), confidence)
+        if found.whole is not None:
+            return _decided(*_pair(found.whole, requirement), confidence)
         pairs = [_pair(part, requirement) for part in found.parts.values()]
         return _decided(*_conjunction(pairs), confidence)
     return _decided(*_pair(found, requirement), confidence)
@@ -71,12 +80,24 @@ def _pair(comparison: Comparison, requirement: Requirement) -> tuple[float | Non
     return _p(comparison.difference(requirement.factor, margin), requirement, margin, scaled=True)
 
 
-def _all_parts(parts: Mapping[str, Estimate | Fact], requirement: Requirement, confidence: float) -> Outcome:
-    facts = [part for part in parts.values() if isinstance(part, Fact)]
-    if len(facts) == len(parts):
+def _all_parts(parts: Mapping[str, Estimate | Fact | Measured], requirement: Requirement, confidence: float) -> Outcome:
+    mistrusted = [part for part in parts.values() if isinstance(part, Measured)]
+    plain = [part.estimate if isinstance(part, Measured) else part for part in parts.values()]
+    facts = [part for part in plain if isinstance(part, Fact)]
+    if len(facts) == len(plain):
         return "PASS" if all(_holds(part, requirement) for part in facts) else "FAIL"
-    pairs = [_p(part, requirement, requirement.threshold) for part in parts.values() if not isinstance(part, Fact)]
-    return _decided(*_conjunction(pairs), confidence)
+    pairs = [
+        (None, None)
+        if isinstance(one, Measured) and one.invalid is not None
+        else _p(part, requirement, requirement.threshold)
+        for one, part in zip(parts.values(), plain, strict=True)
+        if not isinstance(part, Fact | Parts)
+    ]
+    decided = _decided(*_conjunction(pairs), confidence)
+    if decided != "FAIL" and any(part.invalid is not None for part in mistrusted):
+        return "INVALID"
+    withheld = any(part.withhold is not None for part in mistrusted)
+    return "INCONCLUSIVE" if decided == "PASS" and withheld else decided
 
 
 def _conjunction(pairs: list[tuple[float | None, float | None]]) -> tuple[float, float]:

@@ -5,8 +5,8 @@ Whoever adds a check adds a row (or more) to `PLANTED`; `test_contract.py` does 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,20 @@ from evalspec.checks.model.calibration import Calibration
 from evalspec.checks.model.evaluate import Evaluate
 from evalspec.checks.model.quality import Quality
 from evalspec.checks.model.slices import Slices
+from evalspec.checks.system.cold_start import ColdStart
+from evalspec.checks.system.energy import Energy
 from evalspec.checks.system.latency import Latency
+from evalspec.checks.system.load import Load
+from evalspec.checks.system.memory import Memory
+from evalspec.checks.system.sustained import Sustained
 from evalspec.checks.system.throughput import Throughput
-from evalspec.language.inputs import Inputs, Samples, Schedule
+from evalspec.evidence.frozen import Cell
+from evalspec.language.inputs import Inputs, Probe, Samples, Schedule
 from evalspec.language.parts import Check
+from tests.checks.system.bottlenecks import neighbours, operators, parsed, under_the_roof
+from tests.checks.system.queueing import exponential, served
 from tests.fakes import FakeInputs, classifier, regressor, samples
+from tests.meters import Machine, telemetry, times_of, with_meter
 
 Case = tuple[Inputs, Check]
 
@@ -238,6 +247,96 @@ def _batches(folder: Path, ms: float, batches: int | None = None) -> Case:
     return FakeInputs(evidence=folder, samples=make), check
 
 
+def _traffic_on_a_server(folder: Path, service_ms: float, failing: float = 0.0, queries: int | None = None) -> Case:
+    """Poisson arrivals at one server with exponential service times; a share of queries fails."""
+    rng = np.random.default_rng(8)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        if queries is not None:
+            assert schedule.arrivals_ns is not None
+            schedule = replace(schedule, arrivals_ns=schedule.arrivals_ns[:queries])
+        if queries == 0:
+            return []
+        count = len(schedule.arrivals_ns) if schedule.arrivals_ns is not None else 0
+        return [served(schedule, exponential(service_ms), rng, fails=rng.random(count) < failing, model=model)]
+
+    check = Load.model_validate(
+        {
+            "check": "load", "dataset": "test", "rates": ["100 qps", "400 qps"], "queries": 30_000, "search": False,
+            "arrivals": {"spike": {"factor": 2, "duration": "10 s"}}, "caching_audit": False,
+            "slo": "latency_p99 <= 20 ms",
+            "require": [
+                "max_rate >= 400 qps", "goodput(400 qps) >= 390 qps", "error_rate <= 1 %", "spike_factor <= 8 x",
+                "latency_p50(400 qps) <= 5 ms",
+            ],
+        }
+    )  # fmt: skip
+    return FakeInputs(evidence=folder, samples=make), check
+
+
+def _starts(folder: Path, load_s: float, count: int | None = None) -> Case:
+    """Fresh processes that load the model in about so many seconds."""
+    rng = np.random.default_rng(8)
+    processes = 20 if count is not None else 10
+
+    def make(probe: str, model: str, options: Mapping[str, Cell]) -> list[Probe]:
+        made = []
+        for process in range(processes if count is None else min(count, processes - 1)):
+            spent_s = load_s * float(np.exp(0.05 * rng.standard_normal()))
+            facts: dict[str, Cell] = {"start_s": 0.2, "import_s": 0.4, "load_s": spent_s, "first_inference_ms": 30.0}
+            series = {"inference_ms": np.array([30.0, *[2.0] * 20])}
+            made.append(Probe(probe=probe, model=model, process=process, facts=facts, series=series))
+        return made
+
+    check = ColdStart.model_validate(
+        {"check": "cold_start", "dataset": "test", "processes": processes, "require": ["load_time <= 1 s"]}
+    )
+    return FakeInputs(evidence=folder, probes=make), check
+
+
+def _resident(folder: Path, each_mib: float, processes: int = 1) -> Case:
+    """Processes that need 100 MiB, and so many more for each item of a batch."""
+
+    def make(probe: str, model: str, options: Mapping[str, Cell]) -> list[Probe]:
+        peak = 100.0 + each_mib * float(options["batch"] or 0)
+        facts: dict[str, Cell] = {"start_s": 0.2, "import_s": 0.4, "load_s": 0.5, "peak_host_mib": peak}
+        return [Probe(probe=probe, model=model, process=index, facts=facts) for index in range(min(processes, 1))]
+
+    check = Memory.model_validate(
+        {"check": "memory", "dataset": "test", "batch_sizes": [1, 32], "require": ["peak_host_memory <= 512 MiB"]}
+    )
+    return FakeInputs(evidence=folder, probes=make), check
+
+
+def _long(folder: Path, slower: float, batches: int | None = None) -> Case:
+    """30 s of batches; from the 20th second on each may take longer, and the device says that it throttles."""
+    rng = np.random.default_rng(10)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        made = []
+        for process in range(schedule.processes):
+            spent = np.full(2000, 10.0 * np.exp(0.01 * rng.standard_normal())) * rng.gamma(400.0, 1 / 400.0, 2000)
+            spent = np.concatenate((spent, slower * rng.permutation(spent)[: round(1000 / slower)]))[:batches]
+            one = samples(spent, process=process, model=model, batch=schedule.batch)
+            events = np.maximum(0.0, times_of(30.0, 0.5) - 20.0) * (slower > 1)
+            made.append(with_meter(one, telemetry(0.0, 30.0, counter=None, every_s=0.5,
+                                                  more={"cpu_throttle_count": events})))  # fmt: skip
+        return made
+
+    check = Sustained.model_validate(
+        {"check": "sustained", "dataset": "test", "require": ["sustained_ratio >= 0.9x", "throttled == 0"]}
+    )
+    return FakeInputs(evidence=folder, samples=make), check
+
+
+def _metered(folder: Path, watts: float, batches: int | None = None) -> Case:
+    """A machine that draws so much, at 100 items a second."""
+    check = Energy.model_validate(
+        {"check": "energy", "dataset": "test", "boundary": "package", "require": ["energy_per_inference <= 1.2 J"]}
+    )
+    return FakeInputs(evidence=folder, samples=Machine(active_w=watts, batches=batches)), check
+
+
 PLANTED: tuple[Planted, ...] = (
     Planted(
         "quality", "recall", "recall(fraud) >= 80 %", lambda f: _fraud(f, 0.9), lambda f: _fraud(f, 0.1),
@@ -286,5 +385,72 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "throughput", "throughput", "throughput >= 500 samples/s", lambda f: _batches(f, 0.5),
         lambda f: _batches(f, 3.0), lambda f, n: _batches(f, 0.5, n), "six times slower",
+    ),
+    Planted(
+        "load", "latency_p99", "latency_p99 <= 20 ms", lambda f: _traffic_on_a_server(f, 1.0),
+        lambda f: _traffic_on_a_server(f, 2.2), lambda f, n: _traffic_on_a_server(f, 1.0, 0.0, n),
+        "queries wait for each other at 400 qps, and not at 100",
+    ),
+    Planted(
+        "load", "max_rate", "max_rate >= 400 qps", lambda f: _traffic_on_a_server(f, 1.0),
+        lambda f: _traffic_on_a_server(f, 4.0), lambda f, n: _traffic_on_a_server(f, 1.0, 0.0, n),
+        "it serves 250 qps",
+    ),
+    Planted(
+        "load", "goodput", "goodput(400 qps) >= 390 qps", lambda f: _traffic_on_a_server(f, 1.0),
+        lambda f: _traffic_on_a_server(f, 2.4), lambda f, n: _traffic_on_a_server(f, 1.0, 0.0, n),
+        "answers come too late to be of use",
+    ),
+    Planted(
+        "load", "error_rate", "error_rate <= 1 %", lambda f: _traffic_on_a_server(f, 1.0),
+        lambda f: _traffic_on_a_server(f, 1.0, 0.03), lambda f, n: _traffic_on_a_server(f, 1.0, 0.0, n),
+        "3 queries in 100 fail, fast",
+    ),
+    Planted(
+        "load", "spike_factor", "spike_factor <= 8 x", lambda f: _traffic_on_a_server(f, 1.0),
+        lambda f: _traffic_on_a_server(f, 1.6), lambda f, n: _traffic_on_a_server(f, 1.0, 0.0, n),
+        "twice the rate is more than it serves",
+    ),
+    Planted(
+        "cold_start", "load_time", "load_time <= 1 s", lambda f: _starts(f, 0.5), lambda f: _starts(f, 2.0),
+        lambda f, n: _starts(f, 0.5, n), "four times as long to load",
+    ),
+    Planted(
+        "memory", "peak_host_memory", "peak_host_memory <= 512 MiB", lambda f: _resident(f, 5.0),
+        lambda f: _resident(f, 20.0), lambda f, n: _resident(f, 5.0, n), "20 MiB for each item of a batch",
+    ),
+    Planted(
+        "sustained", "sustained_ratio", "sustained_ratio >= 0.9x", lambda f: _long(f, 1.0), lambda f: _long(f, 2.0),
+        lambda f, n: _long(f, 1.0, n), "half as fast after 20 s",
+    ),
+    Planted(
+        "sustained", "throttled", "throttled == 0", lambda f: _long(f, 1.0), lambda f: _long(f, 1.05),
+        lambda f, n: _long(f, 1.0, n), "it says that it throttles",
+    ),
+    Planted(
+        "energy", "energy_per_inference", "energy_per_inference <= 1.2 J", lambda f: _metered(f, 100.0),
+        lambda f: _metered(f, 150.0), lambda f, n: _metered(f, 100.0, n), "half as much power again",
+    ),
+    Planted(
+        "stages", "stage_share", "stage_share(inference) >= 50 %", lambda f: parsed(f, 1.0), lambda f: parsed(f, 12.0),
+        lambda f, n: parsed(f, 1.0, n), "parsing takes twice as long as inference",
+    ),
+    Planted(
+        "roofline", "roof_fraction", "roof_fraction >= 30 %", lambda f: under_the_roof(f, 0.6),
+        lambda f: under_the_roof(f, 0.05), lambda f, n: under_the_roof(f, 0.6, n), "a twentieth of the roof",
+    ),
+    Planted(
+        "precision", "operator_coverage", "operator_coverage == 100 %", lambda f: operators(f, "cuda:0", "int8"),
+        lambda f: operators(f, "cpu", "int8"), lambda f, n: operators(f, "cuda:0", "int8", n),
+        "one operator fell back to the CPU",
+    ),
+    Planted(
+        "precision", "precision_coverage", "precision_coverage >= 95 %", lambda f: operators(f, "cuda:0", "int8"),
+        lambda f: operators(f, "cuda:0", "float32"), lambda f, n: operators(f, "cuda:0", "int8", n),
+        "a third of the operations stayed in fp32",
+    ),
+    Planted(
+        "contention", "contention_ratio", "contention_ratio(p50) <= 1.5x", lambda f: neighbours(f, 1.1),
+        lambda f: neighbours(f, 2.5), lambda f, n: neighbours(f, 1.1, n), "two and a half times as slow beside others",
     ),
 )  # fmt: skip

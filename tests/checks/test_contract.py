@@ -215,7 +215,9 @@ def well_formed(result: CheckResult) -> None:
     """No NaN, no infinity, every estimate with n and method, every reason a sentence."""
     for name, found in result.estimates.items():
         bare = found.estimate if isinstance(found, Measured) else found
-        parts = dict(bare.parts) if isinstance(bare, Parts) else {"": bare}
+        parts = {} if isinstance(bare, Parts) else {"": bare}
+        if isinstance(bare, Parts):
+            parts |= {key: one.estimate if isinstance(one, Measured) else one for key, one in bare.parts.items()}
         if isinstance(bare, Parts) and bare.whole is not None:
             parts[""] = bare.whole
         for part, estimate in parts.items():

@@ -142,6 +142,39 @@ def test_a_wrong_command_is_one_sentence_and_exit_2(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        (("validate", "--json"), "Missing argument 'SPEC...'", "see evalspec validate --help"),
+        (("run", "a.yaml", "--json", "--drft"), "No such option: --drft", "see evalspec run --help"),
+        (("nonsense", "--json"), "No such command 'nonsense'", "see evalspec --help"),
+        (("run", "a.yaml", "--json", "--threads", "0"), "Invalid value for '--threads'", "see evalspec run --help"),
+        (("verify", ".", "--json", "--spec-folder", "nowhere"), "Invalid value for '--spec-folder'", None),
+    ],
+)
+def test_a_wrong_command_line_is_json_where_json_was_asked_for(
+    arguments: tuple[str, ...], message: str, remedy: str | None, tmp_path: Path
+) -> None:
+    done = evalspec(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr == ""
+    (error,) = json.loads(done.stdout)["errors"]
+    assert set(error) == {"message", "file", "line", "column", "path", "choices", "remedy"}
+    assert error["message"].startswith(message)
+    assert remedy is None or error["remedy"] == remedy
+
+
+def test_json_leaves_exit_codes_and_help_as_they_are(tmp_path: Path) -> None:
+    assert evalspec("checks", "--json").returncode == 0
+    assert evalspec("validate", "nowhere.yaml", "--json", cwd=tmp_path).returncode == 2
+    done = evalspec("validate", "--json", "--help")
+    assert done.returncode == 0
+    assert "Usage: evalspec validate" in done.stdout
+    plain = evalspec("validate")
+    assert (plain.returncode, plain.stdout) == (2, "")
+    assert "Missing argument 'SPEC...'" in plain.stderr
+
+
 def test_checks_lists_and_documents() -> None:
     listing = evalspec("checks")
     assert listing.returncode == 0

@@ -19,7 +19,7 @@ name: demo
 models:
   candidate: {kind: predictions, files: {test: test.parquet}, outputs: {label: y}}
 datasets:
-  test: {kind: parquet, path: test.parquet, label: y}
+  test: {kind: parquet, path: test.parquet, key: lux, label: y}
   train: {kind: parquet, path: train.parquet, label: y}
 model:
   - {check: quality, dataset: test, require: [accuracy >= 60 %]}
@@ -57,12 +57,12 @@ def test_every_mistake_is_a_line_and_the_exit_code_is_2(spec: Path) -> None:
     found = CliRunner().invoke(app, ["validate", "s.yaml"])
     assert found.exit_code == 2
     lines = found.stderr.splitlines()
-    assert [line.split(": ")[1] for line in lines] == ["s.yaml:6:52", "s.yaml:9:47"]
+    assert [line.split(": ")[1] for line in lines] == ["s.yaml:6:62", "s.yaml:9:47"]
     assert "Traceback" not in found.output
     found = CliRunner().invoke(app, ["validate", "s.yaml", "--json"])
     assert found.exit_code == 2
     first = json.loads(found.stdout)["errors"][0]
-    assert (first["line"], first["column"], first["path"]) == (6, 52, "datasets.test.label")
+    assert (first["line"], first["column"], first["path"]) == (6, 62, "datasets.test.label")
     assert first["remedy"] == "did you mean 'y'?"
 
 

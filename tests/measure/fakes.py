@@ -12,14 +12,19 @@ from evalspec.errors import InputError
 
 
 class FakeClock:
-    """Nanoseconds that pass when they are told to; a reading takes 1 ns."""
+    """Nanoseconds that pass when they are told to; a reading takes 1 ns, or as long as ``reading_ns`` says."""
 
     def __init__(self) -> None:
         self.now = 1_000
+        self.reading_ns = 1
 
     def __call__(self) -> int:
-        self.now += 1
+        self.now += self.reading_ns
         return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """As a system does it: a little too long."""
+        self.now += round(seconds * 1e9) + 20_000
 
     def pass_ms(self, ms: float) -> None:
         """Let time go by."""
@@ -61,7 +66,7 @@ class FakeServable:
         """Moves the clock by the call's latency."""
         call = self.calls
         self.calls += 1
-        self.served.append(list(query))
+        self.served.append(np.asarray(query).tolist())
         self.clock.pass_ms(self.takes_ms(call))
         if self.fails(call):
             raise InputError(f"call {call} failed")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,14 +17,15 @@ import numpy as np
 import pytest
 
 from evalspec.errors import RecordError, WorkerError
-from evalspec.measure.clocks import now_ns, read_clock
+from evalspec.language.inputs import OUTCOMES
+from evalspec.measure.clocks import now_ns, read_clock, wake_sharply
 from evalspec.measure.samples import HEADER_BYTES, Sink, read_samples, row_type
 
 
 def fill(sink: Sink, queries: int) -> None:
     for query in range(sink.count, sink.count + queries):
-        times = (10 * query, 10 * query + 1, 10 * query + 5)
-        sink.append(times, item=query, block=query % 2, ok=True, answers=np.array([float(query)]))
+        sink.plan(np.array([query]), query % 2, np.array([10 * query]))
+        sink.record(query, sent_ns=10 * query + 1, end_ns=10 * query + 5, answers=np.array([float(query)]))
 
 
 def test_it_grows_when_it_is_full(tmp_path: Path) -> None:
@@ -50,8 +53,9 @@ def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
         from evalspec.measure.samples import Sink
         sink = Sink(Path(sys.argv[1]), 1, 1000)
         sink.note(warmup=7)
+        sink.plan(np.arange(80), 0)
         for query in range(50):
-            sink.append((query, query, query + 1), item=query, block=0, ok=True, answers=np.zeros(1))
+            sink.record(query, sent_ns=query, end_ns=query + 1, answers=np.zeros(1))
         os.kill(os.getpid(), signal.SIGKILL)
         """
     )
@@ -59,6 +63,43 @@ def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     assert ended.returncode == -signal.SIGKILL
     samples = read_samples(tmp_path / "s", model="m", process=0)
     assert samples.items.tolist() == list(range(50)) and samples.warmup == 7
+
+
+def test_answers_that_end_in_another_order(tmp_path: Path) -> None:
+    sink = Sink(tmp_path / "s", batch=1, capacity=10)
+    assert sink.plan(np.arange(5), 2, 100 + np.arange(5)) == 0 and sink.plan(np.arange(3), 4) == 5
+    for query in (4, 0, 3):
+        sink.record(query, sent_ns=200 + query, end_ns=300 - query, first_ns=250 if query == 3 else 0)
+    sink.record(6, sent_ns=1, end_ns=2, outcome=OUTCOMES.index("connection broke"))
+    sink.close()
+    samples = read_samples(tmp_path / "s", model="m", process=0)
+    assert samples.items.tolist() == [0, 3, 4, 1] and samples.block.tolist() == [2, 2, 2, 4]
+    assert samples.end_ns.tolist() == [300, 297, 296, 2] and samples.intended_ns[:3].tolist() == [100, 103, 104]
+    # Where nothing is known of a first byte, it came with the rest.
+    assert samples.first_ns is not None and samples.first_ns.tolist() == [300, 250, 296, 2]
+    assert samples.ok.tolist() == [True, True, True, False]
+    assert samples.outcome is not None and OUTCOMES[samples.outcome[3]] == "connection broke"
+
+
+def test_what_is_taken_back_is_not_there(tmp_path: Path) -> None:
+    sink = Sink(tmp_path / "s", batch=1, capacity=10)
+    fill(sink, 6)
+    sink.take_back(4)
+    assert sink.count == 4 and len(read_samples(tmp_path / "s", model="m", process=0).ok) == 4
+    fill(sink, 1)
+    assert read_samples(tmp_path / "s", model="m", process=0).items.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_what_a_loop_writes_is_what_is_read(tmp_path: Path) -> None:
+    sink = Sink(tmp_path / "s", batch=3, capacity=4)
+    sink.plan(np.arange(4), 0)
+    columns = sink.columns()
+    columns.intended_ns[2], columns.sent_ns[2], columns.end_ns[2], columns.outcome[2] = 5, 6, 7, 1
+    columns.answer[2] = 2.5
+    samples = read_samples(tmp_path / "s", model="m", process=0)
+    assert [samples.intended_ns[0], samples.sent_ns[0], samples.end_ns[0]] == [5, 6, 7]
+    assert samples.items.tolist() == [2] and samples.ok.tolist() == [False]
+    np.testing.assert_array_equal(samples.answers, [[2.5, np.nan, np.nan]])
 
 
 def test_a_row_without_an_end_is_not_there(tmp_path: Path) -> None:
@@ -119,3 +160,18 @@ def test_the_clock_is_cheap_against_what_it_times() -> None:
     assert clock.resolution_ns >= 1
     before = now_ns()
     assert now_ns() >= before
+
+
+def test_a_thread_wakes_when_it_asked_to() -> None:
+    done = []
+    # Of a thread of its own: the setting is the thread's.
+    thread = threading.Thread(target=lambda: done.append((wake_sharply(), slack_ns())))
+    thread.start()
+    thread.join()
+    assert done == [(True, 1)] if sys.platform == "linux" else [(False, None)]
+
+
+def slack_ns() -> int | None:
+    if sys.platform != "linux":
+        return None
+    return int(ctypes.CDLL(None).prctl(30, 0, 0, 0, 0))

@@ -58,6 +58,21 @@ def test_an_untouched_run_is_the_same_also_when_moved(base: Path) -> None:
     assert "not recomputed" not in done.stdout
 
 
+def test_a_run_that_was_moved_away_from_its_spec_is_told_where_it_is(base: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "deep" / "run"
+    shutil.copytree(base / "run", moved)
+    done = evalspec("verify", moved)
+    assert done.returncode == 3, done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if "--spec-folder" in line]
+    assert line.startswith("not recomputed: the run's spec is not at ../suite/evalspec.yaml from its folder")
+    done = evalspec("verify", moved, "--spec-folder", base / "suite")
+    assert done.returncode == 0, done.stdout
+    assert "same: quality/accuracy" in done.stdout
+    done = evalspec("verify", moved, "--spec-folder", tmp_path / "nowhere")
+    assert done.returncode == 2
+    assert "--spec-folder" in done.stderr
+
+
 def test_a_changed_value(base: Path) -> None:
     def better(record: dict[str, Any]) -> None:
         record["checks"][0]["tests"][0]["value"] = 0.999

@@ -85,3 +85,16 @@ def test_a_short_row_is_filled() -> None:
     view = block_view(Table(title="t", columns=(Column(name="a"), Column(name="b")), rows=(("x",),)))
     assert isinstance(view, TableView)
     assert [cell.text for cell in view.rows[0]] == ["x", DASH]
+
+
+def test_stacked_bars_begin_where_the_one_before_ends() -> None:
+    bars = (Bar(label="resize", value=8.0), Bar(label="inference", value=10.0), Bar(label="postprocess", value=2.0))
+    references = (Reference(label="undivided", value=25.0, axis="x"),)
+    view = block_view(Bars(title="t", unit="ms", bars=bars, stacked=True, references=references))
+    assert isinstance(view, BarsView)
+    first, second, third = view.rows
+    assert second.start == pytest.approx(first.start + first.width, abs=0.02)
+    assert third.start == pytest.approx(second.start + second.width, abs=0.02)
+    assert second.width / first.width == pytest.approx(10 / 8, rel=0.01)
+    assert third.start + third.width < view.limits[0]
+    assert second.value == "10 ms"

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from evalspec.evidence.record import Claim, Record
+from evalspec.evidence.policy import Claim
+from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Status
 from evalspec.report._checks import sections
 from evalspec.report._holistic import Together, together

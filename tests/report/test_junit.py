@@ -5,7 +5,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from evalspec.errors import RecordError
-from evalspec.evidence.record import Policy, Record
+from evalspec.evidence.policy import Policy
+from evalspec.evidence.record import Record
 from evalspec.report import junit
 from tests.report import hostile, records
 

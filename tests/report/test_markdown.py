@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from evalspec.errors import RecordError
-from evalspec.evidence.record import Record, Waiver
+from evalspec.evidence.policy import Waiver
+from evalspec.evidence.record import Record
 from evalspec.report import markdown
 from evalspec.report.markdown import escape, prose
 from tests.report import hostile, records

@@ -54,7 +54,7 @@ def inputs(tmp_path: Path) -> RunInputs:
         threads=1,
         environment={},
     )
-    return RunInputs(job, lambda *_: None, Replay(tmp_path / "none.parquet"))
+    return RunInputs(job, lambda *_: None, Replay(tmp_path, "none"))
 
 
 def test_a_column_that_slices_look_at_is_still_compared(inputs: RunInputs) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from evalspec.errors import NotRunError, RecordError
-from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.inputs import Probe, Samples, Schedule, Telemetry
+from evalspec.run.probes import read_probes, write_probes
 from evalspec.run.replay import Replay
 from evalspec.run.samples import read_samples, write_samples
 
@@ -51,9 +53,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_replay_gives_them_in_order_and_refuses_others(tmp_path: Path) -> None:
-    write_samples([some("a", 0, 4, 1), some("a", 1, 4, 1), some("b", 0, 4, 1)], tmp_path / "s.parquet")
+    write_samples([some("a", 0, 4, 1), some("a", 1, 4, 1), some("b", 0, 4, 1)], tmp_path / "samples-c.parquet")
     schedule = Schedule(kind="single_stream", queries=4, processes=2)
-    replay = Replay(tmp_path / "s.parquet")
+    replay = Replay(tmp_path, "c")
     assert [one.process for one in replay.measure(schedule, "test", "a", lambda *_: None)] == [0, 1]
     with pytest.raises(NotRunError, match="no 2 processes of b"):
         replay.measure(schedule, "test", "b", lambda *_: None)
@@ -65,3 +67,48 @@ def test_a_torn_file_is_one_sentence(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(RecordError, match="can't be read"):
         read_samples(path)
+
+
+TOLD = Telemetry(
+    times_ns=np.array([0, 10, 20]),
+    series={"gpu_power_w": np.array([1.0, np.nan, 3.0])},
+    sources={"gpu_power_w": "a meter"},
+    missing={"cpu_energy_j": "no meter"},
+)
+
+
+def test_what_only_some_ways_of_measuring_have_is_kept(tmp_path: Path) -> None:
+    plain = some("a", 0, 6, 1)
+    rich = replace(
+        some("a", 1, 5, 1), first_ns=np.arange(5), outcome=np.arange(5) % 3, together=np.ones(5, np.int64),
+        telemetry=TOLD,
+    )  # fmt: skip
+    write_samples([plain, rich], tmp_path / "s.parquet")
+    one, other = read_samples(tmp_path / "s.parquet")
+    assert (one.first_ns, one.outcome, one.together, one.telemetry) == (None, None, None, None)
+    np.testing.assert_array_equal(other.outcome, rich.outcome)
+    np.testing.assert_array_equal(other.first_ns, rich.first_ns)
+    assert other.telemetry is not None
+    np.testing.assert_array_equal(other.telemetry.series["gpu_power_w"], [1.0, np.nan, 3.0])
+    assert (other.telemetry.sources, other.telemetry.missing) == (TOLD.sources, TOLD.missing)
+
+
+def test_what_probes_found_is_read_and_replayed(tmp_path: Path) -> None:
+    probe = Probe(
+        "memory", "a", 0, {"load_s": 0.5, "device": None}, {"resident_mib": np.array([1.0, np.nan])},
+        {"stages": ("cast", "model")}, TOLD,
+    )  # fmt: skip
+    write_probes([probe, replace(probe, process=1)], tmp_path / "probes-c.json")
+    first = read_probes(tmp_path / "probes-c.json")[0]
+    assert (first.facts, first.texts) == (probe.facts, probe.texts)
+    np.testing.assert_array_equal(first.series["resident_mib"], [1.0, np.nan])
+    replay = Replay(tmp_path, "c")
+    assert [p.process for p in replay.probe("memory", "d", "a", 2, {}, None, lambda *_: None)] == [0, 1]
+    with pytest.raises(NotRunError, match="no 1 probes memory of a"):
+        replay.probe("memory", "d", "a", 1, {}, None, lambda *_: None)
+
+
+def test_torn_probes_are_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text('[{"probe": "memory"')
+    with pytest.raises(RecordError, match="can't be read"):
+        read_probes(tmp_path / "p.json")

@@ -117,11 +117,16 @@ def test_keys_that_do_not_fit(tmp_path: Path, access: Access, rows: pa.Table, sa
     with pytest.raises(InputError, match=r"'p.parquet' lack 2 of 10 keys of the dataset 'test': row-\d, row-\d"):
         served(access).predict_all(rows)
     pq.write_table(pa.concat_tables([said, said.slice(0, 1)]), tmp_path / "p.parquet")
-    with pytest.raises(InputError, match=r"1 keys stand more than once in the predictions 'p.parquet': row-"):
+    with pytest.raises(InputError, match=r"the key 'row-9' stands in rows 1 and 11 of the predictions 'p.parquet'; "):
         served(access).predict_all(rows)
     pq.write_table(said, tmp_path / "p.parquet")
-    with pytest.raises(InputError, match=r"1 keys stand more than once in the dataset 'test': row-0"):
+    with pytest.raises(InputError, match=r"the key 'row-0' stands in rows 1 and 11 of the dataset 'test'; "):
         served(access).predict_all(pa.concat_tables([rows, rows.slice(0, 1)]))
+    twice = pa.concat_tables([rows, rows.slice(5, 1), rows.slice(1, 1), rows.slice(5, 1)])
+    with pytest.raises(
+        InputError, match=r"'row-5' stands in rows 6 and 11 and 1 more of the dataset 'test'; 1 more keys stand more"
+    ):
+        served(access).predict_all(twice)
     with pytest.raises(
         InputError, match=r"have 4 keys that the dataset 'test' has not.*another version of the dataset"
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -287,3 +288,24 @@ def test_the_label_is_no_column_of_a_model(
     facts = DatasetFacts("test", label="x2", key="key")
     with pytest.raises(InputError, match=r"reads 'x2', which is the label of test"):
         Served(model, model.load(access, threads=1), access, facts).predict_all(rows)
+
+
+def test_the_steps_of_a_pipeline_are_stages_that_come_to_the_same_answers(
+    tmp_path: Path, access: Access, rows: pa.Table, estimators: dict[str, bytes]
+) -> None:
+    (tmp_path / "m.skops").write_bytes(estimators["named.skops"])
+    query = served(access, path="m.skops").rows(rows)
+    assert [name for name, _ in query.steps()] == ["frame", "standardscaler", "inference", "postprocess"]
+    value: Any = query.take(np.arange(6))
+    whole = query.answers(query.serve(value))
+    for _, step in query.steps():
+        value = step(value)
+    np.testing.assert_array_equal(value, whole)
+
+
+def test_an_estimator_without_steps_is_one_stage(
+    tmp_path: Path, access: Access, rows: pa.Table, estimators: dict[str, bytes]
+) -> None:
+    (tmp_path / "m.skops").write_bytes(estimators["plain.skops"])
+    query = served(access, path="m.skops", inputs={"X": "x"}).rows(rows)
+    assert [name for name, _ in query.steps()] == ["inference", "postprocess"]

@@ -250,3 +250,21 @@ def test_text_that_is_no_utf8_is_refused(kind: str, tmp_path: Path) -> None:
     WRITERS[kind][1](pa.table({"s": text}), path)
     with pytest.raises(InputError, match="column 's' is damaged or not text in UTF-8"):
         make(kind, path).read(Access(tmp_path))
+
+
+def test_a_zip_archive_is_called_what_it_is(tmp_path: Path) -> None:
+    import zipfile
+
+    kinds = {
+        "schema.json": "it is a skops model; name it under `models:`, as `kind: sklearn`",
+        "x.npy": "it is an npz archive; write `kind: npz`",
+        "net/data.pkl": "it is a torch file; name it under `models:`, as `kind: torch`",
+        "[Content_Types].xml": "it is an office document, such as a workbook; export its sheet as csv",
+        "rows.csv": "it is a zip archive; unpack it, and name the file in it",
+    }
+    for name, said in kinds.items():
+        with zipfile.ZipFile(tmp_path / "a.csv", "w") as archive:
+            archive.writestr(name, "x")
+        assert refused(Csv(path="a.csv"), tmp_path) == f"'a.csv' is no csv file: {said}"
+    (tmp_path / "a.csv").write_bytes(b"PK\x03\x04 and no more")
+    assert refused(Csv(path="a.csv"), tmp_path) == "'a.csv' is no csv file: it is a damaged zip archive"

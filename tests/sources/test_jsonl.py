@@ -6,6 +6,7 @@ import pytest
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
+from evalspec.sources import _table
 from evalspec.sources import jsonl as module
 from evalspec.sources.jsonl import Jsonl
 
@@ -47,10 +48,12 @@ def test_keys_that_lack_are_missing_and_lists_of_one_length_are_fixed(tmp_path: 
 
 
 def test_a_large_file_gives_columns_without_being_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SMALL_BYTES", 30)
+    for place in (module, _table):
+        monkeypatch.setattr(place, "SMALL_BYTES", 30)
     header = dataset(tmp_path, '{"a": 1, "b": "x"}\n' * 100).header(Access(tmp_path))
     assert header.rows is None
     assert header.columns == {"a": "int64", "b": "string"}
-    monkeypatch.setattr(module, "SMALL_BYTES", 5)
+    for place in (module, _table):
+        monkeypatch.setattr(place, "SMALL_BYTES", 5)
     with pytest.raises(InputError, match="longer than"):
         dataset(tmp_path, '{"a": 1, "b": "x"}\n').header(Access(tmp_path))

@@ -180,7 +180,7 @@ def test_sentences_and_names_are_read_from_python_too() -> None:
 def test_nothing_heavy_is_loaded(folder: Path) -> None:
     # Of the whole tool, only what reads headers may come in: pyarrow, and numpy with it.
     Path("s.yaml").write_text(
-        "evalspec: 1\nname: x\ndatasets:\n  test: {kind: parquet, path: test.parquet, label: y}\n"
+        "evalspec: 1\nname: x\ndatasets:\n  test: {kind: parquet, path: test.parquet, key: lux, label: y}\n"
         "slices: [{name: dark, where: lux < 3}]\n"
         "models:\n  candidate: {kind: predictions, files: {test: test.parquet}, outputs: {label: y}}\n"
         "model:\n  - {check: quality, dataset: test, require: [accuracy >= 60 %]}\n"

@@ -50,7 +50,8 @@ def test_a_later_argument_sees_the_earlier_one(read: Load) -> None:
         ("score.require.7=x", "--set score.require.7=x: 7 is no place in a list of 2"),
         ("name.x=1", "--set name.x=1: 'name' is a value, so there is no 'x' in it"),
         ("score.bins=1", "--set score.bins=1: model[0].bins: 1 should be greater than 1"),
-        ("score.bins=", "--set score.bins=: model[0].bins: nothing should be a whole number"),
+        ("score.bins=", "--set score.bins=: model[0].bins: nothing stands here, and it should be a whole number; "
+         "write a value, or take the key out"),
         ("seed=!!int 3", "--set seed=!!int 3:1:1: a YAML tag (!!int) has no place in a spec; take it out: values are "
          "text, numbers, true, false and null"),
         (

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from evalspec.evidence.record import Policy, Record
+from evalspec.evidence.policy import Policy
+from evalspec.evidence.record import Record
 from evalspec.language.registry import Registry, discover
 from evalspec.language.yaml import read_text
 from evalspec.spec.schema import dump, record_schema, spec_schema

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import stats
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
@@ -25,8 +26,7 @@ from evalspec.stats.calibration import (
     maximum_calibration_error,
     temperature_estimate,
 )
-
-SLOW_REPEATS = 4000
+from tests.stats.simulated import ALLOWED, REPEATS, SIDES, Pair, bounded, p_values, wrong_claims
 
 
 def answers(
@@ -249,23 +249,44 @@ def test_halves_keep_clusters_together() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [50, 200, 1000])
-def test_error_rates_at_the_threshold(n: int) -> None:
-    """A true 0.05, evenly over-confident: nearly the least favourable spread for PASS, and for FAIL."""
+@pytest.mark.parametrize(
+    ("n", "where"),
+    [
+        (50, "evenly"),
+        (200, "evenly"),
+        (1000, "evenly"),
+        (500, "evenly"),
+        (500, "over-confident"),
+        (500, "lowest third"),
+    ],
+)
+def test_error_rates_at_the_threshold(n: int, where: str) -> None:
+    """A true 0.05; evenly over-confident is nearly the least favourable spread for PASS, and for FAIL."""
     rng = np.random.default_rng(20 + n)
-    p_values = np.array(
-        [decided(expected_calibration_error(*answers(n, rng, 0.05)), 0.05) for _ in range(SLOW_REPEATS)]
-    )
-    assert (p_values[:, 0] <= 0.05).mean() <= 0.065
-    assert (p_values[:, 1] <= 0.002).mean() <= 0.006
+    found = [p_values(expected_calibration_error(*answers(n, rng, 0.05, where)), 0.05) for _ in range(REPEATS)]
+    assert bounded(found) == 1.0
+    assert (wrong_claims(found) <= ALLOWED).all()
+
+
+def clustered_answers(groups: int, size: int, gap: float, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
+    """As `answers`; half of a cluster's rows are right or wrong together."""
+    said, right = rng.beta(8, 2, groups), rng.random(groups)
+    luck = np.where(rng.random((groups, size)) < 0.5, right[:, None], rng.random((groups, size)))
+    return np.repeat(said, size), (luck < said[:, None] - gap).ravel()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["over-confident", "evenly", "lowest third"])
-def test_a_model_at_the_limit_seldom_passes(where: str) -> None:
-    rng = np.random.default_rng(30)
-    passes = [decided(expected_calibration_error(*answers(500, rng, 0.05, where)), 0.05)[0] for _ in range(2000)]
-    assert np.mean(np.array(passes) <= 0.05) <= 0.065
+@pytest.mark.parametrize(("groups", "size"), [(25, 2), (50, 4), (200, 5)])
+def test_error_rates_with_clusters(groups: int, size: int) -> None:
+    rng, clusters = np.random.default_rng([21, groups]), np.repeat(np.arange(groups), size)
+    found: list[list[Pair]] = [[], []]
+    for _ in range(REPEATS):
+        sample = clustered_answers(groups, size, 0.05, rng)
+        found[0].append(p_values(expected_calibration_error(*sample, clusters=clusters), 0.05))
+        found[1].append(p_values(maximum_calibration_error(*sample, bins=2, clusters=clusters), 0.05))
+    assert bounded(found[0]) == bounded(found[1]) == 1.0
+    assert (wrong_claims(found[0]) <= ALLOWED).all()
+    assert (wrong_claims(found[1]) <= ALLOWED).all()
 
 
 @pytest.mark.slow
@@ -282,17 +303,30 @@ def test_power() -> None:
 
 
 @pytest.mark.slow
-def test_error_rates_of_the_maximum() -> None:
-    """One bin of ten is off by the threshold, the others not at all."""
-    rng = np.random.default_rng(32)
-    passed = failed = 0
-    for _ in range(SLOW_REPEATS):
-        confidences = np.repeat(np.linspace(0.6, 0.96, 10), 100)
-        right = np.where(np.arange(1000) < 100, confidences - 0.1, confidences)
-        worst = maximum_calibration_error(confidences, rng.random(1000) < right, bins=10)
-        p_pass, p_fail = worst.p_value(0.1, "upper"), worst.p_value(0.1, "lower")
-        assert p_pass is not None and p_fail is not None
-        passed += p_pass <= 0.05
-        failed += p_fail <= 0.002
-    assert passed / SLOW_REPEATS <= 0.065
-    assert failed / SLOW_REPEATS <= 0.006
+@pytest.mark.parametrize(
+    ("gap", "alpha"), [(0.0, 0.05), (0.02, 0.05), (0.03, 0.05), (0.02, 0.0025), (0.09, 0.05), (0.12, 0.0025)]
+)
+def test_n_to_decide_decides_in_four_of_five_samples(gap: float, alpha: float) -> None:
+    """Asked of rows that show this error evenly, then 1,000 samples of so many rows."""
+    confidences = stats.beta.ppf((np.arange(20_000) + 0.5) / 20_000, 8, 2)
+    even = np.diff(np.floor(np.cumsum(confidences - gap) + 0.5), prepend=0) > 0
+    n = expected_calibration_error(confidences, even).n_to_decide(0.05, alpha)
+    assert n is not None
+    rng, side = np.random.default_rng(33), SIDES[gap < 0.05]
+    found = [expected_calibration_error(*answers(n, rng, gap)).p_value(0.05, side) for _ in range(1000)]
+    # A chance of 0.80 gives 0.76 to 0.84 in 998 of 1,000 such simulations.
+    assert np.mean(np.array(found) <= alpha) == pytest.approx(0.8, abs=0.04)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "bins"), [(50, 2), (200, 4), (1000, 10)])
+def test_error_rates_of_the_maximum(n: int, bins: int) -> None:
+    """One bin is off by the threshold, the others not at all."""
+    rng, size = np.random.default_rng(32), n // bins
+    confidences = np.repeat(np.linspace(0.6, 0.96 if bins > 2 else 0.75, bins), size)
+    right = np.where(np.arange(n) < size, confidences - 0.1, confidences)
+    found = [
+        p_values(maximum_calibration_error(confidences, rng.random(n) < right, bins=bins), 0.1) for _ in range(REPEATS)
+    ]
+    assert bounded(found) == 1.0
+    assert (wrong_claims(found) <= ALLOWED).all()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from evalspec.errors import InputError
-from evalspec.stats.jackknife import jackknife
+from evalspec.stats.jackknife import GROUPS, from_groups, jackknife
 from evalspec.stats.mean import mean
+from tests.stats.simulated import REPEATS, RESAMPLED, bounded, p_values, wrong_claims
 
 
 def test_of_a_mean_it_is_about_the_interval_of_the_mean() -> None:
@@ -49,28 +50,51 @@ def draw(kind: str, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.nd
     return truth, np.where(rng.random(n) < 0.9, truth, ~truth)
 
 
-def score_of(kind: str, a: np.ndarray, b: np.ndarray) -> float:
+def sums(kind: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What the score is made of, shape (sums, ..., n)."""
     if kind == "ratio":
-        return float(a.mean() / b.mean())
+        return np.stack([a, b])
     if kind == "correlation":
-        return float(np.corrcoef(a, b)[0, 1])
-    return float(2 * (a & b).sum() / (a.sum() + b.sum()))
+        return np.stack([np.ones_like(a), a, b, a * a, b * b, a * b])
+    return np.stack([(a & b).astype(float), a.astype(float), b.astype(float)])
+
+
+def score(kind: str, of: np.ndarray) -> np.ndarray:
+    if kind == "ratio":
+        return np.asarray(of[0] / of[1])
+    if kind == "correlation":
+        n, a, b, aa, bb, ab = of
+        return np.asarray((ab - a * b / n) / np.sqrt((aa - a * a / n) * (bb - b * b / n)))
+    return np.asarray(2 * of[0] / (of[1] + of[2]))
 
 
 TRUTH = {"ratio": 1 / 3, "correlation": 0.6, "f1": 2 * 0.27 / (0.3 + 0.27 + 0.07)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ratio", "correlation", "f1"])
-def test_error_rates(kind: str) -> None:
-    """PASS errs in at most 5 % (73 of 1,000 is exceeded once in 1,000 then), FAIL at 99.8 % in at most 8 of 1,000."""
-    rng = np.random.default_rng(11)
-    missed = np.zeros(4, dtype=int)
-    for _ in range(1000):
-        a, b = draw(kind, rng, 600)
-        estimate = jackknife(lambda rows, a=a, b=b: score_of(kind, a[rows], b[rows]), 600, rng=rng)  # type: ignore[misc]
-        bounds = [estimate.bound(c, s) for c in (0.95, 0.998) for s in ("lower", "upper")]  # type: ignore[arg-type]
-        wrong = [bound is not None and (bound > TRUTH[kind]) == (i % 2 == 0) for i, bound in enumerate(bounds)]
-        missed += np.array(wrong)
-    assert missed[:2].max() <= 73
-    assert missed[2:].max() <= 8
+def test_scores_of_sums_are_those_of_rows(kind: str) -> None:
+    """What is simulated below is what the jackknife makes of a score."""
+    rng = np.random.default_rng(12)
+    a, b = draw(kind, rng, 400)
+    parts = sums(kind, a, b)
+    ours = jackknife(lambda rows: float(score(kind, parts[:, rows].sum(axis=1))), 400, rng=np.random.default_rng(13))
+    group = np.random.default_rng(13).permutation(400) % GROUPS
+    without = parts.sum(axis=1)[:, None] - np.stack([np.bincount(group, weights=part) for part in parts])
+    theirs = from_groups(float(score(kind, parts.sum(axis=1))), score(kind, without), 400)
+    assert ours.bound(0.95, "lower") == pytest.approx(theirs.bound(0.95, "lower"), abs=1e-9)
+    assert ours.method == theirs.method
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [200, 1000])
+@pytest.mark.parametrize("kind", ["ratio", "correlation", "f1"])
+def test_error_rates(kind: str, n: int) -> None:
+    """Rows are drawn independently, so that the first n / 200 of them are as random a group as any."""
+    rng, found = np.random.default_rng([11, n]), []
+    for _ in range(REPEATS):
+        groups = sums(kind, *draw(kind, rng, n)).reshape(-1, GROUPS, n // GROUPS).sum(axis=2)
+        total = groups.sum(axis=1)
+        estimate = from_groups(float(score(kind, total)), score(kind, total[:, None] - groups), n)
+        found.append(p_values(estimate, TRUTH[kind]))
+    assert bounded(found) > 0.2
+    assert (wrong_claims(found) <= RESAMPLED).all()

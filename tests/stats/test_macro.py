@@ -12,6 +12,7 @@ from evalspec.errors import InputError
 from evalspec.stats.macro import MeanOfProportions, MoverSum, f1, mean_comparison, mover_difference, mover_mean
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import Proportion, proportion
+from tests.stats.simulated import ALLOWED, REPEATS, p_values, wrong_claims
 
 
 def shares(*counts: tuple[int, int]) -> list[Proportion]:
@@ -105,9 +106,11 @@ def test_two_classes_are_missed_no_more_often_than_allowed(sizes: tuple[int, int
 @pytest.mark.parametrize(
     ("sizes", "truths"),
     [
+        ([10] * 5, [0.9] * 5),
         ([20] * 10, [0.95] * 10),
         ([10] * 40, [0.95] * 40),
         ([20] * 10, [1.0] * 9 + [0.5]),
+        ([250] * 4, [0.98] * 4),
     ],
 )
 def test_many_classes_are_missed_no_more_often_than_allowed(sizes: list[int], truths: list[float]) -> None:
@@ -141,6 +144,16 @@ def test_fraud_with_high_accuracy_and_little_recall() -> None:
     assert upper is not None
     assert upper == pytest.approx(2 * 0.364 / 1.364, abs=1e-3)
     assert estimate.p_value(upper, "upper") == pytest.approx(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [50, 200, 1000])
+def test_f1_of_one_class_errs_no_more_often_than_allowed(n: int) -> None:
+    rng, found = np.random.default_rng(n), []
+    for _ in range(REPEATS):
+        actual = rng.random(n) < 0.3
+        found.append(p_values(f1(actual, rng.random(n) < np.where(actual, 0.9, 0.05)), 0.54 / (0.3 + 0.305)))
+    assert (wrong_claims(found) <= ALLOWED).all()
 
 
 def test_f1_of_nothing_has_no_value() -> None:

@@ -13,6 +13,7 @@ from evalspec.errors import InputError
 from evalspec.stats._score import PairTable, moments_under, score_z
 from evalspec.stats.paired import PairedProportion, ScoreDifference, paired_proportion
 from evalspec.stats.value_only import ValueOnly
+from tests.stats.simulated import ALLOWED, REPEATS, Pair, p_values, wrong_claims
 
 
 def rows(both: int, candidate: int, baseline: int, neither: int) -> PairedProportion:
@@ -223,26 +224,28 @@ def test_factors_err_no_more_often_than_said(n: int, factor: float) -> None:
 
 
 @pytest.mark.slow
-def test_clustered_pairs_err_no_more_often() -> None:
-    rng = np.random.default_rng(5)
-    groups, size, repeats = 100, 5, 4000
-    clusters = np.repeat(np.arange(groups), size)
-    wrong = np.zeros(4)
-    for _ in range(repeats):
-        # A cluster's rows are drawn from its own shares: right by the baseline in 90 %, flipped alike or alone.
+@pytest.mark.parametrize(("groups", "size"), [(25, 2), (50, 4), (200, 5)])
+@pytest.mark.parametrize("truth", [0.0, -0.05])
+def test_clustered_pairs_err_no_more_often(groups: int, size: int, truth: float) -> None:
+    """The difference and the ratio of two models whose answers to a cluster's rows depend on each other."""
+    rng, clusters = np.random.default_rng([5, groups]), np.repeat(np.arange(groups), size)
+    found: list[list[Pair]] = [[], []]
+    for _ in range(REPEATS):
+        # A cluster is right by the baseline in 90 %, in a tenth of clusters the candidate answers anew; some rows do
+        # by themselves.
         base = rng.random(groups) < 0.9
-        flip = rng.random(groups) < 0.1
-        again = rng.random(groups) < 0.9
-        candidate = np.where(flip, again, base)
+        candidate = np.where(rng.random(groups) < 0.1, rng.random(groups) < 0.9, base)
         alone = rng.random((groups, size)) < 0.05
         redrawn = rng.random((groups, size)) < 0.9
-        left = np.where(alone, redrawn, candidate[:, None]).ravel()
-        right = np.where(alone, redrawn, base[:, None]).ravel()
-        estimate = paired_proportion(left, right, clusters).difference(1.0, 0.0)
-        p = [estimate.p_value(0.0, side) for side in ("lower", "upper")]
-        assert p[0] is not None and p[1] is not None
-        wrong += [p[0] <= 0.05, p[1] <= 0.05, p[0] <= 0.002, p[1] <= 0.002]
-    assert (wrong / repeats <= [0.065, 0.065, 0.006, 0.006]).all()
+        left = np.where(alone, redrawn, candidate[:, None]) & (rng.random((groups, size)) < 1 + truth / 0.9)
+        right = np.where(alone, redrawn, base[:, None])
+        pair = paired_proportion(left.ravel(), right.ravel(), clusters)
+        ratio = pair.ratio()
+        assert ratio is not None
+        found[0].append(p_values(pair.difference(), truth))
+        found[1].append(p_values(ratio, 1 + truth / 0.9))
+    assert (wrong_claims(found[0]) <= ALLOWED).all()
+    assert (wrong_claims(found[1]) <= ALLOWED).all()
 
 
 def test_corrections_cost_little_width() -> None:

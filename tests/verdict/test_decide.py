@@ -305,6 +305,13 @@ def test_parts_of_a_run_are_never_ready(change: dict[str, Any]) -> None:
     assert (verdict.word, verdict.exit_code) == ("UNDECIDED", 3)
 
 
+def test_what_a_check_says_weakens_the_verdict_stands_with_it() -> None:
+    sentence = "accuracy 0.9 is not better than the 0.9 of answering always the most frequent class"
+    verdict = decide(a_record(a_check(a_test()).model_copy(update={"weakens": (sentence,)})))
+    assert verdict.weakened == (f"quality: {sentence}",)
+    assert verdict.word == "READY"
+
+
 def test_run_until_green_is_visible() -> None:
     verdict = decide(a_record(a_check(a_test()), earlier_runs=3))
     (line,) = verdict.weakened

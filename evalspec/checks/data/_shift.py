@@ -105,7 +105,7 @@ def _distance(check: Shift, inputs: Inputs, column: Compared, clusters: Clusters
         found = stats.ks_distance(first.astype(np.float64), second.astype(np.float64))
     if all(ids is None for ids in clusters):
         return found
-    levels = stats.indicators(first, second)
+    levels = stats.indicators(first, second, means=check.distance == "wasserstein")
     effects = [
         stats.largest_design_effect(indicator, None if ids is None else ids[side.rows])
         for indicator, side, ids in zip(levels, (column.reference, column.current), clusters, strict=True)

@@ -23,7 +23,7 @@ from evalspec.evidence.blocks import (
     Series,
     Table,
 )
-from evalspec.evidence.estimate import Estimate, Parts
+from evalspec.evidence.estimate import Estimate, Measured, Parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,8 +84,8 @@ def class_table(rows: Scored, scores: Mapping[str, Parts]) -> Table:
     predicted_counts = np.bincount(predicted, minlength=len(classes))
 
     def cell(metric: str, name: str) -> Cell:
-        found = scores.get(metric)
-        return None if found is None or name not in found.parts else found.parts[name].value
+        found = scores[metric].parts.get(name) if metric in scores else None
+        return None if found is None or isinstance(found, Measured) else found.value
 
     order = sorted(range(len(classes)), key=lambda c: _lowest_first(cell("recall", classes[c])))
     cells = tuple(

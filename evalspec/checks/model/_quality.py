@@ -12,7 +12,7 @@ from evalspec.checks.model._metrics import score
 from evalspec.checks.model._scored import Scored, Undefined, aligned, scored
 from evalspec.checks.model._scores import Tools
 from evalspec.errors import NotRunError
-from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Parts
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Measured, Parts
 from evalspec.evidence.record import Counts
 from evalspec.language.parts import CheckResult
 from evalspec.stats.value_only import ValueOnly
@@ -69,6 +69,7 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
     for metric, parts in wanted(check, rows).items():
         _estimate(found, metric, parts, rows, tools)
     comparisons = _comparisons(check, inputs, rows, tools, found)
+    no_better = _no_better(rows, found, tools, inputs.confidence)
     return CheckResult(
         estimates=found.estimates,
         comparisons=comparisons,
@@ -76,7 +77,8 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
         blocks=_shown(check, inputs, rows, found),
         counts=Counts(attempted=rows.n, used=rows.n),
         conditions=_conditions(check, rows),
-        notes=_notes(rows, found, inputs.confidence),
+        notes=(*no_better, *_notes(rows, found, inputs.confidence)),
+        weakens=no_better,
     )
 
 
@@ -199,28 +201,57 @@ def _conditions(check: Quality, rows: Scored) -> dict[str, str | float]:
     return conditions
 
 
-def _notes(rows: Scored, found: Found, confidence: float) -> Sequence[str]:
-    notes = (_beside_majority(rows, found, confidence), _beside_top_1(found))
+def _notes(rows: Scored, found: Found, confidence: float) -> tuple[str, ...]:
+    notes = (_beside_median(rows, found, confidence), _beside_top_1(found))
     return tuple(note for note in notes if note is not None)
 
 
-def _beside_majority(rows: Scored, found: Found, confidence: float) -> str | None:
-    metric = "accuracy" if rows.classes is not None else "mae"
-    estimate = found.estimates.get(metric)
-    blind = _baselines.majority(rows, metric)
-    if estimate is None or isinstance(estimate, Parts) or estimate.value is None or blind is None:
-        return None
-    answer = "always the most frequent class" if rows.classes is not None else "always the median"
+def _no_better(rows: Scored, found: Found, tools: Tools, confidence: float) -> tuple[str, ...]:
+    """That the model does no better than an answer that never looks at the row; empty: it is shown to."""
     if rows.classes is None:
-        worse, bound = estimate.value >= blind, estimate.bound(confidence, "upper")
-        shown = bound is not None and bound < blind
-    else:
-        worse, bound = estimate.value <= blind, estimate.bound(confidence, "lower")
-        shown = bound is not None and bound > blind
-    if shown:
+        estimate = _whole("r2", rows, found, tools)
+        if estimate is None or estimate.value is None or estimate.value > 0.0:
+            return ()
+        return (_sentence("r2", estimate.value, 0.0, "the mean", worse=True),)
+    estimate, blind = _whole("accuracy", rows, found, tools), _baselines.majority(rows, "accuracy")
+    if estimate is None or estimate.value is None or blind is None:
+        return ()
+    bound = estimate.bound(confidence, "lower")
+    if bound is not None and bound > blind:
+        return ()
+    return (_sentence("accuracy", estimate.value, blind, "the most frequent class", worse=estimate.value <= blind),)
+
+
+def _beside_median(rows: Scored, found: Found, confidence: float) -> str | None:
+    estimate, blind = found.estimates.get("mae"), _baselines.majority(rows, "mae")
+    if (
+        rows.classes is not None
+        or estimate is None
+        or isinstance(estimate, Parts)
+        or estimate.value is None
+        or blind is None
+    ):
         return None
+    bound = estimate.bound(confidence, "upper")
+    if bound is not None and bound < blind:
+        return None
+    return _sentence("mae", estimate.value, blind, "the median", worse=estimate.value >= blind)
+
+
+def _whole(metric: str, rows: Scored, found: Found, tools: Tools) -> Estimate | None:
+    """The estimate of a metric, whether or not it was asked for; None: it is not defined here."""
+    estimate = found.estimates.get(metric)
+    if isinstance(estimate, Estimate):
+        return estimate
+    try:
+        return score(metric, None, rows).estimate(rows, tools)
+    except Undefined:
+        return None
+
+
+def _sentence(metric: str, value: float, blind: float, answer: str, *, worse: bool) -> str:
     verb = "is not better" if worse else "is not shown to be better"
-    return f"{metric} {estimate.value:.4g} {verb} than the {blind:.4g} of answering {answer}"
+    return f"{metric} {value:.4g} {verb} than the {blind:.4g} of answering always {answer}"
 
 
 def _beside_top_1(found: Found) -> str | None:
@@ -230,6 +261,6 @@ def _beside_top_1(found: Found) -> str | None:
     gaps = [
         f"top-{k} is {100 * (top.value - first.value):.3g} pp above top-1"
         for k, top in tops.parts.items()
-        if k != "1" and top.value is not None
+        if k != "1" and not isinstance(top, Measured) and top.value is not None
     ]
     return "; ".join(gaps) or None

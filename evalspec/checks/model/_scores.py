@@ -12,13 +12,13 @@ from zlib import crc32
 import numpy as np
 
 from evalspec.checks.model import _statistics as statistics
-from evalspec.checks.model._areas import MeanArea, PairedMeanArea, mean_area
 from evalspec.checks.model._points import OnDemand
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.stats.auc import paired_roc_auc, roc_auc
 from evalspec.stats.bootstrap import bca, paired_statistic
 from evalspec.stats.macro import Transformed, f1, mean_comparison, mover_mean
 from evalspec.stats.mean import mean, paired_mean
+from evalspec.stats.mean_area import MeanArea, PairedMeanArea, mean_area
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import proportion
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evalspec.checks.system import _latency_blocks, _samples
+from evalspec.checks.system._caching import audit
+from evalspec.checks.system._course import rise, spells
+from evalspec.checks.system._environment import EVERY_S, surroundings
 from evalspec.checks.system._timed import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
 from evalspec.evidence.estimate import Comparison, Estimate, Measured
 from evalspec.evidence.record import Counts
+from evalspec.evidence.units import format_number
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
+from evalspec.measure.open_loop import generator_lag_ns
 from evalspec.stats.percentile import percentile
+from evalspec.stats.saturation import LateUnderLoad, UnderLoad, saturation
 from evalspec.stats.share_over import share_over
 from evalspec.stats.timing import Drift, PairedTiming, block_cv, drift, jitter, over_processes, paired_log_ratio
 
@@ -23,6 +29,9 @@ if TYPE_CHECKING:
     from evalspec.checks.system.latency import Latency
     from evalspec.language.inputs import Inputs, Samples
 
+LAG_MS, LAG_SHARE = 1.0, 0.01
+OVERTIME = 5.0
+"""Times its frames that a process may take before it is given up."""
 NOISY_CV = 0.05
 DRAFT_QUERIES = 20
 
@@ -51,30 +60,26 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
         check: Its fields.
         inputs: Where timings come from.
     """
-    processes = 2 if inputs.draft else check.processes
-    each = DRAFT_QUERIES if inputs.draft else check.planned // check.processes
-    schedule = Schedule(
-        kind="single_stream", queries=each, processes=processes, warmup_queries=check.warmup, warmup_s=WARMUP_S,
-        min_s=0.0 if inputs.draft else ALONE_S,
-    )  # fmt: skip
+    audited = audit(inputs, check.dataset, check.model, WARMUP_S) if check.caching_audit and not inputs.draft else None
+    schedule = _schedule(check, inputs)
     samples = inputs.measure(schedule, check.dataset, check.model)
     latencies = [_samples.latencies_ms(one) for one in samples]
-    course = steadiness(latencies, check.max_cv)
-    invalid = _samples.too_short(samples, processes, each)
-    estimates, missing = _estimates(check, latencies)
+    course = _course(check, samples, latencies)
+    around = surroundings(samples)
+    short = _samples.too_short(samples, schedule.processes, schedule.queries)
+    invalid = short or around.invalid or _late(check, samples)
+    estimates, missing = _estimates(check, samples, latencies)
     comparisons: dict[tuple[str, str], Comparison] = {}
-    short: str | None = None
+    void: str | None = None
     for baseline in check.baselines:
-        paired = Schedule(
-            kind="single_stream", queries=each, processes=processes, warmup_queries=check.warmup, warmup_s=WARMUP_S,
-            min_s=0.0 if inputs.draft else BLOCK_S,
-        )  # fmt: skip
+        paired = replace(schedule, min_s=0.0 if inputs.draft else BLOCK_S, telemetry_s=None)
         ours, theirs = inputs.measure_paired(paired, check.dataset, baseline)
         comparisons |= {(metric, baseline): pair for metric, pair in _compare(ours, theirs).items()}
-        short = short or _samples.too_short([*ours, *theirs], 2 * processes, each // 2 * 2)
+        void = void or _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
+    if audited is not None:
+        void = audited.invalid or void
     total = sum(len(one.ok) for one in samples)
     failed = sum(int((~one.ok).sum()) for one in samples)
-    typical = estimates["latency_p50"].value
     return CheckResult(
         estimates={
             name: Measured(estimate, invalid=invalid, withhold=course.withhold, notes=_reason(estimate))
@@ -83,13 +88,57 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
         comparisons=comparisons,
         missing=missing,
         blocks=_latency_blocks.blocks(check, samples, latencies, estimates, inputs.confidence),
-        counts=Counts(attempted=processes * each, used=total - failed, errored=failed),
-        conditions={"scenario": check.scenario, "batch": 1, "processes": len(samples), "queries": total,
-                    "block_cv": course.cv, "drift": course.drift.change if course.drift else None,
+        counts=Counts(attempted=schedule.processes * schedule.queries, used=total - failed, errored=failed),
+        conditions={"scenario": check.scenario, "batch": check.batch, "processes": len(samples), "queries": total,
+                    "interval_ms": check.interval_ms, "block_cv": course.cv,
+                    "drift": course.drift.change if course.drift else None,
+                    "caching_gain": audited.gain if audited is not None else None,
                     **_samples.conditions(inputs, check.model, samples)},
-        notes=[*course.notes, *_samples.notes(samples, typical)],
-        invalid=short,
+        notes=[*course.notes, *_samples.notes(samples, estimates["latency_p50"].value), *spells(samples, latencies),
+               *around.notes, *([] if audited is None else [audited.note])],
+        invalid=void,
     )  # fmt: skip
+
+
+def _schedule(check: Latency, inputs: Inputs) -> Schedule:
+    return Schedule(
+        kind=check.scenario,
+        queries=DRAFT_QUERIES if inputs.draft else check.planned // check.processes,
+        processes=2 if inputs.draft else check.processes,
+        batch=check.batch,
+        warmup_queries=check.warmup,
+        warmup_s=WARMUP_S,
+        min_s=0.0 if inputs.draft else ALONE_S,
+        limit_s=max(600.0, OVERTIME * check.planned / check.processes * (check.interval_ms or 0.0) / 1e3),
+        interval_ns=None if check.interval_ms is None else round(check.interval_ms * 1e6),
+        telemetry_s=EVERY_S,
+    )
+
+
+def _course(check: Latency, samples: list[Samples], latencies: list[NDArray[np.float64]]) -> Course:
+    """How steady the run was; a step up in a long process is no steady state either."""
+    course = steadiness(latencies, check.max_cv)
+    found = rise(samples, latencies)
+    if found is None:
+        return course
+    cause = surroundings(samples).throttled or "a machine that grows hot does that"
+    text = f"latency steps up by {found.change:.0%} after {found.at_s:.0f} s"
+    withhold = course.withhold or f"{text}: no steady state was reached"
+    return replace(course, withhold=withhold, notes=(*course.notes, f"{text[0].upper()}{text[1:]} ({cause})."))
+
+
+def _late(check: Latency, samples: list[Samples]) -> str | None:
+    """Frames in lockstep that our generator sent late; frames that wait for the model are the model's."""
+    if check.interval_ms is None:
+        return None
+    lags = [np.maximum(generator_lag_ns(one.intended_ns, one.sent_ns, one.end_ns), 0) / 1e6 for one in samples]
+    lag, allowed = percentile(lags, 0.99).value, max(LAG_MS, LAG_SHARE * check.interval_ms)
+    if lag is None or lag <= allowed:
+        return None
+    return (
+        f"the load generator was the bottleneck: 1 % of frames were sent more than {format_number(lag)} ms late (at "
+        f"most {format_number(allowed)} ms)"
+    )
 
 
 def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
@@ -118,18 +167,24 @@ def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
     return Course(cv, trend, withhold, tuple(notes))
 
 
-def _estimates(check: Latency, latencies: list[NDArray[np.float64]]) -> tuple[dict[str, Estimate], dict[str, str]]:
-    estimates: dict[str, Estimate] = {name: percentile(latencies, p) for name, p in PERCENTILES.items()}
+def _estimates(
+    check: Latency, samples: list[Samples], latencies: list[NDArray[np.float64]]
+) -> tuple[dict[str, Estimate], dict[str, str]]:
+    queued = None
+    if check.interval_ms is not None:
+        queued = saturation([one.intended_ns for one in samples], [one.end_ns for one in samples], latencies)
+    median = percentile(latencies, 0.5)
+    estimates: dict[str, Estimate] = {name: UnderLoad(median.at(p), queued) for name, p in PERCENTILES.items()}
     answered = [series[np.isfinite(series)] for series in latencies]
     answered = [series for series in answered if len(series) >= 2]
     estimates["latency_mean"] = over_processes([float(series.mean()) for series in answered], least=0.0)
     steps = [jitter(series) for series in answered]
     estimates["jitter"] = over_processes([step for step in steps if step is not None], least=0.0)
     missing = {}
-    if check.deadline_ms is None:
+    if check.limit_ms is None:
         missing["deadline_miss_rate"] = "the check has no `deadline:`"
     else:
-        estimates["deadline_miss_rate"] = share_over(latencies, check.deadline_ms)
+        estimates["deadline_miss_rate"] = LateUnderLoad(share_over(latencies, check.limit_ms), queued)
     return estimates, missing
 
 

@@ -57,8 +57,8 @@ def blocks(
 def _thresholds(check: Latency) -> list[tuple[str, float]]:
     """(label, ms) of every requirement on a percentile, and the deadline."""
     found = [(r.sentence, r.threshold) for r in check.requirements if r.metric in PERCENTILES and r.model is None]
-    if check.deadline_ms is not None:
-        found.append(("deadline", check.deadline_ms))
+    if check.limit_ms is not None:
+        found.append(("deadline", check.limit_ms))
     return found
 
 

@@ -57,10 +57,15 @@ def too_short(samples: Sequence[Samples], processes: int, queries: int) -> str |
     return None
 
 
+def model_conditions(inputs: Inputs, model: str) -> dict[str, Cell]:
+    """What the numbers hold for, as far as the model itself tells."""
+    facts: Mapping[str, Cell] = inputs.model_facts(model)
+    return {name: facts[name] for name in SHOWN if name in facts}
+
+
 def conditions(inputs: Inputs, model: str, samples: Sequence[Samples]) -> dict[str, Cell]:
     """What the numbers hold for: facts of the model and of its processes."""
-    facts: Mapping[str, Cell] = inputs.model_facts(model)
-    found: dict[str, Cell] = {name: facts[name] for name in SHOWN if name in facts}
+    found = model_conditions(inputs, model)
     for name in SHOWN:
         seen = {one.details[name] for one in samples if name in one.details}
         if len(seen) == 1:

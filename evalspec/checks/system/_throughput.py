@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _samples
+from evalspec.checks.system._environment import surroundings
+from evalspec.checks.system._throughput_costs import EVERY_S, Costs, best_sizes, columns, costs
 from evalspec.checks.system._timed import BATCHES, WARMUP_S, batch_part
 from evalspec.evidence.blocks import AnyBlock, Cell, Column, Curve, Reference, Series, Table
 from evalspec.evidence.estimate import (
@@ -131,7 +133,10 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
     everything = [one for at in found.values() for one in at.samples]
     failed = sum(int((~one.ok).sum()) for one in everything)
     total = sum(len(one.ok) for one in everything)
-    invalid = next((reason for reason in reasons if reason), None)
+    around = surroundings(everything)
+    invalid = next((reason for reason in reasons if reason), around.invalid)
+    device = str(inputs.model_facts(check.model).get("device") or "cpu")
+    spent = {size: costs(at.samples, device) for size, at in found.items()}
     return CheckResult(
         estimates={
             "throughput": Measured(
@@ -140,11 +145,11 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
             "best_batch": Fact(float(best), len(found), "largest mean throughput", in_this_run=True),
         },
         comparisons=comparisons,
-        blocks=_blocks(check, found, inputs.confidence),
+        blocks=_blocks(check, found, spent, inputs.confidence),
         counts=Counts(attempted=total, used=total - failed, errored=failed),
         conditions={"scenario": check.scenario, "processes": check.processes,
                     **_samples.conditions(inputs, check.model, everything)},
-        notes=_samples.notes(everything, _batch_ms(found[min(found)])),
+        notes=[*around.notes, *_samples.notes(everything, _batch_ms(found[min(found)]))],
         invalid=next((reason for reason in short if reason), None),
     )  # fmt: skip
 
@@ -158,6 +163,7 @@ def _schedule(check: Throughput, inputs: Inputs, size: int) -> Schedule:
         warmup_queries=check.warmup,
         warmup_s=DRAFT_S if inputs.draft else WARMUP_S,
         min_s=DRAFT_S if inputs.draft else check.duration_s,
+        telemetry_s=EVERY_S,
     )
 
 
@@ -216,8 +222,11 @@ def _batch_ms(at: AtBatch) -> float | None:
     return float(np.median(answered)) if len(answered) else None
 
 
-def _blocks(check: Throughput, found: Mapping[int, AtBatch], confidence: float) -> list[AnyBlock]:
+def _blocks(
+    check: Throughput, found: Mapping[int, AtBatch], spent: Mapping[int, Costs], confidence: float
+) -> list[AnyBlock]:
     percent = f"{confidence:.0%}"
+    more = columns(spent)
     rows: list[tuple[Cell, ...]] = []
     for size, at in found.items():
         estimate = at.estimate
@@ -226,18 +235,24 @@ def _blocks(check: Throughput, found: Mapping[int, AtBatch], confidence: float) 
         slow = float(at.rates.min()) if len(at.rates) else None
         batch = _batch_ms(at)
         percentage = None if spread is None else 100.0 * spread
-        rows.append((size, estimate.value, lower, upper, len(at.rates), slow, percentage, batch))
-    columns = (
+        beside = (cells[size] for _, cells in more)
+        rows.append((size, estimate.value, lower, upper, len(at.rates), slow, percentage, batch, *beside))
+    head = (
         Column(name="batch", unit="count"), Column(name="throughput", unit="samples/s"),
         Column(name=f"lower {percent}", unit="samples/s"), Column(name=f"upper {percent}", unit="samples/s"),
         Column(name="processes", unit="count"), Column(name="slowest process", unit="samples/s"),
         Column(name="variation of processes", unit="%"), Column(name="batch latency p50", unit="ms"),
+        *(column for column, _ in more),
     )  # fmt: skip
     table = Table(
-        title="Throughput by batch size", caption="Mean over fresh processes; each bound by itself.", columns=columns,
+        title="Throughput by batch size", caption="Mean over fresh processes; each bound by itself.", columns=head,
         rows=tuple(rows),
     )  # fmt: skip
-    return [_curve(check, found, confidence), table]
+    best = best_sizes(
+        {size: at.estimate.value for size, at in found.items()}, {size: _batch_ms(at) for size, at in found.items()},
+        spent,
+    )  # fmt: skip
+    return [_curve(check, found, confidence), table, best]
 
 
 def _curve(check: Throughput, found: Mapping[int, AtBatch], confidence: float) -> Curve:

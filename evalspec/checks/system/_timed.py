@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from math import ceil
+from typing import TYPE_CHECKING
+
+from evalspec.evidence.units import from_unit
+
+if TYPE_CHECKING:
+    from evalspec.language.requirement import Requirement
+
 PERCENTILES: dict[str, float] = {
     "latency_p50": 0.5,
     "latency_p90": 0.9,
@@ -23,3 +31,27 @@ START_S = 3.0
 def batch_part(size: int) -> str:
     """What a batch size is called in a requirement."""
     return f"batch {size}"
+
+
+def rate_part(rate_qps: float) -> str:
+    """What a rate is called in a requirement."""
+    return f"{rate_qps:.12g} qps"
+
+
+EPISODES = 10
+"""Queries that must be expected beyond a percentile."""
+_SHARES = ("deadline_miss_rate", "error_rate")
+
+
+def least_queries(requirement: Requirement) -> int:
+    """Queries below which a requirement has no bound: 10 expected beyond the percentile.
+
+    Args:
+        requirement: About a percentile, or a share of queries; others need none.
+    """
+    if requirement.metric in PERCENTILES:
+        return ceil(EPISODES / (1.0 - PERCENTILES[requirement.metric]) - 1e-6)
+    if requirement.metric in _SHARES and requirement.model is None:
+        share = from_unit(requirement.threshold, requirement.unit)
+        return ceil(EPISODES / share - 1e-6) if 0 < share < 1 else 0
+    return 0

@@ -23,7 +23,8 @@ class Throughput(Check):
     ## What it measures
     `throughput(batch 8)` [samples/s]: items by seconds, batches back to back (`scenario: offline`), in each fresh
     process. Without a part it is that of the best batch size; `best_batch` says which one that was. The table has the
-    latency of a batch beside it.
+    latency of a batch beside it, the memory that was in use and, where the machine has a meter that moves at least 10
+    times in `duration:` (NVML's: take 2 s), the energy of an item; another names the best batch size for each of these.
 
     ## Why it matters
     Larger batches keep the hardware busy, until memory or its bandwidth ends; beyond that they only make answers

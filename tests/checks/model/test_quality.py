@@ -160,6 +160,27 @@ def test_worked_number_99_percent_accurate_with_10_percent_recall(tmp_path: Path
     assert result.notes == ("accuracy 0.99 is not better than the 0.99 of answering always the most frequent class",)
 
 
+def test_a_classifier_not_shown_above_the_majority_weakens_the_verdict(tmp_path: Path) -> None:
+    result = run(tmp_path, check(metrics=["recall"]), fraud(10, 90, 10, 9890))
+    assert "accuracy" not in result.estimates
+    assert result.weakens == ("accuracy 0.99 is not better than the 0.99 of answering always the most frequent class",)
+    result = run(tmp_path, check(), fraud(41, 59, 30, 9870))
+    assert result.weakens == (
+        "accuracy 0.9911 is not shown to be better than the 0.99 of answering always the most frequent class",
+    )
+    assert run(tmp_path, check(), fraud(80, 20, 20, 9880)).weakens == ()
+
+
+def test_values_no_better_than_their_mean_weaken_the_verdict(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.normal(0.0, 5.0, 400)
+    blind = run(tmp_path, check(metrics=["mae"]), regressor(np.full(400, truth.mean() + 1.0), truth))
+    assert len(blind.weakens) == 1
+    assert blind.weakens[0].startswith("r2 -0.0")
+    assert blind.weakens[0].endswith(" is not better than the 0 of answering always the mean")
+    assert run(tmp_path, check(), regressor(truth + rng.normal(0.0, 4.0, 400), truth)).weakens == ()
+
+
 def test_worked_number_the_majority_classifier(tmp_path: Path) -> None:
     """99 to 1: 99 % accurate, recall 0, balanced accuracy 50 %; its precision of the class it never says is 0/0."""
     asked = check("accuracy >= 98 %", "recall >= 50 %", "precision(fraud) >= 10 %", "macro_precision >= 10 %")

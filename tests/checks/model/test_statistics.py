@@ -1,55 +1,125 @@
-"""Error rates of the statistics that `quality` resamples."""
+"""Error rates of the statistics that `quality` resamples, alone and of two models on the same rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.metrics import average_precision_score
 
-from evalspec.checks.model._statistics import OfMeans, OfPrecision, explained, f1_of
-from evalspec.stats import bootstrap
-from evalspec.stats.bootstrap import bca
+from evalspec.checks.model._statistics import (
+    OfCounts,
+    OfMeans,
+    OfPrecision,
+    explained,
+    f1_of,
+    precision_of,
+    root_mean_square,
+)
+from evalspec.stats import _resample, bootstrap
+from evalspec.stats._resample import Plan
+from evalspec.stats.bootstrap import bca, paired_statistic
+from tests.stats.simulated import REPEATS, RESAMPLED, Pair, bounded, p_values, wrong_claims
 
 Rows = tuple[np.ndarray, ...]
-REPEATS = 500
-# A true rate of 5 % exceeds 41 of 500 once in 1,000, and 20 of 200; 0.6 % are 3, and 1.
-ALLOWED = {500: [41, 41, 3, 3], 200: [20, 20, 1, 1]}
-
-
-def misses(
-    statistic: object,
-    draw: Callable[[np.random.Generator], Rows],
-    truth: float,
-    smallest: Callable[[Rows], int | None],
-    repeats: int = REPEATS,
-) -> tuple[np.ndarray, int]:
-    """Claims that are wrong (above and below at 95 %, above and below at 99.8 %), and samples that have bounds."""
-    rng = np.random.default_rng(17)
-    wrong, bounded = np.zeros(4), 0
-    for _ in range(repeats):
-        rows = draw(rng)
-        estimate = bca(statistic, rows, rng=rng, alpha=0.05, smallest_class=smallest(rows))  # type: ignore[arg-type]
-        p = [estimate.p_value(truth, "lower"), estimate.p_value(truth, "upper")]
-        if p[0] is not None and p[1] is not None:
-            bounded += 1
-            wrong += [p[0] <= 0.05, p[1] <= 0.05, p[0] <= 0.002, p[1] <= 0.002]
-    return wrong, bounded
+Statistic = OfMeans | OfCounts | OfPrecision
+Draw = Callable[[np.random.Generator], Rows]
+DrawPair = Callable[[np.random.Generator], tuple[Rows, Rows]]
+TOGETHER = 50
 
 
 @pytest.fixture(autouse=True)
-def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """999 reach beyond the levels that are asked for here; more only cost time."""
+def quick_resamples(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """999 resamples reach the levels that are asked for here, and 50 samples in a row share which rows they draw.
+
+    A resample draws rows without a look at what they hold, so each sample's bootstrap is what it would be alone.
+    """
+    if "slow" not in request.keywords:
+        return
     monkeypatch.setattr(bootstrap, "FEWEST_RESAMPLES", 999)
+    plain, kept = _resample._draw, {}
+
+    def draw(plan: Plan, size: int, rng: np.random.Generator) -> np.ndarray:
+        if plan.multiplicity is not None:
+            return plain(plan, size, rng)
+        weights, uses = kept.get((plan.units, size), (None, TOGETHER))
+        if uses == TOGETHER:
+            weights, uses = np.asfortranarray(plain(plan, size, rng)), 0
+        kept[plan.units, size] = weights, uses + 1
+        return weights
+
+    monkeypatch.setattr(_resample, "_draw", draw)
 
 
-def ranked(n: int, share: float, skill: float) -> Callable[[np.random.Generator], Rows]:
-    def draw(rng: np.random.Generator) -> Rows:
-        positive = rng.random(n) < share
-        return (rng.normal(size=n) + skill * positive)[:, None], positive[:, None]
+def alone(
+    statistic: Statistic,
+    draw: Draw,
+    truth: float,
+    smallest: Callable[[Rows], int] | None = None,
+    clusters: np.ndarray | None = None,
+) -> list[Pair]:
+    """p-values at the truth in every sample."""
+    rng, found = np.random.default_rng(17), []
+    for _ in range(REPEATS):
+        rows = draw(rng)
+        few = None if smallest is None else smallest(rows)
+        found.append(p_values(bca(statistic, rows, rng=rng, alpha=0.05, smallest_class=few, clusters=clusters), truth))
+    return found
 
-    return draw
+
+def paired(
+    statistic: Statistic, draw: DrawPair, truth: float, smallest: Callable[[Rows], int] | None = None
+) -> list[Pair]:
+    """p-values of the difference of two models at the true one in every sample."""
+    rng, found = np.random.default_rng(18), []
+    for _ in range(REPEATS):
+        candidate, baseline = draw(rng)
+        few = None if smallest is None else smallest(candidate)
+        pair = paired_statistic(statistic, candidate, baseline, rng=rng, alpha=0.05, smallest_class=few)
+        found.append(p_values(pair.difference(), truth))
+    return found
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_average_precision_without_each_row_is_that_of_the_others(ties: bool) -> None:
+    rng = np.random.default_rng(1)
+    positive = rng.random(120) < 0.3
+    scores = rng.normal(size=120) + positive
+    scores = np.round(scores, 1) if ties else scores
+    others = [np.delete(np.arange(120), row) for row in range(120)]
+    expected = [average_precision_score(positive[rows], scores[rows]) for rows in others]
+    found = OfPrecision((0,)).without_each((scores[:, None], positive[:, None]))
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_means_without_each_row_are_those_of_the_others() -> None:
+    rng = np.random.default_rng(2)
+    label = rng.normal(size=60)
+    columns = np.stack([rng.normal(size=60) ** 2, label, label**2], axis=1)
+    statistic = explained()
+    expected = statistic((columns,), 1.0 - np.eye(60))
+    assert np.isfinite(expected).all()
+    assert statistic.without_each((columns,)) == pytest.approx(expected, abs=1e-12)
+
+
+def smaller_side(rows: Rows) -> int:
+    positive = int(rows[1].sum())
+    return min(positive, len(rows[1]) - positive)
+
+
+def ranked(rng: np.random.Generator, n: int, share: float, skill: float) -> Rows:
+    positive = rng.random(n) < share
+    return (rng.normal(size=n) + skill * positive)[:, None], positive[:, None]
+
+
+def precision_truth(share: float, skill: float) -> float:
+    """Of endless rows: the mean over positives of the positives' share among all that score higher."""
+    score = norm.isf((np.arange(100_000) + 0.5) / 100_000) + skill
+    above = share * norm.sf(score - skill)
+    return float(np.mean(above / (above + (1 - share) * norm.sf(score))))
 
 
 @pytest.mark.slow
@@ -57,59 +127,134 @@ def ranked(n: int, share: float, skill: float) -> Callable[[np.random.Generator]
     ("n", "share", "skill"), [(50, 0.5, 1.0), (200, 0.5, 1.0), (200, 0.15, 2.0), (1000, 0.05, 2.5)]
 )
 def test_average_precision_errs_no_more_often_than_allowed(n: int, share: float, skill: float) -> None:
-    # Of endless rows: the mean over positives of the positives' share among all that score higher.
-    score = norm.isf((np.arange(100_000) + 0.5) / 100_000) + skill
-    above = share * norm.sf(score - skill)
-    truth = float(np.mean(above / (above + (1 - share) * norm.sf(score))))
-    repeats = REPEATS if n < 1000 else 200
-
-    def smallest(rows: Rows) -> int:
-        return int(min(rows[1].sum(), n - rows[1].sum()))
-
-    wrong, bounded = misses(OfPrecision((0,)), ranked(n, share, skill), truth, smallest, repeats)
-    assert bounded > repeats / 5
-    assert (wrong <= ALLOWED[repeats]).all()
+    draw = partial(ranked, n=n, share=share, skill=skill)
+    found = alone(OfPrecision((0,)), draw, precision_truth(share, skill), smaller_side)
+    assert bounded(found) > 0.1
+    assert (wrong_claims(found) <= RESAMPLED).all()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("classes", "n", "right"), [(3, 200, 0.9), (10, 300, 0.9), (10, 1000, 0.95)])
+@pytest.mark.parametrize(("n", "share", "skill"), [(50, 0.5, 1.0), (200, 0.2, 2.0), (1000, 0.05, 2.5)])
+def test_differences_of_average_precision_err_no_more_often_than_allowed(n: int, share: float, skill: float) -> None:
+    """The baseline sees the same through more noise."""
+
+    def draw(rng: np.random.Generator) -> tuple[Rows, Rows]:
+        scores, positive = ranked(rng, n, share, skill)
+        return (scores, positive), (scores + 0.75 * rng.normal(size=scores.shape), positive)
+
+    truth = precision_truth(share, skill) - precision_truth(share, skill / 1.25)
+    found = paired(OfPrecision((0,)), draw, truth, smaller_side)
+    assert bounded(found) > 0.1
+    assert (wrong_claims(found) <= RESAMPLED).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("classes", "n", "right"), [(2, 50, 0.75), (3, 200, 0.9), (10, 300, 0.9), (4, 1000, 0.95)])
 def test_macro_f1_errs_no_more_often_than_allowed(classes: int, n: int, right: float) -> None:
     def draw(rng: np.random.Generator) -> Rows:
         truth = rng.integers(0, classes, n)
         other = (truth + rng.integers(1, classes, n)) % classes
         return truth, np.where(rng.random(n) < right, truth, other)
 
-    wrong, bounded = misses(
-        f1_of(range(classes)), draw, right, lambda rows: int(np.bincount(rows[0], minlength=classes).min())
-    )
-    assert bounded > REPEATS / 5
-    assert (wrong <= ALLOWED[REPEATS]).all()
-
-
-def regression(n: int, kind: str) -> tuple[Callable[[np.random.Generator], Rows], float]:
-    """Draws the columns of r2, and the truth: errors have a variance of 0.25."""
-    variance = {"normal": 1.0, "t5": 5 / 3, "lognormal": float((np.exp(0.5625) - 1) * np.exp(0.5625))}[kind]
-
-    def draw(rng: np.random.Generator) -> Rows:
-        label = {
-            "normal": lambda: rng.normal(size=n),
-            "t5": lambda: rng.standard_t(5, n),
-            "lognormal": lambda: rng.lognormal(0, 0.75, n),
-        }[kind]()
-        centred = label - label.mean()
-        return (np.stack([0.25 * rng.normal(size=n) ** 2, centred, centred**2], axis=1),)
-
-    return draw, 1 - 0.25 / variance
+    found = alone(f1_of(range(classes)), draw, right, lambda rows: int(np.bincount(rows[0], minlength=classes).min()))
+    assert bounded(found) > 0.1
+    assert (wrong_claims(found) <= RESAMPLED).all()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "kind"), [(50, "normal"), (200, "normal"), (200, "t5"), (200, "lognormal"), (1000, "t5")]
-)
+@pytest.mark.parametrize(("groups", "size"), [(50, 4), (200, 2)])
+def test_clustered_macro_f1_errs_no_more_often_than_allowed(groups: int, size: int) -> None:
+    """A cluster's rows are of one class; each is answered like the cluster or, in two of five cases, by itself."""
+    clusters, right = np.repeat(np.arange(groups), size), 0.8
+
+    def draw(rng: np.random.Generator) -> Rows:
+        truth = np.repeat(rng.random(groups) < 0.5, size)
+        shared, own = np.repeat(rng.random(groups) < right, size), rng.random(size * groups) < right
+        hit = np.where(rng.random(size * groups) < 0.4, own, shared)
+        return truth.astype(np.int64), np.where(hit, truth, ~truth).astype(np.int64)
+
+    found = alone(f1_of((0, 1)), draw, right, lambda rows: int(np.bincount(rows[0]).min()), clusters)
+    assert bounded(found) > 0.1
+    assert (wrong_claims(found) <= RESAMPLED).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["precision", "f1"])
+@pytest.mark.parametrize(("n", "share"), [(50, 0.5), (200, 0.3), (1000, 0.1)])
+def test_differences_of_one_class_err_no_more_often_than_allowed(metric: str, n: int, share: float) -> None:
+    """Class 1 is found in 85 and 75 % of its rows, and called in 10 and 20 % of the others; half are judged alike."""
+    found_in, called_in = (0.85, 0.75), (0.10, 0.20)
+
+    def draw(rng: np.random.Generator) -> tuple[Rows, Rows]:
+        positive = rng.random(n) < share
+        first, second = rng.random((2, n))
+        second = np.where(rng.random(n) < 0.5, first, second)
+        one, two = (
+            np.where(positive, luck < rate, luck < call)
+            for luck, rate, call in zip((first, second), found_in, called_in, strict=True)
+        )
+        truth = positive.astype(np.int64)
+        return (truth, one.astype(np.int64)), (truth, two.astype(np.int64))
+
+    def score(rate: float, call: float) -> float:
+        right, said = share * rate, share * rate + (1 - share) * call
+        return right / said if metric == "precision" else 2 * right / (share + said)
+
+    truth = score(found_in[0], called_in[0]) - score(found_in[1], called_in[1])
+    statistic, smallest = (
+        (precision_of((1,)), None) if metric == "precision" else (f1_of((1,)), lambda r: int(r[0].sum()))
+    )
+    found = paired(statistic, draw, truth, smallest)
+    assert bounded(found) > 0.1
+    assert (wrong_claims(found) <= RESAMPLED).all()
+
+
+def labels(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
+    if kind == "normal":
+        return rng.normal(size=n)
+    return rng.standard_t(5, n) if kind == "t5" else rng.lognormal(0, 0.75, n)
+
+
+VARIANCE = {"normal": 1.0, "t5": 5 / 3, "lognormal": float((np.exp(0.5625) - 1) * np.exp(0.5625))}
+LABELS = [(50, "normal"), (200, "normal"), (200, "t5"), (200, "lognormal"), (1000, "t5")]
+
+
+def explained_rows(label: np.ndarray, errors: np.ndarray) -> Rows:
+    centred = label - label.mean()
+    return (np.stack([errors**2, centred, centred**2], axis=1),)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "kind"), LABELS)
 def test_r2_errs_no_more_often_than_allowed(n: int, kind: str) -> None:
-    draw, truth = regression(n, kind)
-    statistic = explained()
-    assert isinstance(statistic, OfMeans)
-    repeats = REPEATS if n < 1000 else 200
-    wrong, _ = misses(statistic, draw, truth, lambda rows: None, repeats)
-    assert (wrong <= ALLOWED[repeats]).all()
+    """Errors have a variance of 0.25."""
+    found = alone(
+        explained(),
+        lambda rng: explained_rows(labels(rng, n, kind), 0.5 * rng.normal(size=n)),
+        1 - 0.25 / VARIANCE[kind],
+    )
+    assert (wrong_claims(found) <= RESAMPLED).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["r2", "rmse"])
+@pytest.mark.parametrize(("n", "kind"), [LABELS[0], LABELS[1], LABELS[3], LABELS[4]])
+def test_differences_of_errors_err_no_more_often_than_allowed(metric: str, n: int, kind: str) -> None:
+    """The baseline makes the candidate's errors and some of its own: variances of 0.25 and 0.30.
+
+    For rmse the errors are of that kind, about 0; for r2 the labels are.
+    """
+    variance = VARIANCE[kind]
+    mean = float(np.exp(0.28125)) if kind == "lognormal" else 0.0
+
+    def draw(rng: np.random.Generator) -> tuple[Rows, Rows]:
+        if metric == "rmse":
+            errors = (labels(rng, n, kind) - mean) * np.sqrt(0.25 / variance)
+            worse = errors + np.sqrt(0.05) * rng.normal(size=n)
+            return (errors[:, None] ** 2,), (worse[:, None] ** 2,)
+        label, errors = labels(rng, n, kind), 0.5 * rng.normal(size=n)
+        return explained_rows(label, errors), explained_rows(label, errors + np.sqrt(0.05) * rng.normal(size=n))
+
+    truth = 0.05 / variance if metric == "r2" else np.sqrt(0.25) - np.sqrt(0.30)
+    found = paired(explained() if metric == "r2" else root_mean_square(), draw, truth)
+    assert (wrong_claims(found) <= RESAMPLED).all()

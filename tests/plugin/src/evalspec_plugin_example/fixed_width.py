@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evalspec.errors import InputError, did_you_mean
-from evalspec.language.inputs import Header
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from evalspec.checks.model._areas import AnyDependence, MeanArea, PairedMeanArea, mean_area
-from evalspec.evidence.estimate import Estimate
 from evalspec.stats.auc import LogitAuc, paired_roc_auc, roc_auc
+from evalspec.stats.mean_area import AnyDependence, MeanArea, PairedMeanArea, mean_area
+from tests.stats.simulated import ALLOWED, REPEATS, Pair, p_values, wrong_claims
 
 
 def draw(rng: np.random.Generator, rows: int, classes: int, skill: float) -> tuple[np.ndarray, np.ndarray]:
@@ -51,12 +51,6 @@ def test_near_one_the_bounds_hold_under_any_dependence() -> None:
     assert found.p_value(low, "lower") == pytest.approx(0.05, abs=1e-6)
 
 
-def misses(estimate: Estimate, truth: float) -> list[bool]:
-    """Whether a bound claims too much: lower and upper at 95 %, lower and upper at 99.8 %."""
-    pairs = [(estimate.p_value(truth, "lower"), estimate.p_value(truth, "upper"), level) for level in (0.05, 0.002)]
-    return [p is not None and p <= level for low, up, level in pairs for p in (low, up)]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "classes", "skill", "largest"),
@@ -65,7 +59,7 @@ def misses(estimate: Estimate, truth: float) -> list[bool]:
         (50, 3, 1.6, 1 / 3),  # (1 - area) x rows sums to about the 6 that the rule changes at
         (200, 5, 1.5, 0.7),
         (200, 5, 2.5, 0.2),  # as above
-        (1000, 10, 2.5, 0.1),
+        (1000, 4, 2.0, 0.7),
     ],
 )
 def test_bounds_err_no_more_often_than_allowed(rows: int, classes: int, skill: float, largest: float) -> None:
@@ -73,39 +67,50 @@ def test_bounds_err_no_more_often_than_allowed(rows: int, classes: int, skill: f
     rng = np.random.default_rng([rows, classes])
     shares = np.full(classes, (1 - largest) / (classes - 1))
     shares[0] = largest
-    truth = float(norm.cdf(skill / np.sqrt(2)))
-    wrong, repeats = np.zeros(4), 1000 if rows < 1000 else 500
-    for _ in range(repeats):
+    truth, found = float(norm.cdf(skill / np.sqrt(2))), []
+    for _ in range(REPEATS):
         labels = rng.choice(classes, size=rows, p=shares)
         if len(np.unique(labels)) < classes:
+            found.append((None, None))
             continue
         scores = rng.normal(size=(rows, classes))
         scores[np.arange(rows), labels] += skill
-        wrong += misses(mean_area(scores, labels, range(classes), None), truth)
-    # A true rate of 5 % exceeds 73 of 1,000 and 41 of 500 once in 1,000.
-    allowed = [73, 73, 6, 6] if repeats == 1000 else [41, 41, 3, 3]
-    assert (wrong <= allowed).all()
+        found.append(p_values(mean_area(scores, labels, range(classes), None), truth))
+    assert (wrong_claims(found) <= ALLOWED).all()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("together", [True, False])
-def test_clustered_bounds_err_no_more_often_than_allowed(together: bool) -> None:
-    """Fifty clusters of four rows, of one class or of several, alone and against a noisier model."""
-    rng = np.random.default_rng(9)
-    clusters, classes, skill, rows = np.repeat(np.arange(50), 4), 3, 1.5, 200
+@pytest.mark.parametrize(("rows", "classes", "skill"), [(50, 3, 1.0), (200, 3, 1.5), (1000, 3, 2.0)])
+def test_paired_bounds_err_no_more_often_than_allowed(rows: int, classes: int, skill: float) -> None:
+    rng, found = np.random.default_rng([10, rows]), []
+    truth = float(norm.cdf(skill / np.sqrt(2)) - norm.cdf(skill / np.sqrt(2 * 1.5)))
+    for _ in range(REPEATS):
+        labels, scores = draw(rng, rows, classes, skill)
+        noisy = scores + np.sqrt(0.5) * rng.normal(size=(rows, classes))
+        pair = [MeanArea.of(one, labels, range(classes)) for one in (scores, noisy)]
+        found.append(p_values(PairedMeanArea(pair[0], pair[1], None).difference(1.0, 0.0), truth))
+    assert (wrong_claims(found) <= ALLOWED).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("groups", "size", "together"), [(25, 2, True), (50, 4, True), (50, 4, False), (200, 5, True)])
+def test_clustered_bounds_err_no_more_often_than_allowed(groups: int, size: int, together: bool) -> None:
+    """Rows of a cluster are of one class or of several; a model alone and against a noisier one."""
+    rng = np.random.default_rng([9, groups])
+    clusters, classes, skill, rows = np.repeat(np.arange(groups), size), 3, 1.5, groups * size
     truth, noisier = float(norm.cdf(skill / np.sqrt(2))), float(norm.cdf(skill / np.sqrt(2 * 1.5)))
-    wrong, repeats = np.zeros((2, 4)), 1000
-    for _ in range(repeats):
-        labels = np.repeat(rng.integers(0, classes, 50), 4) if together else rng.integers(0, classes, rows)
-        scores = np.sqrt(0.6) * np.repeat(rng.normal(size=(50, classes)), 4, axis=0)
+    found: list[list[Pair]] = [[], []]
+    for _ in range(REPEATS):
+        labels = np.repeat(rng.integers(0, classes, groups), size) if together else rng.integers(0, classes, rows)
+        scores = np.sqrt(0.6) * np.repeat(rng.normal(size=(groups, classes)), size, axis=0)
         scores += np.sqrt(0.4) * rng.normal(size=(rows, classes))
         scores[np.arange(rows), labels] += skill
         noisy = scores + np.sqrt(0.5) * rng.normal(size=(rows, classes))
         pair = [MeanArea.of(one, labels, range(classes)) for one in (scores, noisy)]
-        wrong[0] += misses(mean_area(scores, labels, range(classes), clusters), truth)
-        wrong[1] += misses(PairedMeanArea(pair[0], pair[1], clusters).difference(1.0, 0.0), truth - noisier)
-    # A true rate of 5 % exceeds 73 of 1,000 once in 1,000.
-    assert (wrong <= [73, 73, 6, 6]).all()
+        found[0].append(p_values(mean_area(scores, labels, range(classes), clusters), truth))
+        found[1].append(p_values(PairedMeanArea(pair[0], pair[1], clusters).difference(1.0, 0.0), truth - noisier))
+    assert (wrong_claims(found[0]) <= ALLOWED).all()
+    assert (wrong_claims(found[1]) <= ALLOWED).all()
 
 
 def test_few_rows_of_small_classes_have_few_degrees() -> None:

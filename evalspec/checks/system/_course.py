@@ -1,0 +1,62 @@
+"""What happened in the course of processes: slow spells that come round again, garbage collection, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.evidence.units import format_number
+from evalspec.stats.course import Step, period, step
+from evalspec.stats.percentile import percentile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.language.inputs import Samples
+
+SLOW = 0.99
+"""Percentile from which on a query is slow."""
+GC_NOTED = 0.2
+LONG_S = 10.0
+"""A process as long as this can tell a step from an unsteady second."""
+
+
+def spells(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]]) -> list[str]:
+    """Slow queries that come at a period, or while garbage is collected, in words.
+
+    Args:
+        samples: One per process.
+        latencies: Of the same processes, ms, infinite where a query failed.
+    """
+    notes = []
+    for one, spent in zip(samples, latencies, strict=True):
+        own = percentile([spent], SLOW).own
+        if own is None:
+            continue
+        when = (one.intended_ns - one.intended_ns[0]) / 1e9
+        found = period(spent > min(own, float(np.finfo(np.float64).max)), when)
+        if found is not None:
+            notes.append(
+                f"Slow queries come every {format_number(found.every_s)} s ({found.episodes} times in one process): "
+                "garbage collection, a timer or a checkpoint does that."
+            )
+            break
+    shares = [v for one in samples if isinstance(v := one.details.get("gc_share_of_slow"), float)]
+    if shares and float(np.mean(shares)) >= GC_NOTED:
+        notes.append(f"Python collected garbage during {float(np.mean(shares)):.0%} of the slowest queries.")
+    return notes
+
+
+def rise(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]]) -> Step | None:
+    """A lasting step up in a process of 10 s or more, as of a machine that grows hot; None: there was none."""
+    for one, spent in zip(samples, latencies, strict=True):
+        when = (one.intended_ns - one.intended_ns[:1]) / 1e9
+        if not len(when) or when[-1] < LONG_S:
+            continue
+        kept = np.isfinite(spent)
+        found = step(spent[kept], when[kept])
+        if found is not None and found.change > 0:
+            return found
+    return None

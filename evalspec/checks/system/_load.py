@@ -1,0 +1,333 @@
+"""What `load` computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.system import _load_blocks, _samples
+from evalspec.checks.system._caching import Audit, audit
+from evalspec.checks.system._environment import surroundings
+from evalspec.checks.system._load_arrivals import trace, traffic
+from evalspec.checks.system._load_run import AtRate, drive
+from evalspec.checks.system._load_search import Confirmed, Search, highest_rate
+from evalspec.checks.system._throughput import rate as items_per_s
+from evalspec.checks.system._timed import ALONE_S, BATCHES, PERCENTILES, WARMUP_S, rate_part
+from evalspec.errors import NotRunError
+from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.record import Counts
+from evalspec.evidence.units import format_number
+from evalspec.language.inputs import Schedule
+from evalspec.language.parts import CheckResult
+from evalspec.measure.arrivals import describe
+from evalspec.stats.percentile import percentile
+from evalspec.stats.rates import Factor, Goodput, MaxRate
+from evalspec.stats.saturation import LateUnderLoad, UnderLoad
+from evalspec.stats.share_over import ShareOver, share_over
+
+if TYPE_CHECKING:
+    from evalspec.checks.system._load_arrivals import Traffic
+    from evalspec.checks.system.load import Load
+    from evalspec.evidence.blocks import Cell
+    from evalspec.language.inputs import Inputs, Samples
+
+DRAFT_QUERIES = 40
+OFFLINE_PROCESSES = 5
+_TRACE = "trace"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Everything that was run.
+
+    Args:
+        parts: Rates that are parts, rising, or the trace.
+        extra: Rates of ``max_rate >=`` that are no parts.
+        poisson: Part: the same rate with Poisson arrivals.
+        search: Where the search has been, or None.
+        confirmed: Its number on fresh queries, or None.
+        offline: Items a second of each process with nothing waiting.
+        audit: For caching, or None.
+        offline_samples: Of those processes.
+    """
+
+    parts: Mapping[str, AtRate]
+    extra: Mapping[str, AtRate]
+    poisson: Mapping[str, AtRate]
+    search: Search | None
+    confirmed: Confirmed | None
+    offline: tuple[float, ...]
+    audit: Audit | None
+    offline_samples: tuple[Samples, ...] = ()
+
+    @property
+    def planned(self) -> dict[str, AtRate]:
+        """Runs whose length was planned, at rates that were asked for."""
+        return {**self.parts, **self.extra}
+
+    @property
+    def runs(self) -> list[AtRate]:
+        """Those, and the ones beside them."""
+        confirmed = self.confirmed.run if self.confirmed is not None else None
+        return [*self.planned.values(), *self.poisson.values(), *([] if confirmed is None else [confirmed])]
+
+
+def measure(check: Load, inputs: Inputs) -> CheckResult:
+    """Runs every rate, and what goes with it.
+
+    Args:
+        check: Its fields.
+        inputs: Where timings come from.
+
+    Raises:
+        NotRunError: Nothing came back.
+    """
+    found = _run_all(check, inputs)
+    estimates, missing = _estimates(check, found)
+    caching = found.audit.invalid if found.audit is not None else None
+    total = sum(len(run.samples.ok) for run in found.runs)
+    failed = sum(int((~run.samples.ok).sum()) for run in found.runs)
+    return CheckResult(
+        estimates=estimates,
+        missing=missing,
+        blocks=_load_blocks.blocks(check, found, inputs.confidence),
+        counts=Counts(
+            attempted=sum(len(run.traffic.times_ns) for run in found.runs), used=total - failed, errored=failed
+        ),
+        conditions=_conditions(check, inputs, found),
+        notes=_notes(check, found),
+        invalid=caching,
+    )
+
+
+def _run_all(check: Load, inputs: Inputs) -> Found:
+    """Every run, one after the other."""
+    audited = audit(inputs, check.dataset, check.model, WARMUP_S) if check.caching_audit and not inputs.draft else None
+    planned: dict[str, AtRate] = {}
+    poisson: dict[str, AtRate] = {}
+    rates: dict[str, tuple[float, int]]
+    if check.arrivals.kind == _TRACE:
+        recorded = trace(check, inputs)
+        planned[_TRACE] = _driven(check, inputs, recorded, _TRACE)
+        rates = {_TRACE: (recorded.asked_qps, len(recorded.times_ns))}
+    else:
+        rates = {
+            rate_part(rate): (rate, DRAFT_QUERIES if inputs.draft else check.planned(rate)) for rate in check.all_rates
+        }
+        for part, (rate, queries) in rates.items():
+            planned[part] = _driven(check, inputs, traffic(check.arrivals, rate, queries, inputs.rng), part)
+    if check.arrivals.beside_poisson:
+        plain = check.arrivals.model_copy(update={"kind": "poisson", "burstiness": None, "ramp_s": 0.0, "spike": None})
+        for part, (rate, queries) in rates.items():
+            poisson[part] = _driven(check, inputs, traffic(plain, rate, queries, inputs.rng), part)
+    names = (_TRACE,) if check.arrivals.kind == _TRACE else tuple(rate_part(rate) for rate in check.part_rates)
+    searched, confirmed = (None, None)
+    if check.searches and not inputs.draft:
+        searched, confirmed = highest_rate(check, inputs, _start(check, planned))
+    offline = _offline(check, inputs) if check.offline and not inputs.draft else []
+    return Found(
+        parts={name: planned[name] for name in names},
+        extra={name: run for name, run in planned.items() if name not in names},
+        poisson=poisson,
+        search=searched,
+        confirmed=confirmed,
+        offline=tuple(items_per_s(one) for one in offline),
+        audit=audited,
+        offline_samples=tuple(offline),
+    )
+
+
+def _driven(check: Load, inputs: Inputs, asked: Traffic, part: str) -> AtRate:
+    limits = [r.threshold for r in check.requirements if r.metric in PERCENTILES and r.part in (None, part)]
+    run = drive(check, inputs, asked, part, min(limits, default=None))
+    if run is None:
+        raise NotRunError(f"no query was made at {part}")
+    return run
+
+
+def _start(check: Load, planned: Mapping[str, AtRate]) -> float:
+    """Where a search begins: the highest planned rate at which the objective held, else half the lowest."""
+    objective = check.objective
+    rates = dict(zip((rate_part(rate) for rate in check.all_rates), check.all_rates, strict=True))
+    if objective is None:
+        return min(rates.values())
+    held = []
+    for part, rate in rates.items():
+        value = planned[part].latency(objective.metric).latency.own
+        if value is not None and value <= objective.threshold:
+            held.append(rate)
+    return max(held, default=0.5 * min(rates.values()))
+
+
+def _offline(check: Load, inputs: Inputs) -> list[Samples]:
+    schedule = Schedule(
+        kind="offline", queries=BATCHES, processes=OFFLINE_PROCESSES, batch=check.max_batch,
+        warmup_queries=check.warmup, warmup_s=WARMUP_S, min_s=ALONE_S,
+    )  # fmt: skip
+    return inputs.measure(schedule, check.dataset, check.model)
+
+
+def _estimates(check: Load, found: Found) -> tuple[dict[str, Estimate | Fact | Parts | Measured], dict[str, str]]:
+    estimates: dict[str, Estimate | Fact | Parts | Measured] = {
+        name: Parts({part: _measured(run, run.latency(name)) for part, run in found.parts.items()})
+        for name in PERCENTILES
+    }
+    estimates["error_rate"] = Parts({part: _measured(run, errors(run)) for part, run in found.parts.items()})
+    missing: dict[str, str] = {}
+    lags = {part: run.lag_p99_ms for part, run in found.planned.items()}
+    known = [lag for lag in lags.values() if lag is not None]
+    if known:
+        method = "p99 of what queries were sent late by the generator's fault, at the worst rate"
+        estimates["generator_lag_p99"] = Fact(max(known), len(known), method, in_this_run=True)
+    else:
+        missing["generator_lag_p99"] = "no query was sent"
+    if check.arrivals.spike is None:
+        missing["spike_factor"] = "the arrivals have no `spike:`"
+    else:
+        estimates["spike_factor"] = Parts(
+            {part: _measured(run, _spike_factor(run)) for part, run in found.parts.items()}
+        )
+    _by_objective(check, found, estimates, missing)
+    return estimates, missing
+
+
+def _by_objective(
+    check: Load, found: Found, estimates: dict[str, Estimate | Fact | Parts | Measured], missing: dict[str, str]
+) -> None:
+    """What needs an objective: goodput, the highest rate, its ratio to offline."""
+    objective = check.objective
+    if objective is None:
+        missing |= dict.fromkeys(
+            ("goodput", "max_rate", "offline_server_ratio"), "the check has no `slo:` on a percentile"
+        )
+        return
+    estimates["goodput"] = Parts(
+        {part: _measured(run, goodput(run, objective.threshold)) for part, run in found.parts.items()}
+    )
+    if check.arrivals.kind == _TRACE:
+        missing |= dict.fromkeys(("max_rate", "offline_server_ratio"), "a trace has one rate")
+        return
+    confirmed = found.confirmed
+    highest = MaxRate(
+        {run.traffic.asked_qps: run.latency(objective.metric) for run in found.planned.values() if run.invalid is None},
+        objective.threshold,
+        confirmed.rate_qps if confirmed is not None and confirmed.holds else None,
+    )
+    # The rate that is asked for decides; without one the highest does.
+    asked = [found.planned[rate_part(rate)] for rate in check.wanted_qps] or [list(found.planned.values())[-1]]
+    estimates["max_rate"] = Measured(
+        highest,
+        invalid=next((run.invalid for run in asked if run.invalid is not None), None),
+        withhold=next((run.withhold for run in asked if run.withhold is not None), None),
+    )
+    if not check.offline:
+        missing["offline_server_ratio"] = "`offline:` is off"
+    elif not found.offline or not highest.value:
+        missing["offline_server_ratio"] = (
+            "there is no rate at which the SLO held" if found.offline else "nothing was made offline"
+        )
+    else:
+        mean = float(np.mean(found.offline))
+        method = f"{format_number(mean)} items a second offline (mean of {len(found.offline)} processes) by max_rate"
+        estimates["offline_server_ratio"] = Fact(mean / highest.value, len(found.offline), method, in_this_run=True)
+
+
+def _measured(run: AtRate, estimate: Estimate) -> Measured:
+    return Measured(estimate, invalid=run.invalid, withhold=run.withhold, notes=_reason(estimate))
+
+
+def _reason(estimate: Estimate) -> tuple[str, ...]:
+    """Why a percentile has no bound, for the reader."""
+    reason = getattr(estimate, "reason", None)
+    return (f"No upper bound: {reason}.",) if reason else ()
+
+
+def errors(run: AtRate) -> ShareOver:
+    """Share of queries of the steady part that failed: they took longer than the slowest answer."""
+    answered = run.judged_ms[np.isfinite(run.judged_ms)]
+    return share_over([run.judged_ms], float(answered.max(initial=0.0)) + 1.0)
+
+
+def goodput(run: AtRate, limit_ms: float) -> Goodput:
+    """Queries a second of the steady part that were answered within the limit."""
+    return Goodput(run.traffic.asked_qps, LateUnderLoad(share_over([run.judged_ms], limit_ms), run.saturation))
+
+
+def _spike_factor(run: AtRate) -> Factor:
+    """p99 of the spike by that of the steady part before it."""
+    above = percentile([run.latencies_ms[run.spike]], PERCENTILES["latency_p99"])
+    return Factor(UnderLoad(above, run.spike_saturation), run.latency("latency_p99").latency)
+
+
+def _conditions(check: Load, inputs: Inputs, found: Found) -> dict[str, Cell]:
+    samples = [run.samples for run in found.runs]
+    arrivals = check.arrivals
+    own: dict[str, Cell] = {
+        "scenario": "server", "arrivals": arrivals.kind, "burstiness": arrivals.burstiness, "batch": 1,
+        "max_batch": check.max_batch, "queue_delay_s": check.queue_delay_s, "timeout_s": check.timeout_s,
+        "clients": check.clients, "connections": check.connections, "queries": sum(len(one.ok) for one in samples),
+        "caching_gain": found.audit.gain if found.audit is not None else None,
+    }  # fmt: skip
+    return own | _samples.conditions(inputs, check.model, samples)
+
+
+def _notes(check: Load, found: Found) -> list[str]:
+    notes = []
+    for part, run in found.planned.items():
+        notes += [f"At {part}: {text}" for text in _run_notes(run)]
+    notes += list(surroundings([run.samples for run in found.runs]).notes)
+    notes += _search_notes(found)
+    if found.audit is not None:
+        notes.append(found.audit.note)
+    overdue = [run for run in found.runs if run.invalid is None and not run.samples.ok.all()]
+    failed = sum(int((~run.samples.ok).sum()) for run in overdue)
+    if failed:
+        notes.append(f"{failed:,} queries failed or timed out; they count as slower than any threshold.")
+    if check.max_batch == 1 and all(run.in_process for run in found.planned.values()):
+        notes.append("One query was served at a time; `max_batch:` lets those that wait be served together.")
+    return notes
+
+
+def _run_notes(run: AtRate) -> list[str]:
+    """What is particular of one run, without its rate."""
+    notes = []
+    if run.invalid is not None:
+        notes.append(f"void: {run.invalid}.")
+    found, change, spells = run.saturation, run.step, run.period
+    if found is not None and found.behind:
+        notes.append(
+            f"over-saturated, {found.served_qps:,.4g} of {found.offered_qps:,.4g} qps were served; at the end a query "
+            f"took {found.at_end_ms:,.0f} ms (median)."
+        )
+    elif change is not None:
+        throttled = surroundings([run.samples]).throttled
+        cause = f" ({throttled})" if throttled else "; a machine that grows hot does that" if change.change > 0 else ""
+        way = "up" if change.change > 0 else "down"
+        notes.append(f"latency steps {way} by {abs(change.change):.0%} after {change.at_s:.0f} s{cause}.")
+    if spells is not None:
+        notes.append(
+            f"slow spells come every {format_number(spells.every_s)} s ({spells.episodes} of them): garbage "
+            "collection, a timer or a checkpoint does that."
+        )
+    if run.traffic.gap_cv is not None and run.traffic.steady.sum() >= 2:
+        times = run.traffic.times_ns[run.traffic.steady]
+        made = describe(times, rate_qps=run.traffic.asked_qps, gap_cv=run.traffic.gap_cv)
+        notes += [f"arrivals by chance: {text}." for text in made.disagrees]
+    return notes
+
+
+def _search_notes(found: Found) -> list[str]:
+    notes = []
+    if found.search is not None and found.search.stopped is not None:
+        notes.append(f"The search ended early: {found.search.stopped}.")
+    if found.confirmed is None:
+        return notes
+    rate = rate_part(found.confirmed.rate_qps)
+    if found.confirmed.holds:
+        return [*notes, f"The search's {rate} held once more on fresh queries; it decides nothing."]
+    reason = found.confirmed.run.invalid if found.confirmed.run is not None else None
+    why = f"could not be confirmed: {reason}" if reason else "did not hold on fresh queries, so it is not reported"
+    return [*notes, f"The search's {rate} {why}."]

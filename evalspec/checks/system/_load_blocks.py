@@ -1,0 +1,245 @@
+"""What `load` shows: latency against load, its course and tail, goodput, errors, and how well it was driven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.system._timed import PERCENTILES
+from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Cell, Column, Curve, Reference, Series, Table
+from evalspec.measure.arrivals import describe
+from evalspec.stats.percentile import percentile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.checks.system._load import Found
+    from evalspec.checks.system._load_run import AtRate
+    from evalspec.checks.system.load import Load
+
+POINTS = 200
+SHOWN = ("latency_p50", "latency_p95", "latency_p99")
+_MS = "ms"
+
+
+def blocks(check: Load, found: Found, confidence: float) -> list[AnyBlock]:
+    """All blocks; only tables where no query was answered.
+
+    Args:
+        check: Its requirements become lines.
+        found: Everything that was run.
+        confidence: Of each bound by itself.
+    """
+    runs = found.planned
+    shown: list[AnyBlock] = []
+    if any(np.isfinite(run.latencies_ms).any() for run in runs.values()):
+        lines = tuple(
+            Reference(label=r.sentence, value=r.threshold, axis="y")
+            for r in check.requirements
+            if r.metric in PERCENTILES and r.model is None
+        )
+        shown += [*_against_load(runs, lines, confidence), _course(runs, lines), _tail(runs, lines)]
+    if check.objective is not None:
+        shown.append(_goodput(runs, check.objective.threshold, check.objective.sentence))
+    shown += [_rates(runs, confidence), _driven(runs)]
+    outcomes = _outcomes(runs)
+    if outcomes is not None:
+        shown.append(outcomes)
+    if found.poisson:
+        shown.append(_beside(found.parts, found.poisson))
+    if found.search is not None:
+        shown.append(_searched(found))
+    return shown
+
+
+def _against_load(runs: Mapping[str, AtRate], lines: tuple[Reference, ...], confidence: float) -> list[Curve]:
+    """Percentiles against the rate; the band is that of the p99. None for fewer than 2 rates."""
+    if len(runs) < 2:
+        return []
+    series = []
+    for name in SHOWN:
+        points = []
+        for run in runs.values():
+            estimate = run.latency(name)
+            if estimate.value is None:
+                continue
+            lower, upper = estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
+            value = estimate.value
+            points.append(
+                (run.traffic.asked_qps, value, value if lower is None else lower, value if upper is None else upper)
+            )
+        if points:
+            x, y, low, high = (tuple(float(v) for v in column) for column in zip(*points, strict=True))
+            band = {"lower": low, "upper": high} if name == SHOWN[-1] else {}
+            series.append(Series(name=name.removeprefix("latency_"), x=x, y=y, **band))
+    return [
+        Curve(
+            title="Latency against load",
+            caption=f"From the due time; the band has the {confidence:.0%} bounds of the p99, where there are any.",
+            x_label="offered rate", x_unit="qps", y_label="latency", y_unit=_MS, log_y=True,
+            series=tuple(series), references=lines,
+        )
+    ]  # fmt: skip
+
+
+def _course(runs: Mapping[str, AtRate], lines: tuple[Reference, ...]) -> Curve:
+    """Median of short stretches over time, with the slowest query as the upper edge."""
+    series = []
+    for part, run in runs.items():
+        there = np.flatnonzero(np.isfinite(run.latencies_ms))
+        if not len(there):
+            continue
+        chunks = np.array_split(there, min(POINTS, len(there)))
+        spent, when = run.latencies_ms, run.due_ns / 1e9
+        series.append(
+            Series(
+                name=part,
+                x=tuple(float(when[c[0]]) for c in chunks),
+                y=tuple(float(np.median(spent[c])) for c in chunks),
+                lower=tuple(float(spent[c].min()) for c in chunks),
+                upper=tuple(float(spent[c].max()) for c in chunks),
+            )
+        )
+    return Curve(
+        title="Latency over time",
+        caption="Median of short stretches, from the due time; the band reaches from the fastest to the slowest query.",
+        x_label="due time", x_unit="s", y_label="latency", y_unit=_MS, log_y=True,
+        series=tuple(series), references=lines,
+    )  # fmt: skip
+
+
+def _tail(runs: Mapping[str, AtRate], lines: Sequence[Reference]) -> Curve:
+    """Share of queries slower than each latency; points are densest in the tail."""
+    series = []
+    for part, run in runs.items():
+        answered = np.sort(run.judged_ms[np.isfinite(run.judged_ms)])
+        total = len(run.judged_ms)
+        if not len(answered):
+            continue
+        slower = (total - np.arange(1, len(answered) + 1)) / total
+        keep = np.unique(len(answered) - np.geomspace(1, len(answered), POINTS).astype(np.int64))
+        keep = keep[slower[keep] > 0]
+        if len(keep):
+            series.append(Series(name=part, x=_floats(answered[keep]), y=_floats(slower[keep])))
+    return Curve(
+        title="Tail",
+        caption="Share of queries that take longer; 1 % is the p99. Failed queries are slower than all.",
+        x_label="latency", x_unit=_MS, y_label="share slower", log_x=True, log_y=True,
+        series=tuple(series),
+        references=tuple(Reference(label=line.label, value=line.value, axis="x") for line in lines),
+    )  # fmt: skip
+
+
+def _goodput(runs: Mapping[str, AtRate], limit_ms: float, sentence: str) -> Bars:
+    bars = []
+    for part, run in runs.items():
+        asked = run.traffic.asked_qps
+        answered, in_time = np.isfinite(run.judged_ms), run.judged_ms <= limit_ms
+        for label, share in (("offered", 1.0), ("answered", _mean(answered)), ("in time", _mean(in_time))):
+            bars.append(Bar(label=label, value=asked * share, group=part))
+    return Bars(
+        title="Goodput",
+        caption=f"What was offered, what of it was answered, and what in time ({sentence}).",
+        unit="qps",
+        bars=tuple(bars),
+    )
+
+
+def _rates(runs: Mapping[str, AtRate], confidence: float) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for part, run in runs.items():
+        tail = run.latency("latency_p99")
+        saturated = run.saturation
+        served = None if saturated is None else saturated.served_qps
+        failed = 100.0 * (1.0 - _mean(np.isfinite(run.judged_ms)))
+        values = [run.latency(name).value for name in PERCENTILES]
+        rows.append(
+            (part, tail.n, *values, tail.bound(confidence, "upper"), failed, served, tail.latency.design_effect,
+             "void" if run.invalid else "over-saturated" if saturated and saturated.behind else "")
+        )  # fmt: skip
+    columns = (
+        Column(name="rate"), Column(name="queries", unit="count"),
+        *(Column(name=name.removeprefix("latency_"), unit=_MS) for name in PERCENTILES),
+        Column(name=f"upper {confidence:.0%} of p99", unit=_MS), Column(name="failed", unit="%"),
+        Column(name="served", unit="qps"), Column(name="design effect", unit="x"), Column(name="remark"),
+    )  # fmt: skip
+    caption = "The steady part of each run. The design effect is how many dependent queries say as much as one."
+    return Table(title="Rates", caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _driven(runs: Mapping[str, AtRate]) -> Table:
+    """Arrivals against what was asked for, and how late the generator was."""
+    rows: list[tuple[Cell, ...]] = []
+    for part, run in runs.items():
+        times = run.traffic.times_ns[run.traffic.steady]
+        made = describe(times) if len(times) > 1 else None
+        lags = [percentile([run.lag_ms], p).value for p in (0.5, 0.99)]
+        worst = float(run.lag_ms.max()) if len(run.lag_ms) else None
+        rows.append(
+            (part, run.traffic.kind, run.traffic.asked_qps, None if made is None else made.rate_qps, run.traffic.gap_cv,
+             None if made is None else made.gap_cv, None if made is None else made.lag1, *lags, worst, run.lag_limit_ms)
+        )  # fmt: skip
+    columns = (
+        Column(name="rate"), Column(name="arrivals"), Column(name="asked", unit="qps"), Column(name="made", unit="qps"),
+        Column(name="asked spread of gaps", unit="x"), Column(name="made", unit="x"),
+        Column(name="correlation of neighbouring gaps", unit="score"), Column(name="lag p50", unit=_MS),
+        Column(name="lag p99", unit=_MS), Column(name="worst lag", unit=_MS), Column(name="allowed", unit=_MS),
+    )  # fmt: skip
+    caption = (
+        "Arrivals as they were made before the run (spread: standard deviation by mean; Poisson has 1), and how late "
+        "the generator sent queries by its own fault."
+    )
+    return Table(title="Load generator", caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _outcomes(runs: Mapping[str, AtRate]) -> Table | None:
+    """What became of the queries; None where all were answered."""
+    counts = {part: run.outcomes() for part, run in runs.items()}
+    names = list(dict.fromkeys(name for found in counts.values() for name in found))
+    if names in ([], ["answered"]):
+        return None
+    rows = tuple((part, *(found.get(name, 0) for name in names)) for part, found in counts.items())
+    columns = (Column(name="rate"), *(Column(name=name, unit="count") for name in names))
+    caption = "All queries of each run, ramp and spike included."
+    return Table(title="Outcomes", caption=caption, columns=columns, rows=rows)
+
+
+def _beside(runs: Mapping[str, AtRate], poisson: Mapping[str, AtRate]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for part, run in runs.items():
+        own, plain = (
+            [one.latency(name).value for name in ("latency_p50", "latency_p99")] for one in (run, poisson[part])
+        )
+        ratio = own[1] / plain[1] if own[1] is not None and plain[1] else None
+        rows.append((part, run.traffic.kind, *own, *plain, ratio))
+    columns = (
+        Column(name="rate"), Column(name="arrivals"), Column(name="p50", unit=_MS), Column(name="p99", unit=_MS),
+        Column(name="p50 under Poisson", unit=_MS), Column(name="p99 under Poisson", unit=_MS),
+        Column(name="p99 by p99", unit="x"),
+    )  # fmt: skip
+    caption = "The same rate with bursts and with Poisson arrivals; real traffic is burstier than Poisson."
+    return Table(title="Bursts beside Poisson", caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _searched(found: Found) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    if found.search is not None:
+        rows += [(rate, "short run", value, holds) for rate, value, holds in found.search.tried]
+    if found.confirmed is not None:
+        rows.append((found.confirmed.rate_qps, "fresh queries", None, found.confirmed.holds))
+    columns = (
+        Column(name="rate", unit="qps"), Column(name="run"), Column(name="the SLO's percentile", unit=_MS),
+        Column(name="SLO held"),
+    )  # fmt: skip
+    caption = "Doubling, then bisection over short runs, then one run on fresh queries. It decides nothing."
+    return Table(title="Search for the highest rate", caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _mean(mask: NDArray[np.bool_]) -> float:
+    return float(mask.mean()) if len(mask) else 0.0
+
+
+def _floats(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)

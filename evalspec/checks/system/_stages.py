@@ -1,0 +1,220 @@
+"""What `stages` computes and shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.system import _probed
+from evalspec.checks.system._timed import WARMUP_S
+from evalspec.errors import NotRunError
+from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Interval, Intervals, Reference, Table
+from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.record import Counts
+from evalspec.language.parts import CheckResult
+from evalspec.stats.bottleneck import AmdahlCeiling, amdahl_ceiling
+from evalspec.stats.timing import OverUnits, over_processes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.checks.system.stages import Stages
+    from evalspec.language.inputs import Inputs, Probe
+
+INFERENCE = "inference"
+STAGE = "stage_ns:"
+WHOLE = "end_to_end_ns"
+WORTH_SAYING = 0.02
+DRAFT_QUERIES = 4
+LEAST_QUERIES = 4
+TRIMMED = 0.1
+
+
+@dataclass(frozen=True)
+class Divided:
+    """Queries by stage, over the processes.
+
+    Args:
+        names: Stages in order.
+        stage_ms: Stage: trimmed mean of its time in each process, shape (k,).
+        whole_ms: That of the undivided query, shape (k,).
+        pooled_ms: Stage: every query of all processes.
+    """
+
+    names: tuple[str, ...]
+    stage_ms: dict[str, NDArray[np.float64]]
+    whole_ms: NDArray[np.float64]
+    pooled_ms: dict[str, NDArray[np.float64]]
+
+    def share(self, name: str) -> OverUnits:
+        """Share of the undivided query, in 0..1."""
+        return over_processes(self.stage_ms[name] / self.whole_ms, least=0.0)
+
+    @property
+    def overlap(self) -> OverUnits:
+        """Sum of the stages less the undivided query, by it: above 0 the stages overlap, below time goes between."""
+        together = np.sum([self.stage_ms[name] for name in self.names], axis=0)
+        return over_processes(together / self.whole_ms - 1.0)
+
+
+def measure(check: Stages, inputs: Inputs) -> CheckResult:
+    """Serves the same queries by stages and undivided in fresh processes.
+
+    Args:
+        check: Its fields.
+        inputs: Where probes come from.
+
+    Raises:
+        NotRunError: No process was measured.
+    """
+    processes = 2 if inputs.draft else check.processes
+    queries = DRAFT_QUERIES if inputs.draft else check.each
+    options = {"queries": queries, "batch": check.batch_size, "warmup": check.warmup,
+               "warmup_s": 0.0 if inputs.draft else WARMUP_S}  # fmt: skip
+    probes = inputs.probe("stages", check.dataset, check.model, processes=processes, options=options)
+    divided = collect(probes)
+    invalid = _probed.short_of(probes, processes, "queries", queries)
+    shares: dict[str, Estimate | Fact] = {name: divided.share(name) for name in divided.names}
+    ceilings: dict[str, Estimate | Fact] = {name: AmdahlCeiling(divided.share(name)) for name in divided.names}
+    missing = {
+        f"amdahl_ceiling({name})": f"{name} takes the whole of the query's time, so that no ceiling is left"
+        for name, one in ceilings.items()
+        if one.value is None
+    }
+    made = int(sum(_probed.number(one, "queries") or 0.0 for one in probes))
+    return CheckResult(
+        estimates={
+            "stage_share": Measured(Parts(shares), invalid=invalid),
+            "amdahl_ceiling": Measured(
+                Parts({name: one for name, one in ceilings.items() if one.value is not None}), invalid=invalid
+            ),
+        },
+        missing=missing,
+        blocks=_blocks(check, divided, inputs.confidence),
+        counts=Counts(attempted=processes * queries, used=made, errored=0),
+        conditions={"batch": check.batch_size, "processes": len(probes), "queries": made,
+                    "overlap": divided.overlap.value, **_probed.conditions(inputs, check.model, probes)},
+        notes=_notes(divided, probes),
+    )  # fmt: skip
+
+
+def collect(probes: list[Probe]) -> Divided:
+    """Times by stage and process.
+
+    Raises:
+        NotRunError: No process was measured, or one without queries, or they had other stages.
+    """
+    if not probes:
+        raise NotRunError("no process was measured, so there are no stages")
+    names = probes[0].texts.get("stages", ())
+    if not names or any(one.texts.get("stages", ()) != names for one in probes):
+        raise NotRunError("the processes had no stages in common")
+    if any(len(one.series[WHOLE]) < LEAST_QUERIES for one in probes):
+        raise NotRunError(f"a process served fewer than {LEAST_QUERIES} queries, too few for shares of their time")
+    each = {name: [one.series[STAGE + name] / 1e6 for one in probes] for name in names}
+    return Divided(
+        names=names,
+        stage_ms={name: np.array([typical(series) for series in found]) for name, found in each.items()},
+        whole_ms=np.array([typical(one.series[WHOLE]) / 1e6 for one in probes]),
+        pooled_ms={name: np.concatenate(found) for name, found in each.items()},
+    )
+
+
+def typical(times: NDArray[np.float64]) -> float:
+    """Mean without the fastest and the slowest tenth.
+
+    One query that was put off the processor for milliseconds would else be worth hundreds of others, in whatever stage
+    it happened.
+
+    Args:
+        times: shape (q,), at least one.
+    """
+    cut = int(TRIMMED * len(times))
+    return float(np.sort(times)[cut : len(times) - cut].mean())
+
+
+def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
+    found = []
+    shares = {name: divided.share(name).value or 0.0 for name in divided.names}
+    beside = sum(share for name, share in shares.items() if name != INFERENCE)
+    inference = shares.get(INFERENCE)
+    if inference is not None and beside > inference:
+        largest = max((name for name in shares if name != INFERENCE), key=lambda name: shares[name])
+        found.append(
+            f"Stages beside inference take {beside:.0%} of a query, inference {inference:.0%}: a faster model makes "
+            f"the query at most {amdahl_ceiling(min(inference, 0.999)):.2f} times as fast; {largest} alone takes "
+            f"{shares[largest]:.0%}."
+        )
+    found += _overlap_note(divided)
+    overhead = max((_probed.number(one, "timer_overhead_ns") or 0.0 for one in probes), default=0.0)
+    short = [name for name in divided.names if overhead / 1e6 > 0.1 * float(np.mean(divided.stage_ms[name]))]
+    if short:
+        found.append(
+            f"Reading the clock takes over a tenth of {', '.join(short)}: their shares are too large by as much."
+        )
+    return found
+
+
+def _overlap_note(divided: Divided) -> list[str]:
+    overlap = divided.overlap
+    low, high = overlap.bound(0.975, "lower"), overlap.bound(0.975, "upper")
+    if low is not None and low > WORTH_SAYING:
+        return [
+            f"The stages take {overlap.value or 0.0:.0%} longer one after the other than undivided: they overlap, and "
+            "a ceiling that takes them for one after the other promises too much."
+        ]
+    if high is not None and high < -WORTH_SAYING:
+        return [f"{-(overlap.value or 0.0):.0%} of the undivided query lies between the stages, in none of them."]
+    return []
+
+
+def _blocks(check: Stages, divided: Divided, confidence: float) -> list[AnyBlock]:
+    percent = f"{confidence:.0%}"
+    rows, forest = [], []
+    for name in divided.names:
+        share = divided.share(name)
+        low, high = share.bound(confidence, "lower"), share.bound(confidence, "upper")
+        pooled = divided.pooled_ms[name]
+        value = share.value
+        ceiling = AmdahlCeiling(share).value
+        rows.append(
+            (name, float(np.mean(divided.stage_ms[name])), float(np.median(pooled)),
+             float(np.quantile(pooled, 0.99, method="inverted_cdf")), _percent(value), _percent(low), _percent(high),
+             ceiling)
+        )  # fmt: skip
+        note = "" if ceiling is None else f"at most {ceiling:.2f}x without it"
+        forest.append(
+            Interval(label=name, value=_percent(value), lower=_percent(low), upper=_percent(high), n=share.n, note=note)
+        )
+    columns = (
+        Column(name="stage"), Column(name="trimmed mean", unit="ms"), Column(name="p50", unit="ms"),
+        Column(name="p99", unit="ms"), Column(name="share", unit="%"), Column(name=f"lower {percent}", unit="%"),
+        Column(name=f"upper {percent}", unit="%"), Column(name="Amdahl ceiling", unit="x"),
+    )  # fmt: skip
+    whole = float(np.mean(divided.whole_ms))
+    bars = Bars(
+        title="Where a query's time goes", unit="ms", stacked=True,
+        caption="Time of each stage, one after the other; the line is the undivided query.",
+        bars=tuple(Bar(label=name, value=float(np.mean(divided.stage_ms[name]))) for name in divided.names),
+        references=(Reference(label="undivided", value=whole, axis="x"),),
+    )  # fmt: skip
+    shares = Intervals(
+        title="Share of each stage", unit="%", rows=tuple(forest),
+        caption="Over fresh processes; beside it what the query would gain if the stage took no time.",
+        references=tuple(
+            Reference(label=one.sentence, value=one.threshold, axis="x")
+            for one in check.requirements
+            if one.metric == "stage_share"
+        ),
+    )  # fmt: skip
+    table = Table(
+        title="Stages", columns=columns, rows=tuple(rows),
+        caption=f"Undivided: {whole:.3g} ms; the stages add up to {100 * (1 + (divided.overlap.value or 0.0)):.0f} %.",
+    )  # fmt: skip
+    return [bars, shares, table]
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share

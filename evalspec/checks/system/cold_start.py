@@ -1,0 +1,80 @@
+"""`cold_start`: how long it takes from nothing to the first answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.checks.system._timed import START_S
+from evalspec.evidence.metric import Metric
+from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Inputs
+
+INTERVAL = "t over processes; against a model t over pairs of processes (log ratios, or differences)"
+
+
+class ColdStart(Check):
+    """How long a fresh process takes to have the model in memory and to give its first answer.
+
+    ## What it measures
+    In fresh processes, part by part: `start_time` [s] (the process, its interpreter and evalspec's own modules),
+    `import_time` [s] (the framework's packages), `load_time` [s] (from the model's file to a model in memory, on its
+    device; the framework is imported already), `first_inference` [ms] (preprocessing, model and answer of the first
+    item); and `ready_time` [s], all four together. The median of the items after the first stands beside it.
+
+    ## Why it matters
+    Where instances come and go with the load, a user waits for all of this before the first answer, and where a
+    service is started anew, every user does. It is also what hides in a first measurement: compiling, allocating,
+    filling caches.
+
+    ## Method
+    Fresh processes, 10 unless told otherwise, one after the other, with nothing else of ours running; one number of
+    each part from each process, Student's t over the processes. Against another model: fresh processes of both by
+    turns, the other one first in every second pair; t on the log ratio of each pair.
+
+    References: Georges, Buytaert, Eeckhout, OOPSLA 2007 (start-up over fresh processes).
+
+    ## What it cannot show
+    A machine that has just started: the files were read before, to make their digests, so they come from the
+    operating system's page cache (`page_cache: warm` stands with the result; only root can empty it). Fetching an
+    image or weights over a network. What a scheduler takes to place an instance. A server that runs already.
+
+    ## Example
+    ```yaml
+    - check: cold_start
+      dataset: test
+      require:
+        - load_time <= 2 s
+        - first_inference <= 50 ms
+        - ready_time <= 5 s
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "system"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("start_time", "s", "lower", "From asking for a process to its being there.", interval=INTERVAL),
+        Metric("import_time", "s", "lower", "Importing the framework.", interval=INTERVAL),
+        Metric("load_time", "s", "lower", "From the model's file to the model in memory.", interval=INTERVAL),
+        Metric("first_inference", "ms", "lower", "Latency of a process's first item.", interval=INTERVAL),
+        Metric("ready_time", "s", "lower", "Start, import, load and first item together.", interval=INTERVAL),
+    )
+
+    check: Literal["cold_start"] = "cold_start"
+    dataset: DatasetName
+    processes: int = Field(10, ge=5, le=100, description="Fresh processes, or pairs of them against another model.")
+
+    def needs(self) -> tuple[Need, ...]:
+        """Processes of the model, and pairs with every model that a requirement names."""
+        alone = self.processes * START_S
+        needs = [NeedTiming(self.dataset, self.model, self.processes, alone)]
+        needs += [NeedTiming(self.dataset, one, self.processes, 2 * alone) for one in self.baselines]
+        return tuple(needs)
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Start processes."""
+        from evalspec.checks.system._cold_start import measure
+
+        return measure(self, inputs)

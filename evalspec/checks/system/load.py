@@ -1,0 +1,305 @@
+"""`load`: what a system serves in time when queries come on their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.checks.system._timed import PERCENTILES, START_S, WARMUP_S, least_queries, rate_part
+from evalspec.evidence.metric import Metric
+from evalspec.evidence.units import format_number
+from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedRows, NeedTiming, Part, SpecNames
+from evalspec.language.units import Duration, QueryRate
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Inputs
+    from evalspec.language.requirement import Requirement
+
+DEFAULT_QUERIES = 1000
+"""Per rate, before the design effect, where nothing is required: as many as a p99 needs."""
+SEARCH_S = 60.0
+"""A guess at how long a search takes, for the plan."""
+TRACE = "trace"
+
+_COUNTED = "binomial on the share of queries over, with a design effect; over-saturation by t over 20 blocks of time"
+
+
+class Spike(Part):
+    """A sudden rise of the rate, after the steady part."""
+
+    factor: float = Field(gt=1, le=1000, description="Times the steady rate.")
+    duration_s: Duration = Field(gt=0, alias="duration", description="How long; as long again is watched afterwards.")
+
+
+class Arrivals(Part):
+    """When queries come."""
+
+    kind: Literal["poisson", "constant", "gamma", "trace"] = Field(
+        "poisson", description="Gaps between queries: exponential, all alike, gamma (bursts), or as recorded."
+    )
+    burstiness: float | None = Field(
+        None, gt=0, le=100, description="Shape of gamma gaps: 1 is Poisson, below 1 comes in bursts, above is smoother."
+    )
+    dataset: DatasetName | None = Field(None, description="A trace: one row a query.")
+    time: str = Field("time", description="Column of the trace: seconds, or points in time.")
+    payload: str | None = Field(None, description="Column of the trace: the row of the check's `dataset` to ask for.")
+    speed_up: float = Field(1.0, gt=0, description="A trace is replayed so many times as fast.")
+    ramp_s: Duration = Field(0.0, ge=0, alias="ramp", description="Time to rise to the rate; not counted.")
+    spike: Spike | None = Field(None, description="For `spike_factor`.")
+    beside_poisson: bool = Field(False, description="Each rate once more with Poisson arrivals, shown side by side.")
+
+    @property
+    def problem(self) -> str | None:
+        """What does not fit together, in one sentence with the remedy."""
+        recorded = self.kind == TRACE
+        if (self.burstiness is not None) != (self.kind == "gamma"):
+            return "`burstiness:` goes with `kind: gamma`, such as burstiness: 0.25; give both or neither"
+        if recorded != (self.dataset is not None):
+            return "`kind: trace` and `dataset:` go together: name the dataset that holds the trace"
+        if not recorded and (self.payload is not None or self.speed_up != 1.0):
+            return "`payload:` and `speed_up:` are of a trace; set the rate with `rates:`"
+        if recorded and (self.ramp_s or self.spike is not None):
+            return "a trace is replayed as it was recorded; take `ramp:` and `spike:` out"
+        if self.beside_poisson and self.kind in ("poisson", "constant"):
+            return "`beside_poisson:` shows bursts against Poisson; it goes with `kind: gamma` or `kind: trace`"
+        return None
+
+
+class Load(Check):
+    """What a system serves in time when queries come on their own, at the rates that it is meant for.
+
+    ## What it measures
+    At each rate of `rates:` [qps]: `latency_p50` to `latency_p99_9` [ms] from the moment at which a query was due,
+    `error_rate` [%], `goodput` [qps: answered within the SLO]; `max_rate` [qps]: the highest rate at which the SLO
+    holds; `spike_factor` [x]: p99 in a spike by p99 before it; `offline_server_ratio` [x]: what it gets through when
+    nothing waits, by `max_rate`; `generator_lag_p99` [ms]. A part is written `latency_p99(500 qps)`, that of a trace
+    `latency_p99(trace)`.
+
+    ## Why it matters
+    A model that answers in 5 ms may take 500 ms when queries come in bursts: they wait for each other. A client that
+    waits for each answer before it asks again hides that, since it stops asking just when the system is slow.
+
+    ## Method
+    Open loop: all times are made before the run from the seed (Poisson, constant, gamma with burstiness, or a trace),
+    and a query counts from the time at which it was due, whether or not the ones before have ended. Each rate is one
+    continuous run in a fresh process. Queries that fail or time out count as slower than any threshold.
+    A percentile is decided as in `latency`, by counting queries over the threshold; queries under load depend on each
+    other, so t and n are divided by a design effect, and 50 times 10/(1 - p) queries are planned (`design_effect:` 50;
+    a pilot's may be put there), never fewer than 10/(1 - p). Where less is served than offered (t over 20 blocks of
+    time, level 0.001) and most queries of the last tenth are over the threshold, the system is over-saturated: FAIL
+    without further statistics. Falling behind alone, or latency that steps up, keeps a rate from PASS.
+    `max_rate >= R` is decided by one planned run at R. A search (doubling, then bisection over short runs) shows the
+    highest rate for the report; it is confirmed once on fresh queries, and decides nothing.
+    The generator must not be the bottleneck: queries that were sent late by its fault (p99 over 1 ms and over 1 % of
+    the threshold), fewer queries or other times than planned, or connections that were all busy while the server
+    itself was in time, void the rate. What waits for the server is the server's. A ramp is not counted, and a spike
+    and what follows it only in `spike_factor`. The audit for caching asks for the same items twice.
+
+    References: MLPerf Inference rules (server scenario). Schroeder, Wierman, Harchol-Balter, NSDI 2006 (open and
+    closed). Conover, Practical Nonparametric Statistics (quantile test).
+
+    ## What it cannot show
+    Traffic that is not like the arrivals here: real bursts last longer than Poisson's. What comes less often than a
+    few times in a run. The network between users and the server, and other tenants of it. Sizes in a trace are not
+    replayed: each query asks for one row.
+
+    ## Example
+    ```yaml
+    - check: load
+      dataset: test
+      arrivals: {kind: poisson}
+      rates: [100 qps, 500 qps]
+      slo: latency_p99 <= 100 ms
+      require:
+        - max_rate >= 500 qps
+        - error_rate <= 0.1 %
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "system"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        *(
+            Metric(name, "ms", "lower", f"Latency from the due time that {100 * p:g} % of queries stay within.",
+                   parts="rate", interval=_COUNTED)
+            for name, p in PERCENTILES.items()
+        ),
+        Metric("error_rate", "%", "lower", "Share of queries that failed or timed out.", parts="rate",
+               interval="binomial with a design effect"),
+        Metric("goodput", "qps", "higher", "Queries a second that were answered within the SLO.", parts="rate",
+               interval="rate times the share in time; binomial with a design effect"),
+        Metric("max_rate", "qps", "higher", "Highest rate at which the SLO holds.",
+               interval="the SLO's own test in one planned run at the rate"),
+        Metric("spike_factor", "x", "lower", "p99 in the spike by p99 before it.", parts="rate",
+               interval="quotient of two percentiles' bounds at half the level each"),
+        Metric("generator_lag_p99", "ms", "lower", "How late the load generator was, at the worst rate.", exact=True),
+        Metric("offline_server_ratio", "x", "neither", "Items a second with nothing waiting, by `max_rate`.",
+               exact=True),
+    )  # fmt: skip
+
+    check: Literal["load"] = "load"
+    dataset: DatasetName
+    arrivals: Arrivals = Field(default_factory=Arrivals, description="When queries come.")
+    rates_qps: tuple[Annotated[QueryRate, Field(gt=0, le=1e6)], ...] = Field(
+        (), alias="rates", description="Offered rates; default: that of `max_rate >=`."
+    )
+    queries: int | None = Field(None, ge=20, description="At each rate; default: what the requirements need.")
+    duration_s: Duration | None = Field(None, gt=0, alias="duration", description="At each rate, instead of queries.")
+    design_effect: float = Field(
+        50.0, ge=1, le=10_000, description="Dependent queries that say as much as one; 50, or what a pilot run showed."
+    )
+    max_batch: int = Field(1, ge=1, le=65_536, description="Waiting queries that are served together, in process.")
+    queue_delay_s: Duration = Field(
+        0.0, ge=0, le=60, alias="queue_delay", description="How long a query waits at most for others to join it."
+    )
+    timeout_s: Duration = Field(10.0, gt=0, le=3600, alias="timeout", description="A query that takes longer failed.")
+    clients: int = Field(1, ge=1, le=64, description="Client processes that drive a server.")
+    connections: int = Field(64, ge=1, le=10_000, description="Connections of each client to a server.")
+    warmup: int = Field(32, ge=3, description="Queries before measuring, at each rate.")
+    search: bool = Field(True, description="Search for the highest rate within the SLO, for the report.")
+    offline: bool = Field(False, description="Measure without waiting too, for `offline_server_ratio`.")
+    caching_audit: bool = Field(True, description="Ask for the same items twice; a cache voids the check.")
+
+    @property
+    def objective(self) -> Requirement | None:
+        """The SLO on a percentile, in ms; None where there is none."""
+        slo = self.slo
+        return slo if slo is not None and slo.metric in PERCENTILES and slo.model is None else None
+
+    @property
+    def wanted_qps(self) -> tuple[float, ...]:
+        """Rates of ``max_rate >= R``."""
+        return tuple(r.threshold for r in self.requirements if r.metric == "max_rate" and r.model is None)
+
+    @property
+    def part_rates(self) -> tuple[float, ...]:
+        """Rates that are parts, rising."""
+        return tuple(sorted(set(self.rates_qps or self.wanted_qps)))
+
+    @property
+    def all_rates(self) -> tuple[float, ...]:
+        """Rates that are run as planned, rising."""
+        return tuple(sorted({*self.part_rates, *self.wanted_qps}))
+
+    @property
+    def searches(self) -> bool:
+        """There is an objective to search by."""
+        return self.search and self.objective is not None and self.arrivals.kind != TRACE
+
+    def planned(self, rate: float) -> int:
+        """Queries of the steady part at this rate."""
+        if self.queries is not None:
+            return self.queries
+        if self.duration_s is not None:
+            return max(20, ceil(rate * self.duration_s - 1e-9))
+        needed = [self._least(r, rate) for r in self.requirements]
+        return ceil(self.design_effect * (max(needed, default=0) or DEFAULT_QUERIES))
+
+    def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
+        """One part for each rate."""
+        if metric.parts != "rate":
+            return None
+        return (TRACE,) if self.arrivals.kind == TRACE else tuple(rate_part(rate) for rate in self.part_rates)
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """What does not fit together."""
+        if self.arrivals.problem is not None:
+            return self.arrivals.problem
+        if self.queries is not None and self.duration_s is not None:
+            return "`queries:` and `duration:` say the same thing twice; keep one"
+        if self.arrivals.kind != TRACE:
+            return None if self.all_rates else "nothing says how fast queries come; add `rates:`, such as [100 qps]"
+        if self.rates_qps:
+            return "a trace has a rate of its own; take `rates:` out, or set `speed_up:`"
+        if self.queries is not None or self.duration_s is not None:
+            return "a trace is as long as it is; take `queries:` and `duration:` out"
+        return None
+
+    def needs(self) -> tuple[Need, ...]:
+        """Timings of the model, and rows of a trace."""
+        spike = self.arrivals.spike
+        each = START_S + WARMUP_S + self.arrivals.ramp_s + (2 * spike.duration_s if spike is not None else 0.0)
+        counts = {rate: self.planned(rate) for rate in self.all_rates}
+        seconds = sum(each + n / rate for rate, n in counts.items()) * (1 + self.arrivals.beside_poisson)
+        if self.searches:
+            seconds += SEARCH_S + max((n / rate for rate, n in counts.items()), default=0.0)
+        needs: list[Need] = [NeedTiming(self.dataset, self.model, sum(counts.values()), seconds)]
+        if self.arrivals.dataset is not None:
+            payload = () if self.arrivals.payload is None else (self.arrivals.payload,)
+            needs.append(NeedRows(self.arrivals.dataset, columns=(self.arrivals.time, *payload)))
+        return tuple(needs)
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: something it needs is missing, or there are too few queries."""
+        if requirement.model is not None:
+            return "load has no comparison with another model; compare with `latency` or `throughput`, in pairs"
+        missing = self._missing(requirement)
+        if missing is not None:
+            return missing
+        if self.arrivals.kind == TRACE:
+            planned = rows.get(self.arrivals.dataset or "")
+            needed = self._least(requirement, 0.0)
+            return None if planned is None or needed <= planned else _too_few(requirement, planned, needed, TRACE)
+        for rate in self._rates_of(requirement):
+            needed, planned = self._least(requirement, rate), self.planned(rate)
+            if needed > planned:
+                return _too_few(requirement, planned, needed, rate_part(rate))
+        return None
+
+    def _missing(self, requirement: Requirement) -> str | None:
+        """What a metric needs and the check does not have."""
+        metric = requirement.metric
+        if metric in ("max_rate", "goodput", "offline_server_ratio") and self.objective is None:
+            return f"{metric} needs `slo:` with a percentile, such as latency_p99 <= 100 ms"
+        if metric in ("max_rate", "offline_server_ratio") and self.arrivals.kind == TRACE:
+            return f"{metric} has no meaning for a trace, whose rate is given"
+        if metric == "offline_server_ratio" and not self.offline:
+            return "offline_server_ratio needs `offline: true`"
+        if metric == "spike_factor":
+            return self._too_short_spike()
+        if metric == "goodput":
+            low = min(self._rates_of(requirement), default=0.0)
+            if requirement.threshold >= low > 0:
+                return f"of {format_number(low)} qps no {format_number(requirement.threshold)} qps can be in time"
+        return None
+
+    def _too_short_spike(self) -> str | None:
+        spike, needed = self.arrivals.spike, DEFAULT_QUERIES
+        if spike is None:
+            return "spike_factor needs `arrivals: {spike: {factor: 10, duration: 5 s}}`"
+        low = min(self.part_rates, default=0.0)
+        count = int(low * spike.factor * spike.duration_s)
+        if count >= needed:
+            return None
+        return f"a spike of {count:,} queries has no p99: {needed:,} are needed at least, so make it longer"
+
+    def _rates_of(self, requirement: Requirement) -> tuple[float, ...]:
+        """Rates at which a requirement is held."""
+        if requirement.metric == "max_rate":
+            return (requirement.threshold,)
+        return tuple(r for r in self.part_rates if requirement.part in (None, rate_part(r)))
+
+    def _least(self, requirement: Requirement, rate: float) -> int:
+        """Queries below which a requirement has no bound at this rate."""
+        if requirement.metric == "max_rate":
+            return 0 if self.objective is None else least_queries(self.objective)
+        if requirement.metric == "goodput" and rate > 0:
+            late = 1.0 - requirement.threshold / rate
+            return ceil(10 / late - 1e-6) if 0 < late < 1 else 0
+        if requirement.metric == "spike_factor":
+            return DEFAULT_QUERIES
+        return least_queries(requirement)
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Load it."""
+        from evalspec.checks.system._load import measure
+
+        return measure(self, inputs)
+
+
+def _too_few(requirement: Requirement, planned: int, needed: int, where: str) -> str:
+    return f"{planned:,} queries at {where} can't show {requirement.sentence}: {needed:,} are needed at least"

@@ -1,0 +1,109 @@
+"""`stages`: which stage of a query takes how much of its time."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.checks.system._timed import START_S, WARMUP_S
+from evalspec.evidence.metric import Metric
+from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evalspec.language.inputs import Inputs
+    from evalspec.language.requirement import Requirement
+
+GUESS_S = 0.01
+"""A guess at how long one query takes, both ways."""
+
+
+class Stages(Check):
+    """Which stage of a query takes how much of its time, and what a faster one would gain.
+
+    ## What it measures
+    `stage_share(stage)` [%]: time of a stage by the time of the undivided query. Stages are the preprocessing stages by
+    their names (`cast`, `resize`, `python`, a second one of a kind `resize_2`), `inference`, and `postprocess` (making
+    answers of outputs). On a GPU the copies stand apart (`copy_to_device`, `copy_to_host`); a served model has those
+    that its client can tell apart. `amdahl_ceiling(stage)` [x]: 1 / (1 - share), how many times as fast a query would
+    become if the stage took no time at all.
+
+    ## Why it matters
+    A model that becomes three times as fast gains little where preprocessing takes the time: with 8 ms of
+    preprocessing beside 10 ms of inference no accelerator makes the query more than 2.25 times as fast. So the money
+    goes where the ceiling is high.
+
+    ## Method
+    In each of at least 5 fresh processes the same queries are served in two ways, in blocks A B B A: stage by stage,
+    with the clock read between stages and the device waited for at the end of each, and undivided. A share is the time
+    of the stage by that of the undivided query in the same process, both as means without the fastest and the slowest
+    tenth of the queries; Student's t over the processes. The ceiling is that interval, carried over.
+    The sum of the stages less the undivided time is shown: where it is above zero the stages overlap when they are not
+    divided, and their shares add up to more than 100 %; where it is below, time goes between them.
+
+    References: Amdahl, AFIPS 1967. Georges, Buytaert, Eeckhout, OOPSLA 2007 (processes).
+
+    ## What it cannot show
+    What happens before a row is an array in memory, unless a preprocessing stage does it: reading and decoding files.
+    Waiting in a queue: nothing queues here. Stages that are slow for fewer than one query in ten; see the p99 in the
+    table, and latency. What a faster stage does to the others where stages overlap: the ceiling
+    takes them for one after the other.
+
+    ## Example
+    ```yaml
+    - check: stages
+      dataset: test
+      require:
+        - stage_share(inference) >= 50 %
+      warn:
+        - amdahl_ceiling(resize) <= 1.5x
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "system"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric(
+            "stage_share", "%", "neither", "Time of a stage by the time of the undivided query.", parts="stage",
+            interval="t over processes",
+        ),
+        Metric(
+            "amdahl_ceiling", "x", "neither", "Speed-up of a query if the stage took no time.", parts="stage",
+            interval="that of the share, carried over",
+        ),
+    )  # fmt: skip
+
+    check: Literal["stages"] = "stages"
+    dataset: DatasetName
+    batch_size: int = Field(1, ge=1, le=65_536, description="Items in a query.")
+    processes: int = Field(5, ge=5, le=100, description="Fresh processes.")
+    queries: int = Field(500, ge=100, description="Queries of all processes together, each way.")
+    warmup: int = Field(16, ge=3, description="Queries before measuring, each way, in each process.")
+
+    @property
+    def each(self) -> int:
+        """Queries in each process, each way: an even number."""
+        return 2 * ceil(self.queries / (2 * self.processes))
+
+    def needs(self) -> tuple[Need, ...]:
+        """Timings of the model."""
+        seconds = self.processes * (START_S + 2 * WARMUP_S + 2 * self.each * GUESS_S)
+        return (NeedTiming(self.dataset, self.model, 2 * self.each * self.processes, seconds),)
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: it is held against another model, or its threshold can't be reached."""
+        if requirement.model is not None:
+            return f"{requirement.metric} has no paired comparison with another model; hold it against a number"
+        if requirement.metric == "amdahl_ceiling" and requirement.upper and requirement.threshold <= 1.0:
+            return "amdahl_ceiling is never below 1x: no stage takes less than no time"
+        return None
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Time the stages."""
+        from evalspec.checks.system._stages import measure
+
+        return measure(self, inputs)

@@ -1,0 +1,83 @@
+"""What a number holds for: the fields that two numbers must share before they are set side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from evalspec.evidence.frozen import Cell
+from evalspec.evidence.record import CheckRecord, ModelRecord, Record
+
+NOT_SHOWN = "not shown"
+FIELDS = (
+    "hardware", "device", "precision", "batch", "scenario", "stages", "dataset", "framework", "provider", "threads",
+    "power limit",
+)  # fmt: skip
+"""What must be alike, in the order in which it is read."""
+MAY_BE_NONE = ("provider", "power limit", "threads")
+"""Of these some runs truly have none, so that their absence alone makes nothing incomparable."""
+
+
+def holds_for(record: Record, check: CheckRecord, model: ModelRecord) -> dict[str, str]:
+    """Each field of `FIELDS` in words, for what one check measured of one model.
+
+    A field that nobody recorded says so; it is not the same as any value, nor as itself elsewhere.
+    """
+    own = not check.models or model.name == next((m for m in check.models if m not in check.baseline_models), "")
+    conditions = check.conditions if own else {}
+    shared = {name: check.conditions.get(name) for name in ("scenario", "batch", "threads")}
+    known: dict[str, Cell] = {**shared, **conditions}
+    limit = record.environment.facts.get(f"gpu{_index(model)}_power_limit_W") if "cuda" in model.device else None
+    preprocessing = f" (preprocessing {model.preprocess_digest[:8]})" if model.preprocess else ""
+    digests = {one.name: one.digest[:12] for one in record.datasets}
+    found = {
+        "hardware": _hardware(record, model),
+        "device": model.device_observed or model.device or known.get("device"),
+        "precision": model.precision_observed or model.precision or known.get("precision"),
+        "batch": known.get("batch"),
+        "scenario": known.get("scenario"),
+        "stages": ", ".join((*model.preprocess, "model")) + preprocessing,
+        "dataset": ", ".join(f"{name} {digests.get(name, NOT_SHOWN)}" for name in check.datasets) or None,
+        "framework": model.details.get("framework", known.get("framework")),
+        "provider": model.details.get("provider"),
+        "threads": model.details.get("threads", known.get("threads")),
+        "power limit": None if limit is None else f"{limit} W",
+    }  # fmt: skip
+    return {name: _text(found[name]) for name in FIELDS}
+
+
+def comparability_key(fields: Mapping[str, str]) -> str:
+    """A digest of `holds_for`; two numbers with the same one, and nothing not shown, are alike."""
+    return hashlib.sha256(json.dumps(dict(fields), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def unlike(ours: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the fields in which two numbers are not alike, or not known to be."""
+    found = []
+    for name in FIELDS:
+        one, other = ours.get(name, NOT_SHOWN), theirs.get(name, NOT_SHOWN)
+        unknown = NOT_SHOWN in (one, other) and name not in MAY_BE_NONE
+        if one != other or unknown:
+            found.append(name)
+    return tuple(found)
+
+
+def _text(value: Cell) -> str:
+    if value is None or value == "":
+        return NOT_SHOWN
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _hardware(record: Record, model: ModelRecord) -> str | None:
+    facts = record.environment.facts
+    cpu, cores = facts.get("cpu"), facts.get("cores")
+    if cpu is None:
+        return None
+    gpu = facts.get(f"gpu{_index(model)}_name") if "cuda" in model.device else None
+    return ", ".join(str(word) for word in (cpu, None if cores is None else f"{cores} cores", gpu) if word)
+
+
+def _index(model: ModelRecord) -> str:
+    """Of the GPU that the model runs on."""
+    return model.device.partition(":")[2] or "0"

@@ -1,0 +1,13 @@
+"""What everything in a record is made of."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+Cell = str | int | float | bool | None
+
+
+class Frozen(BaseModel):
+    """Base of everything that a record holds: frozen, nothing unknown, no NaN and no infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

@@ -1,0 +1,35 @@
+"""What a spec says of deciding, and a record repeats."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from evalspec.evidence.frozen import Cell, Frozen
+
+
+class Waiver(Frozen):
+    """A requirement set aside on purpose."""
+
+    of: str
+    why: str
+    owner: str
+    expires: str
+
+
+class Claim(Frozen):
+    """What somebody says of the model; shown beside what was measured, never used as evidence."""
+
+    metric: str
+    value: str
+    by: str
+    source: str = ""
+    conditions: dict[str, Cell] = Field(default_factory=dict)
+
+
+class Policy(Frozen):
+    """How requirements are decided."""
+
+    confidence: float = 0.95
+    inconclusive: Literal["block", "allow"] = "block"

@@ -1,0 +1,331 @@
+"""Open-loop measuring: queries come at the times of a schedule, whether or not the ones before were answered."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from time import sleep
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.errors import EvalspecError, InputError
+from evalspec.language.inputs import Schedule
+from evalspec.measure._kept import Kept
+from evalspec.measure.clocks import now_ns
+from evalspec.measure.samples import FAILED, NOT_SENT, TIMED_OUT, Sink
+from evalspec.measure.servable import Remote, Rotation, Servable, rows_of_queries
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["generator_lag_ns", "lockstep", "open_loop"]
+
+LEAD_NS = 50_000_000
+"""From now to the start of a schedule: its times are laid out meanwhile."""
+LEAD_NS_EACH = 100
+"""The same, for each query."""
+REMOTE_LEAD_NS = 500_000_000
+"""The same, where connections are opened meanwhile."""
+SPIN_NS = 50_000
+"""Before a query is due the clock is watched for so long: a sleep alone ends too late, and who watches for longer is
+put off the CPU when it is wanted elsewhere."""
+HOPELESS = 20
+"""After so many failures in a row from the start, the model is broken, not unreliable."""
+LIMIT_SHARE = 0.9
+"""Of a process's time limit: what is left is for its answer."""
+NEVER_NS = 1 << 62
+
+
+def open_loop(
+    servable: Servable,
+    schedule: Schedule,
+    sink: Sink,
+    rotation: Rotation,
+    *,
+    block: int = 0,
+    origin_ns: int = 0,
+    start_ns: int | None = None,
+) -> bool:
+    """Queries at their times; a latency counts from the intended time, so a wait is part of it.
+
+    In process, one thread is the server: it takes what has arrived (intended time reached), at most ``max_batch``
+    queries together, and the oldest waits at most ``queue_delay_s`` for others; when nothing waits, it sleeps, and
+    watches the clock shortly before the next is due. The rows of a query that does not wait are taken before it is
+    due; for those that wait, taking them is a part of serving. One that waited longer than ``timeout_s`` is given up
+    unserved, as by a server that knows its clients' deadlines; one that ended later than that has timed out too.
+    Answers are made afterwards, of a seeded part of the queries that makes 1,024 rows.
+
+    Args:
+        servable: Rows and model; one that is a `Remote` sends the queries itself.
+        schedule: Its ``arrivals_ns``, as many as ``queries``, and how they are served.
+        sink: Takes every query, in the order of the schedule.
+        rotation: Order of the rows, where the schedule has no ``items``; goes on where the sink's count stands.
+        block: Index of the block.
+        origin_ns: Where times count from.
+        start_ns: When the schedule starts, on the clock; default: shortly.
+
+    Returns:
+        Whether all was measured that was asked for. At the limit, queries that were due are kept as not sent.
+
+    Raises:
+        InputError: The schedule has no arrivals, or the first 20 queries all failed in process.
+    """
+    arrivals = None if schedule.arrivals_ns is None else schedule.arrivals_ns[: schedule.queries]
+    if arrivals is None or len(arrivals) < schedule.queries:
+        raise InputError(f"an open loop of {schedule.queries:,} queries was asked for without as many times of arrival")
+    rows = rows_asked(schedule, rotation, sink.count)
+    lead_ns = REMOTE_LEAD_NS if isinstance(servable, Remote) else LEAD_NS
+    started = _start(sink, rows, arrivals, block, origin_ns, start_ns, lead_ns)
+    limit_ns = started + int(LIMIT_SHARE * schedule.limit_s * 1e9)
+    if isinstance(servable, Remote):
+        done = servable.drive(schedule, started - origin_ns + arrivals, rows, sink, origin_ns)
+        return _close(sink, origin_ns) and done
+    server = _Server(servable, sink, rows, Kept(schedule.seed, block), origin_ns)
+    rules = _Rules(
+        limit_ns=limit_ns,
+        timeout_ns=int(schedule.timeout_s * 1e9),
+        max_batch=schedule.max_batch,
+        delay_ns=int(schedule.queue_delay_s * 1e9),
+    )
+    return server.run((started + arrivals).tolist(), rules)
+
+
+def rows_asked(schedule: Schedule, rotation: Rotation, first: int) -> NDArray[np.int64]:
+    """Rows of each query of an open loop.
+
+    Args:
+        schedule: Its ``queries`` and, where it says which, its ``items``.
+        rotation: Order of the rows otherwise.
+        first: Number of the first query in that order.
+
+    Returns:
+        shape (q, batch).
+    """
+    if schedule.items is None:
+        return rotation.table(first, schedule.queries)
+    return rows_of_queries(schedule.items[: schedule.queries], schedule.batch, rotation.n, rotation.seed)
+
+
+def lockstep(
+    servable: Servable,
+    schedule: Schedule,
+    sink: Sink,
+    rotation: Rotation,
+    *,
+    block: int = 0,
+    origin_ns: int = 0,
+    start_ns: int | None = None,
+) -> bool:
+    """One item of each stream every ``interval_ns``; a query that is late makes the next ones late, none is dropped.
+
+    Args and result as `open_loop`; it goes on until ``queries`` and ``min_s`` are both reached. No query times out:
+    a deadline is for the check to count.
+    """
+    interval = schedule.interval_ns
+    if interval is None:
+        raise InputError("streams in lockstep were asked for without an interval")
+    queries = max(schedule.queries, -(-int(schedule.min_s * 1e9) // interval))
+    times = interval * np.arange(queries, dtype=np.int64)
+    rows = rotation.table(sink.count, queries)
+    started = _start(sink, rows, times, block, origin_ns, start_ns, LEAD_NS)
+    limit_ns = started + int(LIMIT_SHARE * schedule.limit_s * 1e9)
+    server = _Server(servable, sink, rows, Kept(schedule.seed, block), origin_ns)
+    return server.run((started + times).tolist(), _Rules(limit_ns=limit_ns, timeout_ns=NEVER_NS))
+
+
+def generator_lag_ns(
+    intended_ns: NDArray[np.int64],
+    sent_ns: NDArray[np.int64],
+    end_ns: NDArray[np.int64],
+    *,
+    max_batch: int = 1,
+    queue_delay_ns: int = 0,
+    in_process: bool = True,
+) -> NDArray[np.int64]:
+    """How much later than it should have been each query was sent, by the generator's fault.
+
+    In process a query should be sent when it is due, the server is free, and batching has nothing more to wait for:
+    the oldest has waited ``queue_delay_ns``, or ``max_batch`` have arrived. A client of a server should send it when
+    it is due. Queries that were never sent (their end is when they were sent) have no lag and are left out.
+
+    Args:
+        intended_ns: shape (q,), in the order of the schedule.
+        sent_ns: shape (q,).
+        end_ns: shape (q,).
+        max_batch: Of the schedule.
+        queue_delay_ns: Of the schedule.
+        in_process: The server is ours.
+
+    Returns:
+        shape (k,), k <= q: one for each batch in process, one for each query otherwise.
+    """
+    handed = end_ns > sent_ns
+    intended, sent, end = intended_ns[handed], sent_ns[handed], end_ns[handed]
+    if not in_process or not len(sent):
+        return sent - intended
+    first = np.flatnonzero(np.diff(sent, prepend=sent[0] - 1))
+    last = np.append(first[1:], len(sent)) - 1
+    free = np.concatenate([[np.iinfo(np.int64).min], end[first[:-1]]])
+    full = np.where(last - first + 1 >= max_batch, intended[last], NEVER_NS)
+    waits = np.minimum(intended[first] + queue_delay_ns, full)
+    return np.asarray(sent[first] - np.maximum(np.maximum(intended[first], waits), free))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    limit_ns: int
+    timeout_ns: int
+    max_batch: int = 1
+    delay_ns: int = 0
+
+
+class _Server:
+    """Serves what has arrived, first come first served, in this thread."""
+
+    def __init__(self, servable: Servable, sink: Sink, rows: NDArray[np.int64], kept: Kept, origin_ns: int) -> None:
+        self.servable = servable
+        self.sink = sink
+        self.rows = rows
+        self.kept = kept
+        self.origin_ns = origin_ns
+        self.first = sink.first
+        self.failures = 0
+
+    def run(self, due_ns: list[int], rules: _Rules) -> bool:
+        """All queries; ``due_ns`` on the clock."""
+        reach = bisect_right(due_ns, rules.limit_ns)
+        if rules.max_batch > 1:
+            self._together(due_ns, reach, rules)
+        else:
+            self._each(due_ns[:reach], rules)
+        self.kept.answer(self.servable, self.sink)
+        return _close(self.sink, self.origin_ns)
+
+    def _each(self, due_ns: list[int], rules: _Rules) -> None:
+        """One query at a time."""
+        now, take, serve, synchronize = now_ns, self.servable.take, self.servable.serve, self.servable.synchronize
+        columns, origin, batch = self.sink.columns(), self.origin_ns, self.sink.batch
+        sent_at, end_at = columns.sent_ns, columns.end_ns
+        timeout, limit = rules.timeout_ns, rules.limit_ns
+        below = self.kept.below
+        # The rows reach beyond what can be due before the limit.
+        planned = zip(due_ns, self.kept.keys(len(due_ns)), self.rows, strict=False)
+        for query, (due, key, rows) in enumerate(planned, self.first):
+            sent = now()
+            if sent < due:
+                taken = take(rows)
+                sent = wait_until(due)
+            elif sent >= limit:
+                break
+            elif sent - due > timeout:
+                self._give_up(query, sent)
+                continue
+            else:
+                taken = take(rows)
+            try:
+                outputs = serve(taken)
+                synchronize()
+                end = now()
+            except EvalspecError as error:
+                self._failed(query, 1, sent, error)
+                continue
+            sent_at[query] = sent - origin
+            if end - due > timeout:
+                columns.outcome[query] = TIMED_OUT
+            elif key < below:
+                below = self.kept.hold(key, query, batch, outputs)
+            end_at[query] = end - origin
+
+    def _together(self, due_ns: list[int], reach: int, rules: _Rules) -> None:
+        """Those that wait, together."""
+        keys = self.kept.keys(reach)
+        place = 0
+        while place < reach:
+            now = wait_until(min(_wake(due_ns, place, rules), rules.limit_ns))
+            if now >= rules.limit_ns:
+                break
+            if now - due_ns[place] > rules.timeout_ns:
+                self._give_up(self.first + place, now)
+                place += 1
+                continue
+            stop = bisect_right(due_ns, now, place, min(place + rules.max_batch, reach))
+            self._batch(place, stop, now, due_ns, rules.timeout_ns, keys[place])
+            place = stop
+
+    def _batch(self, place: int, stop: int, sent: int, due_ns: list[int], timeout: int, key: float) -> None:
+        query, size = self.first + place, stop - place
+        try:
+            outputs = self.servable.serve(self.servable.take(self.rows[place:stop].reshape(-1)))
+            self.servable.synchronize()
+            end = now_ns()
+        except EvalspecError as error:
+            self._failed(query, size, sent, error)
+            return
+        rows = self.sink.rows(query, query + size)
+        rows["sent"] = sent - self.origin_ns
+        rows["together"] = size
+        if end - due_ns[place] > timeout:
+            rows["outcome"][: bisect_right(due_ns, end - timeout - 1, place, stop) - place] = TIMED_OUT
+        if key < self.kept.below:
+            self.kept.hold(key, query, size * self.sink.batch, outputs)
+        rows["end"] = end - self.origin_ns
+
+    def _give_up(self, query: int, now: int) -> None:
+        at = now - self.origin_ns
+        self.sink.record(query, sent_ns=at, end_ns=at, outcome=TIMED_OUT)
+
+    def _failed(self, query: int, size: int, sent: int, error: EvalspecError) -> None:
+        rows = self.sink.rows(query, query + size)
+        rows["sent"], rows["outcome"], rows["together"] = sent - self.origin_ns, FAILED, size
+        rows["end"] = now_ns() - self.origin_ns
+        before, self.failures = self.failures, self.failures + size
+        if before < HOPELESS <= self.failures == query + size - self.first:
+            raise InputError(f"the first {self.failures} queries all failed; the last one: {error}") from error
+
+
+def wait_until(due: int) -> int:
+    """Sleep, then watch the clock; gives its first reading that is not before ``due``."""
+    now = now_ns()
+    if due - now > SPIN_NS:
+        sleep((due - now - SPIN_NS) / 1e9)
+        now = now_ns()
+    while now < due:
+        now = now_ns()
+    return now
+
+
+def _wake(due_ns: list[int], place: int, rules: _Rules) -> int:
+    """When the batch that begins with this query is full, or its first query has waited long enough."""
+    waits = due_ns[place] + rules.delay_ns
+    last = place + rules.max_batch - 1
+    return min(waits, due_ns[last]) if last < len(due_ns) else waits
+
+
+def _start(
+    sink: Sink,
+    rows: NDArray[np.int64],
+    times_ns: NDArray[np.int64],
+    block: int,
+    origin_ns: int,
+    start_ns: int | None,
+    lead_ns: int,
+) -> int:
+    """Plan the queries; gives the reading of the clock at which the schedule's 0 is."""
+    first = sink.plan(rows[:, 0], block)
+    started = now_ns() + lead_ns + LEAD_NS_EACH * len(rows) if start_ns is None else start_ns
+    sink.rows(first)["intended"] = started - origin_ns + times_ns
+    return started
+
+
+def _close(sink: Sink, origin_ns: int) -> bool:
+    """Keep what was due and not sent, forget what was not due; whether there was neither."""
+    rows = sink.rows(sink.first)
+    now = now_ns() - origin_ns
+    due = int(np.searchsorted(rows["intended"], now, side="right"))
+    open_ = np.flatnonzero(rows["end"] == 0)
+    rows["sent"][open_], rows["outcome"][open_] = now, NOT_SENT
+    rows["end"][open_[open_ < due]] = now
+    if len(open_) and open_[-1] >= due:
+        sink.take_back(sink.first + int(open_[open_ >= due][0]))
+    return not len(open_)

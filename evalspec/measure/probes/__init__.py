@@ -1,0 +1,56 @@
+"""What a worker can be asked to find out, one file each: ``probe(context)`` gives facts and series.
+
+A probe runs in a fresh process that holds one model. It measures and counts; it decides nothing. What only a
+framework knows (operators of a graph, tensor types, flags) it asks of the loaded model, through a protocol that its
+file declares and that a runtime may implement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalspec.evidence.blocks import Cell
+from evalspec.language.parts import Access, LoadedModel, Model
+from evalspec.measure.servable import Servable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a probe is handed.
+
+    Args:
+        model: As the spec has it.
+        loaded: The same in memory.
+        rows: Rows in memory, with preprocessing and model.
+        tensors: What the model takes for these rows (the numbers of rows in a batch), after preprocessing.
+        access: Where it may look and what may run.
+        options: What the check asked for.
+        origin_ns: Where times count from, on `evalspec.measure.clocks.now_ns`; telemetry counts from the same.
+        seed: For whatever is random.
+        progress: Tell how far it has come.
+    """
+
+    model: Model
+    loaded: LoadedModel
+    rows: Servable
+    tensors: Callable[[NDArray[np.int64]], Mapping[str, NDArray[Any]]]
+    access: Access
+    options: Mapping[str, Cell]
+    origin_ns: int
+    seed: int
+    progress: Callable[[float, float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a probe found; see `evalspec.language.inputs.Probe`."""
+
+    facts: Mapping[str, Cell] = field(default_factory=dict)
+    series: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

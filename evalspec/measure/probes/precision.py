@@ -1,0 +1,52 @@
+"""`precision`: number types, places and flags of everything that runs for one batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evalspec.errors import NotRunError
+from evalspec.language.operators import Inspectable
+from evalspec.measure.probes import Context, Found
+from evalspec.measure.servable import Rotation
+
+
+def probe(context: Context) -> Found:
+    """Run one batch and say of each operator where it ran and in which number types.
+
+    Options: ``batch``.
+
+    Returns:
+        Texts, one entry for each operator: ``names``, ``kinds``, ``places``, ``computes``, ``weights``,
+        ``activations``; series ``operations`` and ``weight_bytes``, shape (operators,).
+
+    Raises:
+        NotRunError: The model's operators can't be seen.
+    """
+    loaded = context.loaded
+    if not isinstance(loaded, Inspectable):
+        raise NotRunError(f"the number types of kind {context.model.kind!r} can't be seen: it shows no operators")
+    batch = loaded.fixed_batch or int(context.options["batch"] or 1)
+    rows = Rotation(context.rows.n, batch, context.seed).rows(0)
+    inside = loaded.inspect(context.tensors(rows))
+    operators = inside.operators
+    return Found(
+        facts={
+            "batch": batch,
+            "device_observed": loaded.observed.get("device"),
+            "precision_observed": loaded.observed.get("precision"),
+            "counted_by": inside.how,
+            **{f"flag_{name}": value for name, value in inside.flags.items()},
+        },
+        series={
+            "operations": np.array([one.operations for one in operators], dtype=np.float64),
+            "weight_bytes": np.array([one.weight_bytes for one in operators], dtype=np.float64),
+        },
+        texts={
+            "names": tuple(one.name for one in operators),
+            "kinds": tuple(one.kind for one in operators),
+            "places": tuple(one.place for one in operators),
+            "computes": tuple(one.computes for one in operators),
+            "weights": tuple(one.weights for one in operators),
+            "activations": tuple(one.activations for one in operators),
+        },
+    )

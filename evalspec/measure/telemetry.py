@@ -1,0 +1,174 @@
+"""Counters, clocks and temperatures of the machine, read while something is measured by a process beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.language.inputs import Telemetry
+from evalspec.measure import _proc
+from evalspec.measure._nvml import SOURCES as NVML_SERIES
+from evalspec.measure._nvml import Nvml
+from evalspec.measure._rapl import SERIES as RAPL_SERIES
+from evalspec.measure._rapl import Rapl
+from evalspec.measure._source import Absent, Source
+from evalspec.measure.clocks import now_ns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+REASONS = {
+    0x1: "idle",
+    0x2: "application clocks",
+    0x4: "software power cap",
+    0x8: "hardware slowdown",
+    0x10: "synchronized boost",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+    0x100: "display clocks",
+}
+"""NVML's clocks-event reasons, bit by bit."""
+THROTTLED = 0x8 | 0x20 | 0x40 | 0x80
+"""Reasons for which a GPU runs slower than it was asked to. A power cap (0x4) may be how it is deployed."""
+
+
+def reasons(mask: float) -> tuple[str, ...]:
+    """A bit mask of clocks-event reasons in words; empty where it is not known."""
+    if mask != mask:
+        return ()
+    return tuple(word for bit, word in REASONS.items() if int(mask) & bit)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What can be read here.
+
+    Args:
+        sources: Open, to be closed by whoever asked.
+        missing: Series, or several in one: why not.
+    """
+
+    sources: tuple[Source, ...]
+    missing: Mapping[str, str]
+
+    @property
+    def series(self) -> dict[str, str]:
+        """Series: where it comes from."""
+        return {name: where for source in self.sources for name, where in source.sources.items()}
+
+
+def open_sources(pid: int | None, gpu: int | None = 0) -> Opened:
+    """Everything that this machine offers.
+
+    Args:
+        pid: The process that is measured, or None.
+        gpu: Number of the GPU, as CUDA counts; None: no GPU is looked at.
+    """
+    makers: list[tuple[Sequence[str], Callable[[], Source]]] = [
+        (("cpu_steal_share", "cpu_others_share"), lambda: _proc.ProcessorTime(pid)),
+        (("load_average",), _proc.Load),
+        (("cpu_clock_mhz",), _proc.CpuClock),
+        (("cpu_temperature_c",), _proc.CpuTemperature),
+        (("cpu_throttle_count",), _proc.CpuThrottle),
+        (tuple(RAPL_SERIES.values()), Rapl),
+    ]
+    if pid is not None:
+        process = pid
+        makers.append((("resident_mib", "resident_peak_mib"), lambda: _proc.Resident(process)))
+    if gpu is not None:
+        number = gpu
+        makers.append((tuple(NVML_SERIES), lambda: Nvml(pid, number)))
+    opened: list[Source] = []
+    missing: dict[str, str] = {}
+    for names, make in makers:
+        try:
+            source = make()
+        except Absent as reason:
+            missing |= dict.fromkeys(names, str(reason))
+            continue
+        opened.append(source)
+        missing |= {name: "this machine does not show it" for name in names if name not in source.sources}
+        missing |= dict(getattr(source, "missing", {}))
+    return Opened(tuple(opened), missing)
+
+
+class Sampler:
+    """A thread that reads the machine's counters each so many seconds.
+
+    It lives in a process that has nothing else to do meanwhile, so that it takes no time from what is measured. What a
+    reading costs stands in the series ``reading_ms``.
+    """
+
+    def __init__(
+        self,
+        pid: int | None,
+        every_s: float,
+        origin_ns: int,
+        *,
+        gpu: int | None = 0,
+        opened: Opened | None = None,
+    ) -> None:
+        """Opens the sources; nothing is read yet.
+
+        Args:
+            pid: The process that is measured, or None.
+            every_s: Seconds between readings.
+            origin_ns: Where times count from, on `evalspec.measure.clocks.now_ns`.
+            gpu: Number of the GPU, as CUDA counts; None: no GPU is looked at.
+            opened: Sources to read from; default: all that this machine offers.
+        """
+        self._opened = open_sources(pid, gpu) if opened is None else opened
+        self._every_s = every_s
+        self._origin_ns = origin_ns
+        self._stop = threading.Event()
+        self._times: list[int] = []
+        self._readings: list[dict[str, float]] = []
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+
+    def start(self) -> None:
+        """Read once, then again and again."""
+        self._reading()
+        self._thread.start()
+
+    def stop(self) -> Telemetry:
+        """Read a last time, and give everything."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+            self._reading()
+        for source in self._opened.sources:
+            source.close()
+        return Telemetry(
+            times_ns=self._times_ns(),
+            series={name: self._series(name) for name in (*self._opened.series, "reading_ms")},
+            sources=self._opened.series | {"reading_ms": "what one reading cost"},
+            missing=dict(self._opened.missing),
+        )
+
+    def _run(self) -> None:
+        begun = now_ns()
+        count = 1
+        while not self._stop.wait(max(0.0, self._every_s * count - (now_ns() - begun) / 1e9)):
+            self._reading()
+            # A reading that came late is not made up for: a burst of readings would be load of our own.
+            count = max(count + 1, int((now_ns() - begun) / 1e9 / self._every_s) + 1)
+
+    def _reading(self) -> None:
+        before = now_ns()
+        found: dict[str, float] = {}
+        for source in self._opened.sources:
+            found |= source.read()
+        after = now_ns()
+        self._times.append((before + after) // 2 - self._origin_ns)
+        self._readings.append(found | {"reading_ms": (after - before) / 1e6})
+
+    def _times_ns(self) -> NDArray[np.int64]:
+        return np.array(self._times, dtype=np.int64)
+
+    def _series(self, name: str) -> NDArray[np.float64]:
+        return np.array([reading.get(name, np.nan) for reading in self._readings], dtype=np.float64)

@@ -1,0 +1,102 @@
+"""The claim sentence: what was measured of a system, with everything that it holds for, to be quoted whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evalspec.evidence.comparability import NOT_SHOWN, comparability_key, holds_for, unlike
+from evalspec.evidence.record import CheckRecord, ModelRecord, Record
+from evalspec.report._names import quantity, short_digest
+
+PERFORMANCE_UNITS = ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "GFLOP/s")
+MOST = 3
+"""Values in one sentence."""
+QUALITY = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "rmse", "mae", "r2")
+"""What stands for how good the answers are, first that was measured."""
+
+
+def claim_sentence(record: Record, check: CheckRecord) -> str:
+    """One sentence for a check of the system: value, model, batch, precision, quality, stages, device, power limit.
+
+    Empty where it measured no performance, or where its measurement does not count.
+    """
+    if check.dimension != "system" or check.status != "measured":
+        return ""
+    model = _model(record, check)
+    values = _values(check, record.policy.confidence)
+    if model is None or not values:
+        return ""
+    fields = holds_for(record, check, model)
+    batch = check.measured.get("best_batch")
+    if fields["batch"] == NOT_SHOWN and isinstance(batch, int | float):
+        fields = fields | {"batch": f"{batch:g} (best)"}
+    digest = f"[{short_digest(model.digest)}]" + (" as stated" if model.digest_stated else "")
+    parts = [
+        f"{', '.join(values)}: {model.name} {digest}",
+        f"batch {fields['batch']}",
+        f"precision {fields['precision']}",
+        _quality(record, model),
+        f"stages {fields['stages']}",
+        f"scenario {fields['scenario']}",
+        f"on {fields['device']} ({fields['hardware']})",
+        f"threads {fields['threads']}",
+        f"{fields['framework']}" + ("" if fields["provider"] == NOT_SHOWN else f" {fields['provider']}"),
+        f"power limit {fields['power limit']}",
+    ]
+    return "; ".join(parts) + f". Comparable with results of key {comparability_key(fields)} only."
+
+
+def unlike_words(record: Record, check: CheckRecord, against: str) -> str:
+    """In what a check's model and the one it is compared with differ, beside being two models; empty: in nothing."""
+    other = next((one for one in record.models if one.name == against), None)
+    model = _model(record, check)
+    if model is None or other is None:
+        return ""
+    ours, theirs = holds_for(record, check, model), holds_for(record, check, other)
+    shared = ("batch", "scenario", "dataset")
+    return "; ".join(
+        f"{name} {ours[name]} against {theirs[name]}"
+        for name in unlike(ours, theirs)
+        if name not in shared and ours[name] != theirs[name]
+    )
+
+
+def _model(record: Record, check: CheckRecord) -> ModelRecord | None:
+    names = [name for name in check.models if name not in check.baseline_models]
+    return next((one for one in record.models if one.name in names), None)
+
+
+def _values(check: CheckRecord, confidence: float) -> Sequence[str]:
+    """Values with their bounds: those that something is required of first."""
+    bounds = {
+        (test.metric, test.name): (test.lower, test.upper) for test in check.tests if test.against is None and test.n
+    }
+    by_metric = {name.partition("/")[2]: bound for (_, name), bound in bounds.items()}
+    names = [name for name in check.measured if check.units.get(name) in PERFORMANCE_UNITS]
+    names.sort(key=lambda name: name not in by_metric)
+    found = []
+    for name in names[:MOST]:
+        value, unit = check.measured[name], check.units[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        lower, upper = by_metric.get(name, (None, None))
+        sides = [
+            f"{word} {quantity(bound, unit)}"
+            for word, bound in (("at least", lower), ("at most", upper))
+            if bound is not None
+        ]
+        said = f" ({', '.join(sides)}, each at {confidence:.0%})" if sides else ""
+        found.append(f"{name} {quantity(float(value), unit)}{said}")
+    return found
+
+
+def _quality(record: Record, model: ModelRecord) -> str:
+    """How good the answers of the same model are, from a check of this run."""
+    for metric in QUALITY:
+        for check in record.checks:
+            value = check.measured.get(metric)
+            own = model.name in check.models and model.name not in check.baseline_models
+            if check.dimension == "model" and check.status == "measured" and own and isinstance(value, int | float):
+                where = ", ".join(check.datasets)
+                return f"{metric} {quantity(float(value), check.units.get(metric, ''))} ({check.id} on {where})"
+    return "quality not measured in this run"

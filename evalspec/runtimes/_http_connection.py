@@ -1,0 +1,175 @@
+"""A connection to a server that is kept and used again, and what puts its answers together."""
+
+from __future__ import annotations
+
+import socket
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import httptools
+
+from evalspec.runtimes._http_wire import BROKE, NOT_CONNECTED, NOT_UNDERSTOOD, TIMED_OUT, Address, HttpError, Reply
+
+AT_ONCE = 1 << 18
+"""Bytes that are read at once."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """Puts an answer together from what comes over a connection, one answer after the other."""
+
+    complete: bool = False
+    keep_alive: bool = True
+    status: int = 0
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    pieces: list[bytes] = field(default_factory=list)
+    _parser: Any = None
+
+    def __post_init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+
+    def feed(self, data: memoryview) -> bool:
+        """Take what came.
+
+        Returns:
+            Whether the answer is whole.
+
+        Raises:
+            HttpError: It is no HTTP.
+        """
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            raise HttpError(NOT_UNDERSTOOD, f"the server's answer is no HTTP: {error}") from error
+        return self.complete
+
+    def ended(self) -> bool:
+        """The connection has ended: whether that is how the answer ends."""
+        lengthless = not {b"content-length", b"transfer-encoding"} & set(self.headers)
+        if self.headers and lengthless and not self.complete:
+            self.status = self._parser.get_status_code()
+            self.keep_alive, self.complete = False, True
+        return self.complete
+
+    def take(self) -> Reply:
+        """The whole answer; the reader is then ready for the next one."""
+        reply = Reply(self.status, self.headers, b"".join(self.pieces))
+        self.complete, self.headers, self.pieces = False, {}, []
+        return reply
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser."""
+        self.headers[name.lower()] = value
+
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser."""
+        self.pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        self.status = self._parser.get_status_code()
+        if self.status >= 200:
+            self.keep_alive, self.complete = self._parser.should_keep_alive(), True
+
+
+class Connection:
+    """One connection that is kept, one request at a time.
+
+    Args:
+        address: The server.
+        timeout_s: Longest time for an answer, and for the connection before it.
+    """
+
+    def __init__(self, address: Address, timeout_s: float) -> None:
+        self.address = address
+        self.timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._reader: Reader | None = None
+        self._heard = False
+        self._room = memoryview(bytearray(AT_ONCE))
+
+    def ask(self, request: bytes, timeout_s: float | None = None) -> Reply:
+        """Send a request and wait for the whole answer.
+
+        A server may have closed a connection that it kept; a request that it then did not read is sent once more.
+
+        Raises:
+            HttpError: There is no answer; the connection is closed.
+        """
+        kept = self._socket is not None
+        try:
+            return self._ask(request, timeout_s or self.timeout_s)
+        except HttpError as error:
+            if not kept or error.outcome != BROKE or self._heard:
+                raise
+            return self._ask(request, timeout_s or self.timeout_s)
+
+    def open(self, timeout_s: float) -> None:
+        """Connect, where it is not.
+
+        Raises:
+            HttpError: Nobody answers there.
+        """
+        self._open(timeout_s)
+
+    def close(self) -> None:
+        """Let it go."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._reader = None
+
+    def _ask(self, request: bytes, timeout_s: float) -> Reply:
+        deadline = time.monotonic() + timeout_s
+        self._heard = False
+        try:
+            link, reader = self._open(timeout_s)
+            link.settimeout(timeout_s)
+            link.sendall(request)
+            return self._answer(link, reader, deadline)
+        except TimeoutError as error:
+            self.close()
+            raise HttpError(TIMED_OUT, f"{self.address} gave no whole answer within {timeout_s:g} s") from error
+        except OSError as error:
+            self.close()
+            raise HttpError(BROKE, f"the connection to {self.address} broke: {error.strerror or error}") from error
+        except HttpError:
+            self.close()
+            raise
+
+    def _open(self, timeout_s: float) -> tuple[socket.socket, Reader]:
+        if self._socket is None or self._reader is None:
+            self._socket, self._reader = connect(self.address, timeout_s), Reader()
+        return self._socket, self._reader
+
+    def _answer(self, link: socket.socket, reader: Reader, deadline: float) -> Reply:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            link.settimeout(left)
+            count = link.recv_into(self._room)
+            if count == 0 and not reader.ended():
+                raise HttpError(BROKE, f"{self.address} closed the connection before its answer was whole")
+            self._heard = self._heard or count > 0
+            if count == 0 or reader.feed(self._room[:count]):
+                reply = reader.take()
+                if not reader.keep_alive:
+                    self.close()
+                return reply
+
+
+def connect(address: Address, timeout_s: float) -> socket.socket:
+    """A connection that sends what it is given at once.
+
+    Raises:
+        HttpError: Nobody answers there.
+    """
+    try:
+        link = socket.create_connection((address.host, address.port), timeout=timeout_s)
+    except OSError as error:
+        raise HttpError(
+            NOT_CONNECTED, f"no server answers at {address}: {error.strerror or error or type(error).__name__}"
+        ) from error
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return link

@@ -1,0 +1,216 @@
+"""A server as a loaded model: one kept connection, and tensors written and read as its protocol has them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from evalspec.errors import InputError
+from evalspec.evidence.frozen import Cell
+from evalspec.runtimes import _http_template as template
+from evalspec.runtimes import _oip as oip
+from evalspec.runtimes._http_connection import Connection
+from evalspec.runtimes._http_wire import ANSWERED, Address, HttpError, Reply, parse_json, request_bytes, status_outcome
+from evalspec.runtimes._loaded import Loaded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.language.parts import Access
+    from evalspec.language.recovery import Kill, Killed
+    from evalspec.runtimes._http_rows import RemoteRows
+    from evalspec.runtimes._serve import Served
+    from evalspec.runtimes.http import Http
+
+ASK_S = 5.0
+"""Longest time for the answer to a question about health or metadata."""
+POLL_S = 0.01
+SAID = 300
+
+
+@dataclass(kw_only=True)
+class LoadedHttp(Loaded):
+    """A server that was ready when it was asked."""
+
+    model: Http
+    headers: Mapping[str, str]
+    connection: Connection
+
+    def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """One batch, one request.
+
+        Raises:
+            HttpError: There is no answer, or none that can be used.
+        """
+        return self.decoded(self.ask(self.request(inputs)), len(next(iter(inputs.values()))))
+
+    def request(self, inputs: Mapping[str, NDArray[Any]]) -> bytes:
+        """The bytes that ask about one batch.
+
+        Raises:
+            HttpError: An input that the protocol can't carry.
+        """
+        model = self.model
+        if model.protocol == "json":
+            body = template.fill(model.request, inputs, per_row=model.per_row)
+            own = {"Content-Type": "application/json"}
+            return request_bytes(model.address, "", own | dict(self.headers), body)
+        asked = [name for name in model.outputs.values() if isinstance(name, str)]
+        body, own = oip.encode(inputs, list(dict.fromkeys(asked)), binary=model.binary)
+        return request_bytes(model.address, f"{model.model_path}/infer", own | dict(self.headers), body)
+
+    def ask(self, request: bytes) -> Reply:
+        """What the server answers.
+
+        Raises:
+            HttpError: It does not, or with another status than one of success.
+        """
+        reply = self.connection.ask(request)
+        outcome = status_outcome(reply.status)
+        if outcome != ANSWERED:
+            raise HttpError(outcome, f"{self.model.address} answered {said(reply)}")
+        return reply
+
+    def decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
+        """The outputs in an answer.
+
+        Raises:
+            HttpError: It has none, or they are of another shape.
+        """
+        if self.model.protocol == "json":
+            return template.read(reply, self.model.response, rows, per_row=self.model.per_row)
+        return oip.decode(reply)
+
+    def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> RemoteRows:
+        """As `evalspec.runtimes._serve.Remote`."""
+        from evalspec.runtimes._http_rows import RemoteRows
+
+        return RemoteRows(served, dict(arrays), self)
+
+    def recover(
+        self, rows: Any, kill: Kill, access: Access, progress: Callable[[float, float, str], None]
+    ) -> list[Killed]:
+        """As `evalspec.language.recovery.Recoverable`."""
+        from evalspec.runtimes._http_recovery import recover
+
+        return recover(self, rows, kill, access, progress)
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self.connection.close()
+
+
+def load(model: Http, headers: Mapping[str, str]) -> LoadedHttp:
+    """The server, ready.
+
+    Raises:
+        InputError: Nobody answers, or it is not ready.
+    """
+    connection = Connection(model.address, ASK_S)
+    try:
+        return _asked(model, headers, connection)
+    except InputError:
+        connection.close()
+        raise
+
+
+def _asked(model: Http, headers: Mapping[str, str], connection: Connection) -> LoadedHttp:
+    check_ready(model, headers, connection)
+    server = _told(model, headers, connection, "/v2") if model.protocol == "oip" else {}
+    metadata = _told(model, headers, connection, model.model_path) if model.protocol == "oip" else {}
+    tensors, outputs = oip.stated_tensors(metadata)
+    batches = {tensor.shape[0] for tensor in tensors.values() if tensor.shape and tensor.shape[0] is not None}
+    connection.timeout_s = model.timeout_s
+    names = template.placeholders(model.request) if model.protocol == "json" else tuple(tensors)
+    return LoadedHttp(
+        observed=_observed(model, server, metadata),
+        input_names=names,
+        output_names=tuple(model.response) if model.protocol == "json" else outputs,
+        fixed_batch=1 if model.per_row else batches.pop() if len(batches) == 1 else None,
+        tensors=tensors,
+        model=model,
+        headers=headers,
+        connection=connection,
+    )
+
+
+def check_ready(model: Http, headers: Mapping[str, str], connection: Connection) -> None:
+    """Stop where a server does not say that it is ready.
+
+    Raises:
+        InputError: It does not answer, or with another status than one of success.
+    """
+    path = model.health_path
+    remedy = "start it first, or say with `start:` how" if not model.start else "see its log in the folder of the run"
+    try:
+        if path is None:
+            connection.open(ASK_S)
+            return
+        reply = connection.ask(request_bytes(_base(model, path), path, headers), ASK_S)
+    except HttpError as error:
+        raise HttpError(error.outcome, error.problem.message, remedy=remedy) from error
+    if status_outcome(reply.status) != ANSWERED:
+        raise InputError(f"the server at {model.address} is not ready: {path} answers {said(reply)}", remedy=remedy)
+
+
+def wait_ready(model: Http, headers: Mapping[str, str], within_s: float) -> float | None:
+    """Ask again and again until a server is ready.
+
+    Args:
+        model: The server.
+        headers: To send.
+        within_s: For so long.
+
+    Returns:
+        Seconds until it was; None: it was not.
+    """
+    began = time.monotonic()
+    while (took := time.monotonic() - began) < within_s:
+        connection = Connection(model.address, ASK_S)
+        try:
+            check_ready(model, headers, connection)
+            return time.monotonic() - began
+        except InputError:
+            time.sleep(min(POLL_S, max(0.0, within_s - took)))
+        finally:
+            connection.close()
+    return None
+
+
+def said(reply: Reply) -> str:
+    """Status and the beginning of what a server answered, for a sentence."""
+    text = " ".join(reply.body[: 2 * SAID].decode(errors="replace").split())[:SAID]
+    return f"HTTP {reply.status}" + (f": {text}" if text else "")
+
+
+def _base(model: Http, path: str) -> Address:
+    # Plain JSON is posted to the URL itself; a path of its own counts from the server's root.
+    return model.address if model.protocol == "oip" and path != model.health else replace(model.address, path="")
+
+
+def _told(model: Http, headers: Mapping[str, str], connection: Connection, path: str) -> dict[str, Any]:
+    """What a server says of itself, or of a model; empty where it says nothing."""
+    try:
+        reply = connection.ask(request_bytes(model.address, path, headers), ASK_S)
+        found = parse_json(reply.body) if status_outcome(reply.status) == ANSWERED else {}
+    except HttpError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _observed(model: Http, server: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Cell]:
+    """Facts for the record: server, version, platform, and what the model's versions are."""
+    name = " ".join(str(server[key]) for key in ("name", "version") if server.get(key))
+    facts: dict[str, Cell] = {
+        "framework": f"served by {name}" if name else "served",
+        "device": None,
+        "protocol": f"{model.protocol}{', binary' if model.binary else ''}",
+    }
+    if metadata.get("platform"):
+        facts["platform"] = str(metadata["platform"])[:SAID]
+    versions = metadata.get("versions")
+    if isinstance(versions, list) and versions:
+        facts["model_versions"] = ", ".join(str(one) for one in versions)[:SAID]
+    return facts

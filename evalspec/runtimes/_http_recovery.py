@@ -1,0 +1,97 @@
+"""A server that is killed under load, and how it comes back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.errors import InputError
+from evalspec.language.parts import Access
+from evalspec.language.recovery import Kill, Killed
+from evalspec.runtimes._http_drive import Client, Outcome, now_ns
+from evalspec.runtimes._http_server import ServerProcess, kill_group
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.runtimes._http_loaded import LoadedHttp
+    from evalspec.runtimes._http_rows import RemoteRows
+
+LEAD_NS = 20_000_000
+OPEN_S = 5.0
+
+
+def recover(
+    loaded: LoadedHttp, rows: RemoteRows, kill: Kill, access: Access, progress: Callable[[float, float, str], None]
+) -> list[Killed]:
+    """As `evalspec.language.recovery.Recoverable.recover`; the last server that was started is stopped at the end."""
+    found: list[Killed] = []
+    server: ServerProcess | None = None
+    try:
+        for repeat in range(kill.repeats):
+            progress(repeat, kill.repeats, f"kill {repeat + 1} of {kill.repeats}")
+            asked = replace(kill, seed=kill.seed + repeat, pid=kill.pid if server is None else server.pid)
+            one, server = _once(loaded, rows, asked, access)
+            found.append(one)
+            if one.healthy_s is None:
+                break
+    finally:
+        if server is not None:
+            server.stop()
+    return found
+
+
+def _once(loaded: LoadedHttp, rows: RemoteRows, kill: Kill, access: Access) -> tuple[Killed, ServerProcess]:
+    rng = np.random.default_rng(kill.seed)
+    span_s = kill.kill_after_s + kill.within_s + kill.settle_s
+    gaps = rng.exponential(1e9 / kill.rate_qps, int(kill.rate_qps * span_s) + 1)
+    chosen = rng.integers(0, rows.n, len(gaps))
+    requests = {row: rows.take(np.array([row])).requests[0] for row in np.unique(chosen).tolist()}
+    client = Client(loaded.model.address, kill.connections, int(kill.timeout_s * 1e9))
+    outcomes: dict[int, Outcome] = {}
+    try:
+        client.open(OPEN_S)
+        origin = now_ns() + LEAD_NS
+        due = origin + np.cumsum(gaps).astype(np.int64)
+        # The load has the other thread: Linux ends a server together with the thread that has started it.
+        thread = threading.Thread(
+            target=client.run,
+            args=([requests[row] for row in chosen.tolist()], due.tolist(), outcomes.__setitem__),
+            daemon=True,
+        )
+        thread.start()
+        time.sleep(kill.kill_after_s + LEAD_NS / 1e9)
+        killed = kill_group(kill.pid)
+        server = ServerProcess(loaded.model, access, kill.log)
+        healthy_s = _ready(server, dict(loaded.headers), kill.within_s, killed)
+        client.until_ns = now_ns() + int(kill.settle_s * 1e9)
+        thread.join()
+    finally:
+        client.close()
+    return _killed(outcomes, due, killed, healthy_s), server
+
+
+def _ready(server: ServerProcess, headers: dict[str, str], within_s: float, killed_ns: int) -> float | None:
+    try:
+        server.wait_ready(headers, within_s)
+    except InputError:
+        return None
+    return (now_ns() - killed_ns) / 1e9
+
+
+def _killed(outcomes: dict[int, Outcome], due_ns: NDArray[np.int64], killed_ns: int, healthy_s: float | None) -> Killed:
+    order = sorted(outcomes)
+    made = [outcomes[index] for index in order]
+    lag = [one.lag_ns for one in made if one.sent_ns]
+    return Killed(
+        healthy_s=healthy_s,
+        due_s=(due_ns[order] - killed_ns) / 1e9,
+        end_s=(np.array([one.end_ns for one in made], dtype=np.int64) - killed_ns) / 1e9,
+        outcome=np.array([one.outcome for one in made], dtype=np.int64),
+        lag_p99_ms=float(np.quantile(lag, 0.99)) / 1e6 if lag else 0.0,
+    )

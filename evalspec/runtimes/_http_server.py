@@ -1,0 +1,155 @@
+"""A server that a spec starts: a command in a process group of its own, which ends with whoever started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalspec.errors import InputError
+from evalspec.language.parts import Access
+from evalspec.runtimes._code import need_trust
+
+if TYPE_CHECKING:
+    from evalspec.runtimes.http import Http
+
+STOP_S = 5.0
+"""Time to stop by itself before it is killed."""
+TAIL_BYTES = 2000
+POLL_S = 0.005
+PYTHON = ("python", "python3")
+"""In a command these are the interpreter that evalspec itself runs in, wherever that is."""
+
+# A signal that comes when the parent dies survives exec, but not a fork; so this must be the process that becomes the
+# server.
+BECOME = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != int(sys.argv[1]):
+        os._exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+class ServerProcess:
+    """The command of a model, running.
+
+    It must be made by a thread that lives as long as the server is to: Linux ends it with that thread.
+
+    Args:
+        model: Its ``start``.
+        access: Its folder is where the command runs; it must allow that code runs.
+        log: File for what the server writes.
+
+    Raises:
+        InputError: It may not run, or can't be started.
+    """
+
+    def __init__(self, model: Http, access: Access, log: Path) -> None:
+        need_trust(access, f"the model is served by the command {model.start[0]}")
+        self.model = model
+        self.log = log
+        command = [sys.executable if model.start[0] in PYTHON else model.start[0], *model.start[1:]]
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with log.open("ab") as output:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", BECOME, str(os.getpid()), *command],
+                    cwd=access.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise InputError(f"the server can't be started: {error.strerror or error}") from error
+
+    @property
+    def pid(self) -> int:
+        """Process id, and that of its group."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> int | None:
+        """The code it has ended with; None: it runs."""
+        return self._process.poll()
+
+    def wait_ready(self, headers: dict[str, str], within_s: float | None = None) -> float:
+        """Wait until it answers that it is ready.
+
+        Returns:
+            Seconds that it took.
+
+        Raises:
+            InputError: It was not ready in time, or has ended; the process is then stopped.
+        """
+        from evalspec.runtimes._http_loaded import wait_ready
+
+        within_s = self.model.ready_within_s if within_s is None else within_s
+        began = time.monotonic()
+        while (spent := time.monotonic() - began) < within_s and self.ended is None:
+            if wait_ready(self.model, headers, min(0.25, within_s - spent)) is not None and self.ended is None:
+                return time.monotonic() - began
+        code = self.ended
+        self.stop()
+        what = f"was not ready within {within_s:g} s" if code is None else f"ended with code {code}"
+        raise InputError(f"the server that `start` names {what}{self._last_words()}")
+
+    def stop(self) -> None:
+        """Ask it to end, then kill what is left of its group."""
+        if self.ended is None:
+            self._signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=STOP_S)
+        kill_group(self.pid)
+        self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def _last_words(self) -> str:
+        try:
+            tail = self.log.read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip().splitlines()
+        except OSError:
+            return ""
+        return f"; its last line: {tail[-1].strip()[:300]}" if tail else f"; its log {self.log.name} is empty"
+
+
+def kill_group(group: int, within_s: float = STOP_S) -> int:
+    """Kill all processes of a group at once, and wait until none of them runs.
+
+    Returns:
+        When they were killed, on the clock of `time.perf_counter_ns`.
+    """
+    import psutil
+
+    members = []
+    for one in psutil.process_iter():
+        with contextlib.suppress(OSError, psutil.Error):
+            if os.getpgid(one.pid) == group:
+                members.append(one)
+    killed = time.perf_counter_ns()
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+    until = time.monotonic() + within_s
+    while any(_runs(one) for one in members) and time.monotonic() < until:
+        time.sleep(POLL_S)
+    return killed
+
+
+def _runs(process: object) -> bool:
+    import psutil
+
+    assert isinstance(process, psutil.Process)
+    try:
+        # One that has ended and that its parent has not yet asked about holds no port and no memory.
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -1,0 +1,164 @@
+"""HTTP/1.1 as a client of a served model needs it: where the server is, requests as bytes, answers from bytes."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from evalspec.errors import InputError
+from evalspec.language.inputs import OUTCOMES
+from evalspec.language.parts import Access
+
+ANSWERED = OUTCOMES.index("answered")
+TIMED_OUT = OUTCOMES.index("timed out")
+NOT_CONNECTED = OUTCOMES.index("not connected")
+BROKE = OUTCOMES.index("connection broke")
+REFUSED = OUTCOMES.index("refused (HTTP 4xx)")
+SERVER_ERROR = OUTCOMES.index("server error (HTTP 5xx)")
+NOT_UNDERSTOOD = OUTCOMES.index("answer not understood")
+OTHER_SHAPE = OUTCOMES.index("answer of another shape")
+NOT_FINITE = OUTCOMES.index("answer not finite")
+NOT_SENT = OUTCOMES.index("not sent")
+
+
+class HttpError(InputError):
+    """A query to a server that came to nothing.
+
+    Args:
+        outcome: What became of it, an index into `evalspec.language.inputs.OUTCOMES`.
+        message: The sentence.
+        remedy: What to do.
+    """
+
+    def __init__(self, outcome: int, message: str, *, remedy: str | None = None) -> None:
+        self.outcome = outcome
+        super().__init__(message, remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is.
+
+    Args:
+        host: Name or address.
+        port: Of TCP.
+        path: What every path of it begins with; empty, or with a slash at its start and none at its end.
+    """
+
+    host: str
+    port: int
+    path: str
+
+    def __str__(self) -> str:
+        return f"http://{self.authority}{self.path}"
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the header ``Host`` has them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_url(url: str) -> Address:
+    """The address that a URL names.
+
+    Raises:
+        InputError: It is none that can be driven.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise InputError(f"{url!r} is no URL: {error}") from error
+    if parts.scheme != "http" or not host:
+        raise InputError(
+            f"{url!r} is no address that can be asked",
+            remedy="write http://HOST:PORT; put a proxy on this machine before a server that speaks https only",
+        )
+    if parts.username is not None or parts.password is not None:
+        raise InputError("the URL holds a user or a password", remedy="name the secret in `headers`: {env: NAME}")
+    if parts.fragment or not url.isascii() or any(letter <= " " for letter in url):
+        raise InputError(f"{url!r} has a fragment, a space or a letter that a URL has not", remedy="quote it")
+    query = f"?{parts.query}" if parts.query else ""
+    return Address(host, port or 80, parts.path.rstrip("/") + query)
+
+
+def check_host(address: Address, access: Access) -> None:
+    """Stop where a host is not this machine and was not allowed; nothing is looked up.
+
+    Raises:
+        InputError: It was not.
+    """
+    if not is_loopback(address.host) and address.host not in access.hosts:
+        raise InputError(
+            f"{address.host!r} is another machine", remedy=f"pass --allow-host {address.host} if it is meant"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """The name or address is this machine's own, whatever a name server says."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def request_bytes(
+    address: Address, path: str, headers: Mapping[str, str], body: bytes | None = None, *, method: str | None = None
+) -> bytes:
+    """A whole request.
+
+    Args:
+        address: Where it goes.
+        path: After the address's own.
+        headers: Beside ``Host`` and ``Content-Length``.
+        body: None: there is none, and the method is GET.
+        method: Default: POST with a body.
+    """
+    lines = [f"{method or ('GET' if body is None else 'POST')} {address.path + path or '/'} HTTP/1.1"]
+    lines += [f"Host: {address.authority}", "Accept-Encoding: identity", "User-Agent: evalspec"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if body is not None:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a server answered.
+
+    Args:
+        status: Of HTTP.
+        headers: By name in small letters.
+        body: Its bytes.
+    """
+
+    status: int
+    headers: Mapping[bytes, bytes]
+    body: bytes
+
+
+def status_outcome(status: int) -> int:
+    """What became of a query that was answered with this status."""
+    if 200 <= status < 300:
+        return ANSWERED
+    if 400 <= status < 500:
+        return REFUSED
+    return SERVER_ERROR if status >= 500 else NOT_UNDERSTOOD
+
+
+def parse_json(body: bytes) -> Any:
+    """What a body of JSON holds.
+
+    Raises:
+        HttpError: It is none; such as one that was cut off.
+    """
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise HttpError(NOT_UNDERSTOOD, f"the answer is no JSON: {error}") from error

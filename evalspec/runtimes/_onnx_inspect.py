@@ -1,0 +1,85 @@
+"""What onnxruntime does with a model: two profiled runs of one batch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalspec.errors import InputError, NotRunError
+from evalspec.language.inputs import Cells
+from evalspec.language.operators import Inside, Operator
+from evalspec.runtimes._code import first_line
+from evalspec.runtimes._onnx_profile import UNCOUNTED, read_profile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PLAIN, SERVED = "plain", "served"
+
+
+def inspect_session(
+    open_session: Callable[[Callable[[Any], None]], Any],
+    inputs: Mapping[str, NDArray[Any]],
+    wanted: tuple[str, ...],
+    places: Mapping[str, str],
+    flags: Cells,
+) -> Inside:
+    """Operators as they are served, operations as the file has them.
+
+    Fused kernels and kernels on padded layouts do other numbers of operations than the model is made of, so these are
+    counted in a run without optimization. Weights are not packed beforehand in either, since the profile would not
+    show their shapes.
+
+    Args:
+        open_session: Opens the model as it is served; is handed what changes the session's options.
+        inputs: One batch.
+        wanted: Outputs to compute.
+        places: Name of a provider: the device that it stands for.
+        flags: What the session was opened with.
+
+    Raises:
+        InputError: The model refuses the batch.
+        NotRunError: onnxruntime gives no profile.
+    """
+    served, outputs = _profiled(open_session, inputs, wanted, places, SERVED)
+    plain, _ = _profiled(open_session, inputs, wanted, places, PLAIN)
+    return Inside(
+        operators=served,
+        operations=sum(one.operations for one in plain),
+        input_bytes=float(sum(array.nbytes for array in inputs.values())),
+        output_bytes=float(sum(getattr(value, "nbytes", 0) for value in outputs)),
+        flags=flags,
+        uncounted=tuple(sorted({one.kind for one in plain if one.kind in UNCOUNTED})),
+        how="shapes in onnxruntime's profile, operations without optimization",
+    )
+
+
+def _profiled(
+    open_session: Callable[[Callable[[Any], None]], Any],
+    inputs: Mapping[str, NDArray[Any]],
+    wanted: tuple[str, ...],
+    places: Mapping[str, str],
+    how: str,
+) -> tuple[tuple[Operator, ...], list[Any]]:
+    import onnxruntime
+
+    with tempfile.TemporaryDirectory() as folder:
+
+        def change(options: Any) -> None:
+            options.enable_profiling = True
+            options.profile_file_prefix = str(Path(folder) / how)
+            options.add_session_config_entry("session.disable_prepacking", "1")
+            if how == PLAIN:
+                options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+        session = open_session(change)
+        try:
+            outputs = session.run(list(wanted), dict(inputs))
+        except Exception as error:
+            raise InputError(f"onnxruntime can't run the batch: {first_line(error)}") from error
+        profile = session.end_profiling()
+        if not profile:
+            raise NotRunError("this onnxruntime writes no profile, so its operators can't be seen")
+        return read_profile(Path(profile), places), list(outputs)

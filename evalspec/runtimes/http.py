@@ -1,0 +1,205 @@
+"""Served models: a server that is asked over HTTP."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from evalspec.errors import InputError, Problem, did_you_mean
+from evalspec.language.parts import Access, OutputName, Part
+from evalspec.language.units import Duration, custom_error
+from evalspec.runtimes import _http_template as template
+from evalspec.runtimes._http_wire import Address, check_host, parse_url
+from evalspec.runtimes._loaded import Loaded
+from evalspec.runtimes._model import RuntimeModel
+
+OWN_HEADERS = ("content-length", "transfer-encoding", "connection", "host", "expect", "accept-encoding", "content-type")
+
+HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", max_length=200)]
+HeaderText = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]*$")]
+Segment = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~-]+$", max_length=200)]
+
+
+class Secret(Part):
+    """A value that stands in a variable of the environment."""
+
+    env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = Field(
+        description="Name of the variable; it is read under --env NAME only, and never recorded."
+    )
+
+
+class Http(RuntimeModel):
+    """A server that answers over HTTP/1.1: this machine's own, or another's under ``--allow-host NAME``.
+
+    ``protocol: oip`` is the Open Inference Protocol, version 2 (KServe, Triton, MLServer): ``url`` is where its paths
+    begin, ``model_name`` and ``version`` what they name; ``binary: true`` sends tensors as bytes after the JSON.
+    ``protocol: json`` posts ``request`` to ``url``: a template in which a string ``"{name}"`` is replaced by that
+    input (all rows as a list, or one row inside ``{each: ...}``), and ``response`` says where in the answer each output
+    stands: ``{label: "predictions[*].class"}``. With ``per_row: true`` each request is about one row.
+
+    What is timed is from the first byte of a request, made before, to the last byte of the answer; preprocessing,
+    writing JSON and reading it are the client's and lie outside. Connections are kept and used again.
+    """
+
+    extra_name: ClassVar[str] = "served"
+    packages: ClassVar[tuple[str, ...]] = ("httptools",)
+    served: ClassVar[bool] = True
+
+    kind: Literal["http"] = "http"
+    url: str = Field(min_length=1, max_length=2000, description="Where the server is: http://127.0.0.1:8080.")
+    protocol: Literal["oip", "json"] = Field("oip", description="What it speaks.")
+    model_name: Segment | None = Field(None, description="oip: what the server calls the model.")
+    version: Segment | None = Field(None, description="oip: version of the model; left out, the server chooses.")
+    binary: bool = Field(False, description="oip: tensors follow the JSON as bytes.")
+    request: Any = Field(None, description='json: template of a request; "{name}" stands for that input.')
+    response: dict[str, str] = Field(default_factory=dict, description="json: output: where in the answer it stands.")
+    per_row: bool = Field(False, description="json: one row a request; placeholders are a row's values.")
+    headers: dict[HeaderName, HeaderText | Secret] = Field(
+        default_factory=dict, description="Sent with every request; a secret is named: {env: NAME}."
+    )
+    timeout_s: Duration = Field(10.0, gt=0, alias="timeout", description="Longest time for an answer.")
+    health: str | None = Field(
+        None, pattern=r"^/[!-~]*$", description="Path that answers 200 when it is ready; oip: that of the model."
+    )
+    start: tuple[str, ...] = Field(
+        (), description="Command that starts the server, for the time of a run; runs under --trust only."
+    )
+    ready_within_s: Duration = Field(
+        60.0, gt=0, alias="ready_within", description="Longest time from its start until it is ready."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        try:
+            parse_url(value)
+        except InputError as error:
+            raise custom_error(error.problem) from error
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _are_free(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name in value:
+            if name.lower() in OWN_HEADERS:
+                raise custom_error(Problem(f"the header {name!r} is set by evalspec", remedy="leave it out"))
+        return value
+
+    @field_validator("response")
+    @classmethod
+    def _are_paths(cls, value: Mapping[str, str]) -> Mapping[str, str]:
+        for path in value.values():
+            try:
+                template.check_path(path)
+            except InputError as error:
+                raise custom_error(error.problem) from error
+        return value
+
+    @model_validator(mode="after")
+    def _fits_its_protocol(self) -> Self:
+        problem = _oip_problem(self) if self.protocol == "oip" else _json_problem(self)
+        if problem is not None:
+            raise custom_error(problem)
+        return self
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+        return parse_url(self.url)
+
+    @property
+    def model_path(self) -> str:
+        """What the protocol's paths of the model begin with; empty for plain JSON."""
+        if self.protocol == "json":
+            return ""
+        return f"/v2/models/{self.model_name}" + (f"/versions/{self.version}" if self.version else "")
+
+    @property
+    def health_path(self) -> str | None:
+        """What is asked for whether it is ready; None: only a connection can tell."""
+        return self.health or (f"{self.model_path}/ready" if self.protocol == "oip" else None)
+
+    def runs_code(self) -> tuple[str, ...]:
+        """As `Model.runs_code`, with the command that starts the server."""
+        return (*super().runs_code(), *((f"the command {self.start[0]}",) if self.start else ()))
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """None: what a server serves is not shown by a file here; ``artifact:`` states it.
+
+        Raises:
+            InputError: The server is another machine, which the caller has not allowed.
+        """
+        check_host(self.address, access)
+        return ()
+
+    def load(self, access: Access, *, threads: int | None = None) -> Loaded:
+        """Ask the server whether it is ready, and what it says of itself.
+
+        Raises:
+            InputError: Nobody answers, it is not ready, a secret may not be read, or the host was not allowed.
+        """
+        from evalspec.runtimes._http_loaded import load
+
+        check_host(self.address, access)
+        return load(self, secrets(self, access))
+
+
+def secrets(model: Http, access: Access) -> dict[str, str]:
+    """The headers to send, with the secrets in them.
+
+    Raises:
+        InputError: A variable may not be read, is not there, or holds what a header can't.
+    """
+    found = {}
+    for name, value in model.headers.items():
+        if isinstance(value, str):
+            found[name] = value
+            continue
+        if value.env not in access.env:
+            raise InputError(
+                f"the header {name!r} is the secret {value.env}, which may not be read",
+                remedy=f"pass --env {value.env} if the server may have it",
+            )
+        secret = os.environ.get(value.env)
+        if not secret or not secret.isascii() or not secret.isprintable():
+            raise InputError(f"the variable {value.env} is not set, or holds what no header can")
+        found[name] = secret
+    return found
+
+
+def _oip_problem(model: Http) -> Problem | None:
+    if model.model_name is None:
+        return Problem("`protocol: oip` needs `model_name:`", remedy="say what the server calls the model")
+    if "?" in model.url:
+        return Problem(f"{model.url!r} has a query", remedy="write where the paths /v2/... begin")
+    given = [name for name in ("request", "response", "per_row") if name in model.model_fields_set]
+    if given:
+        return Problem(f"`{given[0]}` belongs to `protocol: json`", remedy="take it out, or say `protocol: json`")
+    return None
+
+
+def _json_problem(model: Http) -> Problem | None:
+    given = [name for name in ("model_name", "version", "binary") if name in model.model_fields_set]
+    if given:
+        return Problem(f"`{given[0]}` belongs to `protocol: oip`", remedy="take it out, or leave `protocol` out")
+    if model.request is None or not model.response:
+        missing = "request" if model.request is None else "response"
+        return Problem(f"`protocol: json` needs `{missing}:`", remedy="see `kind: http` in docs/served.md")
+    names = template.placeholders(model.request)
+    if not names:
+        return Problem("the template `request` has no place for an input", remedy='put a string "{name}" into it')
+    for name in names if model.inputs else ():
+        if name not in model.inputs:
+            choices = tuple(model.inputs)
+            return Problem(f"`request` has a place for {name!r}", choices=choices, remedy=did_you_mean(name, choices))
+    unused = [name for name in model.inputs if name not in names]
+    if unused:
+        return Problem(f"`request` has no place for the input {unused[0]!r}", remedy=f'put "{{{unused[0]}}}" into it')
+    kinds = get_args(OutputName)
+    if not model.outputs and not any(name in kinds for name in model.response):
+        return Problem("nothing says what the answer is", choices=kinds, remedy="name one of them in `response`")
+    return None

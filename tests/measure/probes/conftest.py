@@ -1,0 +1,7 @@
+"""Small models, as the tests of the runtimes have them."""
+
+from __future__ import annotations
+
+from tests.runtimes.conftest import access, linear_onnx, linear_pt2, made, once
+
+__all__ = ["access", "linear_onnx", "linear_pt2", "made", "once"]

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.run.timing import _shares, together
+
+
+def part(intended: list[int], lag_ms: float, *, answers: bool = True) -> Samples:
+    at = np.array(intended)
+    return Samples(
+        model="a", process=0, block=np.zeros(len(at), np.int64), intended_ns=at, sent_ns=at + 1, end_ns=at + 5,
+        items=at // 10, batch=1, ok=np.ones(len(at), np.bool_), warmup=1,
+        details={"generator_lag_p99_ms": lag_ms, "complete": True},
+        answers=at[:, None].astype(np.float64) if answers else None, outcome=np.zeros(len(at), np.int64),
+    )  # fmt: skip
+
+
+def test_clients_become_one_in_the_order_of_the_schedule() -> None:
+    whole = together([part([0, 20, 40], 0.1), part([10, 30, 50], 0.7)])
+    np.testing.assert_array_equal(whole.intended_ns, [0, 10, 20, 30, 40, 50])
+    assert whole.answers is not None and whole.outcome is not None
+    np.testing.assert_array_equal(whole.answers[:, 0], whole.intended_ns)
+    assert whole.details["generator_lag_p99_ms"] == 0.7
+    assert whole.details["clients"] == 2
+    assert whole.first_ns is None
+
+
+def test_what_one_client_lacks_the_whole_lacks() -> None:
+    late = replace(part([10], 0.1, answers=False), details={"complete": False})
+    whole = together([part([0], 0.1), late])
+    assert whole.answers is None
+    assert whole.details["complete"] is False
+
+
+def test_clients_share_a_schedule_without_losing_a_query() -> None:
+    arrivals = np.arange(0, 1000, 7)
+    schedule = Schedule(
+        kind="open_loop", queries=len(arrivals), arrivals_ns=arrivals, items=np.arange(len(arrivals)), clients=3
+    )
+    shares = _shares(schedule)
+    assert [one.clients for one in shares] == [1, 1, 1]
+    assert sum(one.queries for one in shares) == len(arrivals)
+    given = [one.arrivals_ns for one in shares]
+    np.testing.assert_array_equal(np.sort(np.concatenate([g for g in given if g is not None])), arrivals)
+    for one in shares:
+        assert one.items is not None and one.arrivals_ns is not None
+        np.testing.assert_array_equal(arrivals[one.items], one.arrivals_ns)
+
+
+def test_an_open_loop_without_arrivals_is_our_own_mistake() -> None:
+    with pytest.raises(ValueError, match="no arrivals"):
+        _shares(Schedule(kind="open_loop", queries=3, clients=2))

@@ -1,0 +1,216 @@
+"""The open loop over many connections: times, waits, and whose fault they are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evalspec.runtimes._http_drive import Client, Outcome, now_ns
+from evalspec.runtimes._http_wire import ANSWERED, NOT_CONNECTED, NOT_SENT, TIMED_OUT, Address, parse_url, request_bytes
+from tests.runtimes.servers import Answer, Request, answer, serving
+from tests.runtimes.test_http_faults import client, counts, open_loop
+
+HOUR_NS = 3600 * 10**9
+
+
+def drive(
+    url: str, times_s: list[float], *, connections: int = 4, timeout_s: float = 5.0, give_up_s: float | None = None
+) -> tuple[list[Outcome | None], np.ndarray, bool, Client]:
+    """Every query's outcome, its due time, whether all were sent."""
+    address = parse_url(url)
+    one = Client(address, connections, int(timeout_s * 1e9))
+    one.open(2.0)
+    start = now_ns() + 20_000_000
+    if give_up_s is not None:
+        one.until_ns = start + int(give_up_s * 1e9)
+    due = [start + int(time * 1e9) for time in times_s]
+    found: list[Outcome | None] = [None] * len(due)
+    requests = [request_bytes(address, f"/{index}", {}, b"{}") for index in range(len(due))]
+    done = one.run(requests, due, lambda index, outcome: found.__setitem__(index, outcome))
+    one.close()
+    return found, np.array(due), done, one
+
+
+def hold(request: Request) -> Answer:
+    time.sleep(0.1)
+    return answer(200, {})
+
+
+def echo(request: Request) -> Answer:
+    return answer(200, {"path": request.path})
+
+
+def test_every_query_gets_its_own_answer() -> None:
+    with serving(echo) as server:
+        found, due, done, _ = drive(server.url, [index / 2000 for index in range(200)])
+    assert done
+    for index, one in enumerate(found):
+        assert one is not None and one.outcome == ANSWERED and one.reply is not None
+        assert one.reply.body == f'{{"path": "/{index}"}}'.encode()
+        assert due[index] <= one.sent_ns <= one.first_ns <= one.end_ns
+
+
+def test_nothing_is_sent_before_its_time() -> None:
+    with serving(echo) as server:
+        found, due, _, _ = drive(server.url, [0.0, 0.05, 0.1, 0.15])
+    assert all(one is not None and one.sent_ns >= at for one, at in zip(found, due, strict=True))
+
+
+def test_queries_do_not_wait_for_answers() -> None:
+    """Ten queries at once to a server that takes 0.1 s for each: all are sent at once."""
+    with serving(hold) as server:
+        found, _, _, _ = drive(server.url, [0.0] * 10, connections=10)
+    sent = np.array([one.sent_ns for one in found if one is not None])
+    assert len(sent) == 10
+    ends = np.array([one.end_ns for one in found if one is not None])
+    assert sent.max() < ends.min()
+
+
+def test_connections_are_kept_and_opened_before() -> None:
+    with serving(echo) as server:
+        found, _, _, one = drive(server.url, [index / 500 for index in range(100)], connections=3)
+    assert server.accepted == 3
+    assert one.reconnected == 0
+    assert all(one is not None and one.outcome == ANSWERED for one in found)
+
+
+def test_a_wait_for_a_connection_is_no_lag() -> None:
+    """Six queries at once over two connections to a server that takes 0.1 s: the last wait 0.2 s, not by our fault."""
+    with serving(hold) as server:
+        found, due, _, _ = drive(server.url, [0.0] * 6, connections=2)
+    waited = np.array([one.sent_ns for one in found if one is not None]) - due
+    lag = np.array([one.lag_ns for one in found if one is not None])
+    assert (waited[2:4] > 90_000_000).all() and (waited[4:] > 190_000_000).all()
+    assert (lag[2:] < waited[2:] / 2).all()
+
+
+def test_a_client_that_is_kept_from_sending_shows_it_as_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client too slow for its rate: the server is idle and every connection free to use, and queries are late."""
+    send = Client._send
+
+    def slow_send(self: Client, one: object) -> None:
+        until = time.perf_counter() + 0.004
+        while time.perf_counter() < until:
+            pass
+        send(self, one)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Client, "_send", slow_send)
+    with serving(echo) as server:
+        found, due, _, _ = drive(server.url, [index / 1000 for index in range(100)], connections=2)
+    late = np.array([one.sent_ns for one in found if one is not None]) - due
+    lag = np.array([one.lag_ns for one in found if one is not None])
+    # 100 queries take 0.4 s instead of 0.1 s; nearly all of that is the client's.
+    assert late[-1] > 200_000_000
+    assert lag[-1] > 0.8 * late[-1]
+
+
+def test_what_finds_no_connection_in_time_was_not_sent() -> None:
+    def busy(request: Request) -> Answer:
+        time.sleep(0.5)
+        return answer(200, {})
+
+    with serving(busy) as server:
+        found, due, done, _ = drive(server.url, [0.0, 0.0, 0.0], connections=1, timeout_s=0.2)
+    codes = [one.outcome for one in found if one is not None]
+    assert codes == [TIMED_OUT, NOT_SENT, NOT_SENT]
+    assert done
+    assert all(one is not None and one.end_ns - at >= 200_000_000 for one, at in zip(found, due, strict=True))
+
+
+def test_a_server_that_nobody_listens_for_is_not_connected() -> None:
+    with serving(echo) as server:
+        pass
+    found, _, done, _ = drive(server.url, [0.0, 0.01, 0.02])
+    assert [one.outcome for one in found if one is not None] == [NOT_CONNECTED] * 3
+    assert done
+
+
+def test_giving_up_keeps_what_was_due_and_leaves_out_the_rest() -> None:
+    with serving(echo) as server:
+        found, _, done, _ = drive(server.url, [0.0, 0.01, 30.0, 31.0], give_up_s=0.3)
+    assert not done
+    assert [None if one is None else one.outcome for one in found] == [ANSWERED, ANSWERED, None, None]
+
+
+def test_another_thread_may_end_it() -> None:
+    with serving(echo) as server:
+        address = parse_url(server.url)
+        one = Client(address, 2, HOUR_NS)
+        one.open(1.0)
+        start = now_ns()
+        due = [start + index * 10_000_000 for index in range(100_000)]
+        found: dict[int, Outcome] = {}
+        request = request_bytes(address, "/", {}, b"")
+        thread = threading.Thread(target=one.run, args=([request] * len(due), due, found.__setitem__))
+        thread.start()
+        time.sleep(0.2)
+        one.until_ns = now_ns()
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+        one.close()
+    assert 1 <= len(found) <= 2000
+    assert sorted(found) == list(range(len(found)))
+
+
+def test_large_requests_and_answers_pass_in_pieces() -> None:
+    body = b"x" * 3_000_000
+
+    def large(request: Request) -> Answer:
+        assert request.body == body
+        return answer(200, body)
+
+    with serving(large) as server:
+        address = parse_url(server.url)
+        one = Client(address, 2, HOUR_NS)
+        one.open(1.0)
+        found: dict[int, Outcome] = {}
+        requests = [request_bytes(address, "/", {}, body)] * 4
+        start = now_ns()
+        assert one.run(requests, [start] * 4, found.__setitem__)
+        one.close()
+    for outcome in found.values():
+        assert outcome.outcome == ANSWERED and outcome.reply is not None
+        assert outcome.reply.body == body
+        assert outcome.first_ns < outcome.end_ns
+
+
+def test_a_name_that_stands_for_nothing_is_named() -> None:
+    from evalspec.runtimes._http_wire import HttpError
+
+    with pytest.raises(HttpError, match="not known"):
+        Client(Address("no-such-host.invalid", 80, ""), 1, HOUR_NS)
+
+
+def test_samples_show_first_byte_and_wait(tmp_path: Path) -> None:
+    def late_end(request: Request) -> Answer:
+        from tests.runtimes.servers import linear
+
+        whole = linear(request)
+        assert isinstance(whole, bytes)
+        if request.path.endswith("/infer"):
+            request.connection.sendall(whole[:20])
+            time.sleep(0.05)
+            return whole[20:]
+        return whole
+
+    with serving(late_end) as server, client(server, tmp_path) as rows:
+        samples = open_loop(rows, tmp_path, 20, 100.0, connections=2)
+    assert counts(samples) == {"answered": 20}
+    assert samples.first_ns is not None
+    assert (samples.end_ns - samples.first_ns > 40_000_000).all()
+    # 100 a second over two connections that are busy for 50 ms: they wait, and that is no lag of the client's.
+    waited, lag = samples.details["waited_for_connection_p99_ms"], samples.details["generator_lag_p99_ms"]
+    assert isinstance(waited, float) and isinstance(lag, float)
+    assert waited > 100 > lag
+
+
+def test_sent_times_keep_to_the_schedule(tmp_path: Path) -> None:
+    with serving() as server, client(server, tmp_path) as rows:
+        samples = open_loop(rows, tmp_path, 200, 400.0)
+    assert counts(samples) == {"answered": 200}
+    np.testing.assert_array_equal(np.diff(samples.intended_ns), 2_500_000)
+    assert samples.answers is not None and np.isfinite(samples.answers).all()
