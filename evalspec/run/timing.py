@@ -25,8 +25,8 @@ PATTERNS = (
 """Of even and of odd pairs, so that neither side always comes first."""
 SETTLE_S = 0.05
 """Between two blocks: the side that ran goes back to sleep."""
-LEAD_S = 0.1
-"""Clients that are to start together are told so long before."""
+LEAD_S = 1.0
+"""Clients that are to start together are told so long before: they open their connections meanwhile."""
 ARRAYS = ("arrivals_ns", "items")
 
 

@@ -33,6 +33,7 @@ class Saturation:
         at_end_ms: Median latency of the last tenth of the run (of the process where it is smallest), infinite where
             half of those queries failed.
         blocks: How many.
+        growing: Fewer ended, in whatever way, than came: the queue grew. Where queries are only refused it did not.
     """
 
     offered_qps: float
@@ -40,6 +41,7 @@ class Saturation:
     most_served_qps: float
     at_end_ms: float
     blocks: int
+    growing: bool
 
     @property
     def behind(self) -> bool:
@@ -70,10 +72,9 @@ def saturation(
     Returns:
         None where no process has two queries at different times.
     """
-    from scipy.special import stdtrit
-
     each = max(2, round(BLOCKS / max(1, len(intended_ns))))
     short: list[NDArray[np.float64]] = []
+    waiting: list[NDArray[np.float64]] = []
     offered = served = spent = 0.0
     last: list[float] = []
     for due, end, latency in zip(intended_ns, end_ns, latencies_ms, strict=True):
@@ -84,20 +85,28 @@ def saturation(
         came = np.histogram(due, edges)[0]
         went = np.histogram(end[np.isfinite(latency)], edges)[0]
         short.append((went - came) / (span / each / 1e9))
+        waiting.append((np.histogram(end, edges)[0] - came) / (span / each / 1e9))
         offered, served, spent = offered + float(came.sum()), served + float(went.sum()), spent + span / 1e9
         last.append(float(np.median(latency[due >= due.min() + (1.0 - LAST) * span])))
     if not short:
         return None
     differences = np.concatenate(short)
-    error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
-    reach = -float(stdtrit(len(differences) - 1, LEVEL)) * error
     return Saturation(
         offered_qps=offered / spent,
         served_qps=served / spent,
-        most_served_qps=offered / spent + float(differences.mean()) + reach,
+        most_served_qps=offered / spent + _most(differences),
         at_end_ms=min(last),
         blocks=len(differences),
+        growing=_most(np.concatenate(waiting)) < 0.0,
     )
+
+
+def _most(differences: NDArray[np.float64]) -> float:
+    """Upper bound of a mean by Student's t."""
+    from scipy.special import stdtrit
+
+    error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
+    return float(differences.mean()) - float(stdtrit(len(differences) - 1, LEVEL)) * error
 
 
 @dataclass(frozen=True)
@@ -105,15 +114,18 @@ class UnderLoad:
     """A percentile of latencies under load. Implements `Estimate`.
 
     Where the system fell behind and most queries at the end took longer than a threshold, the requirement is violated
-    whatever the count of queries: latency would only have grown.
+    whatever the count of queries: latency would only have grown. Where latency stepped up to a level that lasted, a
+    violation may be shown by what followed the step (a machine that throttles stays so), at half the level.
 
     Args:
         latency: The percentile of what was measured.
         saturation: Of the same run, or None.
+        after: The percentile of what followed a step up, or None.
     """
 
     latency: Percentile
     saturation: Saturation | None
+    after: Percentile | None = None
 
     @property
     def value(self) -> float | None:
@@ -138,23 +150,33 @@ class UnderLoad:
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        return _method(self.latency.method, self.saturation)
+        after = "" if self.after is None else f"; or after a step up, at half the level, {self.after.method}"
+        return _method(self.latency.method + after, self.saturation)
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """That of the percentile; from below also what most queries at the end of an over-saturated run took."""
-        inner = self.latency.bound(confidence, side)
+        """That of the percentile; from below also that after a step, and what most took at an overloaded end."""
         end = self.saturation.at_end_ms if self.saturation is not None and self.saturation.behind else None
-        if end is None or not math.isfinite(end):
-            return inner
-        if side == "lower":
-            return end if inner is None else max(inner, end)
-        return inner if inner is None or inner >= end else None
+        if end is not None and not math.isfinite(end):
+            end = None
+        if side == "upper":
+            inner = self.latency.bound(confidence, side)
+            return inner if inner is None or end is None or inner >= end else None
+        one_of = 1.0 - (1.0 - confidence) / len(self._looks)
+        bounds = [*(look.bound(one_of, side) for look in self._looks), end]
+        return max((bound for bound in bounds if bound is not None), default=None)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the percentile, unless over-saturation settles it."""
+        """That of the percentile (and of what followed a step), unless over-saturation settles it."""
         if self.saturation is not None and self.saturation.over(threshold):
             return 0.0 if side == "lower" else 1.0
-        return self.latency.p_value(threshold, side)
+        if side == "upper":
+            return self.latency.p_value(threshold, side)
+        found = [p for look in self._looks if (p := look.p_value(threshold, side)) is not None]
+        return min(1.0, len(self._looks) * min(found)) if found else None
+
+    @property
+    def _looks(self) -> tuple[Percentile, ...]:
+        return (self.latency,) if self.after is None else (self.latency, self.after)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """That of the percentile; None where over-saturation settles it."""
@@ -217,7 +239,8 @@ class LateUnderLoad:
 def _method(inner: str, found: Saturation | None) -> str:
     if found is None or not found.behind:
         return inner
+    what = "over-saturated" if found.growing else "not all was served"
     return (
-        f"over-saturated: at most {found.most_served_qps:.4g} of {found.offered_qps:.4g} qps were served "
+        f"{what}: at most {found.most_served_qps:.4g} of {found.offered_qps:.4g} qps were answered "
         f"(t over {found.blocks} blocks of time); {inner}"
     )

@@ -2,15 +2,17 @@
 
     python tests/benchmarks/start.py [--rounds 20] [--peer "COMMAND"]
 
-Prints median and range of each command in milliseconds, and the ratio of the medians. `validate` is measured twice: as
-it is here, where Python may have to compile the modules each time (PYTHONDONTWRITEBYTECODE), and with modules compiled
-before, as an installed package has them.
+Prints median and range of each command in milliseconds, and the ratio of the medians: from start to end, and of
+processor time, which others on the machine change less. `validate` is measured twice: as it is here, where Python may
+have to compile the modules each time (PYTHONDONTWRITEBYTECODE), and with modules compiled before, as an installed
+package has them.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shlex
 import statistics
 import subprocess
@@ -23,10 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SPEC = ROOT / "suites" / "digits" / "evalspec.yaml"
 
 
-def seconds(command: list[str], environment: dict[str, str]) -> float:
-    begun = time.perf_counter()
+def seconds(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """From start to end, and of a processor."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT, env=environment)
-    return time.perf_counter() - begun
+    ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended - begun, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:
@@ -52,15 +56,19 @@ def main() -> None:
 def compare(name: str, command: list[str], environment: dict[str, str], peer: list[str], rounds: int) -> None:
     for warm in (command, peer):
         seconds(warm, environment)
-    a, b = [], []
+    ours, theirs = [], []
     for _ in range(rounds):
-        a.append(1e3 * seconds(command, environment))
-        b.append(1e3 * seconds(peer, environment))
-    ratio = statistics.median(a) / statistics.median(b)
-    print(
-        f"{name}: median {statistics.median(a):.0f} ms ({min(a):.0f} to {max(a):.0f}); "
-        f"{shlex.join(peer)}: {statistics.median(b):.0f} ms ({min(b):.0f} to {max(b):.0f}); ratio {ratio:.1f}"
-    )
+        ours.append(seconds(command, environment))
+        theirs.append(seconds(peer, environment))
+    print(f"{name} beside {shlex.join(peer)}")
+    for index, what in enumerate(("from start to end", "processor time")):
+        a, b = [1e3 * one[index] for one in ours], [1e3 * one[index] for one in theirs]
+        ratio = statistics.median(a) / statistics.median(b)
+        print(f"  {what}: {_shown(a)} beside {_shown(b)}; ratio of the medians {ratio:.1f}")
+
+
+def _shown(values: list[float]) -> str:
+    return f"median {statistics.median(values):.0f} ms ({min(values):.0f} to {max(values):.0f})"
 
 
 if __name__ == "__main__":

@@ -49,8 +49,16 @@ def spells(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]])
     return notes
 
 
-def rise(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]]) -> Step | None:
-    """A lasting step up in a process of 10 s or more, as of a machine that grows hot; None: there was none."""
+def rises(
+    samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]]
+) -> tuple[Step | None, list[NDArray[np.float64]]]:
+    """A lasting step up in processes of 10 s or more, as of a machine that grows hot.
+
+    Returns:
+        The first one, or None; and latencies after the step of each process that has one.
+    """
+    first: Step | None = None
+    after = []
     for one, spent in zip(samples, latencies, strict=True):
         when = (one.intended_ns - one.intended_ns[:1]) / 1e9
         if not len(when) or when[-1] < LONG_S:
@@ -58,5 +66,6 @@ def rise(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]]) -
         kept = np.isfinite(spent)
         found = step(spent[kept], when[kept])
         if found is not None and found.change > 0:
-            return found
-    return None
+            first = first or found
+            after.append(spent[when >= found.at_s + when[kept][0]])
+    return first, after

@@ -9,7 +9,7 @@ import numpy as np
 
 from evalspec.checks.system import _latency_blocks, _samples
 from evalspec.checks.system._caching import audit
-from evalspec.checks.system._course import rise, spells
+from evalspec.checks.system._course import rises, spells
 from evalspec.checks.system._environment import EVERY_S, surroundings
 from evalspec.checks.system._timed import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
 from evalspec.evidence.estimate import Comparison, Estimate, Measured
@@ -64,11 +64,11 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     schedule = _schedule(check, inputs)
     samples = inputs.measure(schedule, check.dataset, check.model)
     latencies = [_samples.latencies_ms(one) for one in samples]
-    course = _course(check, samples, latencies)
+    course, after = _course(check, samples, latencies)
     around = surroundings(samples)
     short = _samples.too_short(samples, schedule.processes, schedule.queries)
     invalid = short or around.invalid or _late(check, samples)
-    estimates, missing = _estimates(check, samples, latencies)
+    estimates, missing = _estimates(check, samples, latencies, after)
     comparisons: dict[tuple[str, str], Comparison] = {}
     void: str | None = None
     for baseline in check.baselines:
@@ -115,16 +115,18 @@ def _schedule(check: Latency, inputs: Inputs) -> Schedule:
     )
 
 
-def _course(check: Latency, samples: list[Samples], latencies: list[NDArray[np.float64]]) -> Course:
-    """How steady the run was; a step up in a long process is no steady state either."""
+def _course(
+    check: Latency, samples: list[Samples], latencies: list[NDArray[np.float64]]
+) -> tuple[Course, list[NDArray[np.float64]]]:
+    """How steady the run was, and latencies after a step up in long processes, which is no steady state either."""
     course = steadiness(latencies, check.max_cv)
-    found = rise(samples, latencies)
+    found, after = rises(samples, latencies)
     if found is None:
-        return course
+        return course, []
     cause = surroundings(samples).throttled or "a machine that grows hot does that"
     text = f"latency steps up by {found.change:.0%} after {found.at_s:.0f} s"
     withhold = course.withhold or f"{text}: no steady state was reached"
-    return replace(course, withhold=withhold, notes=(*course.notes, f"{text[0].upper()}{text[1:]} ({cause})."))
+    return replace(course, withhold=withhold, notes=(*course.notes, f"{text[0].upper()}{text[1:]} ({cause}).")), after
 
 
 def _late(check: Latency, samples: list[Samples]) -> str | None:
@@ -168,13 +170,19 @@ def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
 
 
 def _estimates(
-    check: Latency, samples: list[Samples], latencies: list[NDArray[np.float64]]
+    check: Latency,
+    samples: list[Samples],
+    latencies: list[NDArray[np.float64]],
+    after: list[NDArray[np.float64]],
 ) -> tuple[dict[str, Estimate], dict[str, str]]:
     queued = None
     if check.interval_ms is not None:
         queued = saturation([one.intended_ns for one in samples], [one.end_ns for one in samples], latencies)
     median = percentile(latencies, 0.5)
-    estimates: dict[str, Estimate] = {name: UnderLoad(median.at(p), queued) for name, p in PERCENTILES.items()}
+    later = percentile(after, 0.5) if after else None
+    estimates: dict[str, Estimate] = {
+        name: UnderLoad(median.at(p), queued, None if later is None else later.at(p)) for name, p in PERCENTILES.items()
+    }
     answered = [series[np.isfinite(series)] for series in latencies]
     answered = [series for series in answered if len(series) >= 2]
     estimates["latency_mean"] = over_processes([float(series.mean()) for series in answered], least=0.0)

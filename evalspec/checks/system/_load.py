@@ -297,10 +297,10 @@ def _run_notes(run: AtRate) -> list[str]:
     if run.invalid is not None:
         notes.append(f"void: {run.invalid}.")
     found, change, spells = run.saturation, run.step, run.period
-    if found is not None and found.behind:
+    if found is not None and found.growing:
         notes.append(
-            f"over-saturated, {found.served_qps:,.4g} of {found.offered_qps:,.4g} qps were served; at the end a query "
-            f"took {found.at_end_ms:,.0f} ms (median)."
+            f"over-saturated, {found.served_qps:,.4g} of {found.offered_qps:,.4g} qps were answered; at the end a "
+            f"query took {found.at_end_ms:,.0f} ms (median)."
         )
     elif change is not None:
         throttled = surroundings([run.samples]).throttled

@@ -157,7 +157,7 @@ def _rates(runs: Mapping[str, AtRate], confidence: float) -> Table:
         values = [run.latency(name).value for name in PERCENTILES]
         rows.append(
             (part, tail.n, *values, tail.bound(confidence, "upper"), failed, served, tail.latency.design_effect,
-             "void" if run.invalid else "over-saturated" if saturated and saturated.behind else "")
+             "void" if run.invalid else "over-saturated" if saturated and saturated.growing else "")
         )  # fmt: skip
     columns = (
         Column(name="rate"), Column(name="queries", unit="count"),

@@ -108,7 +108,14 @@ class AtRate:
     @cached_property
     def _latency(self) -> dict[str, UnderLoad]:
         median = percentile([self.judged_ms], 0.5)
-        return {name: UnderLoad(median.at(p), self.saturation) for name, p in PERCENTILES.items()}
+        after = None
+        if self.step is not None and self.step.change > 0:
+            due_s = self.due_ns[self.steady] / 1e9
+            after = percentile([self.judged_ms[due_s - due_s[0] >= self.step.at_s]], 0.5)
+        return {
+            name: UnderLoad(median.at(p), self.saturation, None if after is None else after.at(p))
+            for name, p in PERCENTILES.items()
+        }
 
     @cached_property
     def lag_ms(self) -> NDArray[np.float64]:
@@ -145,7 +152,10 @@ class AtRate:
 
     @cached_property
     def lag_p99_ms(self) -> float | None:
-        """p99 of the generator's lag."""
+        """p99 of the generator's lag; a client of a server tells its own, which knows when it was at the server."""
+        told = self.samples.details.get("generator_lag_p99_ms")
+        if "waited_for_connection_share" in self.samples.details and isinstance(told, int | float):
+            return float(told)
         return percentile([self.lag_ms], 0.99).value
 
     @property
@@ -229,9 +239,9 @@ class AtRate:
     def withhold(self) -> str | None:
         """What the system did that keeps it from PASS."""
         found, change = self.saturation, self.step
-        if found is not None and found.behind:
+        if found is not None and found.growing:
             return (
-                f"at most {found.most_served_qps:,.4g} of {found.offered_qps:,.4g} qps were served: latency grows as "
+                f"at most {found.most_served_qps:,.4g} of {found.offered_qps:,.4g} qps were answered: latency grows as "
                 "long as this goes on"
             )
         if change is not None and change.change > 0:

@@ -133,7 +133,7 @@ def held(run: AtRate, metric: str, limit_ms: float) -> tuple[float | None, bool]
     """The sample's own percentile, and whether it is within the objective without falling behind."""
     estimate = run.latency(metric)
     own = estimate.latency.own
-    over = run.saturation is not None and run.saturation.behind
+    over = run.saturation is not None and run.saturation.growing
     return estimate.value, own is not None and own <= limit_ms and not over
 
 

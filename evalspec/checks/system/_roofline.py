@@ -147,7 +147,7 @@ def measure(check: Roofline, inputs: Inputs) -> CheckResult:
         estimates=estimates,
         missing=missing,
         blocks=_roofline_blocks.blocks(check, placed, probes, inputs.confidence),
-        counts=Counts(attempted=processes * calls, used=made, errored=0),
+        counts=Counts(attempted=max(processes * calls, made), used=made, errored=0),
         conditions={"batch": _probed.number(probes[0], "batch"), "processes": len(probes),
                     "bound": placed.bound, "compute_precision": _probed.word(probes, "compute_precision"),
                     "ceilings_by": _probed.word(probes, "engine"), "clock": _probed.word(probes, "clock"),
@@ -209,9 +209,6 @@ def _too_good(fraction: float) -> str | None:
 
 def _notes(placed: Placed, probes: list[Probe]) -> list[str]:
     found = []
-    bound = placed.bound
-    if bound is not None:
-        found.append(_roofline_blocks.diagnosis(bound, placed.on_calls))
     uncounted = _probed.word(probes, "uncounted")
     if uncounted:
         found.append(f"Operators that do more than is counted for them: {uncounted}.")

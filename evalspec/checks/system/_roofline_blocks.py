@@ -8,6 +8,7 @@ import numpy as np
 
 from evalspec.checks.system import _probed
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Series, Table, Text
+from evalspec.evidence.units import format_number
 from evalspec.stats.bottleneck import Bound, attainable, ridge
 
 if TYPE_CHECKING:
@@ -31,19 +32,18 @@ def diagnosis(bound: Bound, on_calls: float | None) -> str:
     """
     if bound == "compute":
         return (
-            "Bound by compute: more operations a second, a narrower precision or fewer operations make it faster; "
-            "memory does not."
+            "More operations a second, a narrower precision or fewer operations make it faster; faster memory does not."
         )
     if bound == "memory":
         return (
-            "Bound by memory: fewer bytes (narrower weights, fused operators) or a larger batch for the same weights "
-            "make it faster; more arithmetic does not."
+            "Fewer bytes (narrower weights, fused operators) or a larger batch for the same weights make it faster; "
+            "more arithmetic does not."
         )
     share = "most" if on_calls is None else f"{on_calls:.0%}"
-    guess = " (guessed from the low fraction: the batch is fixed)" if on_calls is None else ""
+    guess = " (guessed from the low fraction, since the batch is fixed)" if on_calls is None else ""
     return (
-        f"Bound by overhead{guess}: {share} of a call neither grows with the batch nor reads weights; larger batches, "
-        "fused operators, a compiled graph or CUDA graphs make it faster; a faster device does not."
+        f"{share[0].upper()}{share[1:]} of a call neither grows with the batch nor reads weights{guess}. Larger "
+        "batches, fused operators, a compiled graph or CUDA graphs make it faster; a faster device does not."
     )
 
 
@@ -101,15 +101,16 @@ def _numbers(placed: Placed, probes: list[Probe], confidence: float) -> Table:
     parts = {name: _probed.number(probes[0], f"{name}_bytes") for name in ("weight", "input", "output", "activation")}
     least = sum(value or 0.0 for name, value in parts.items() if name != "activation")
     executed = _probed.number(probes[0], "executed_operations")
-    rows: list[tuple[Cell, ...]] = [
-        ("bound by", placed.bound or "not known", ""),
+    at_ridge = (
+        None if placed.compute is None else ridge(float(np.median(placed.compute)), float(np.median(placed.near)))
+    )
+    numbers: list[tuple[str, float | None, str]] = [
         ("operations of a batch", placed.operations, "FLOP"),
         ("operations that ran", executed, "FLOP"),
         *((f"bytes: {name}s", value, "B") for name, value in parts.items()),
         ("arithmetic intensity", placed.intensity, "FLOP/B"),
         ("the same without activations", placed.operations / least if least else None, "FLOP/B"),
-        ("ridge", None if placed.compute is None else ridge(float(np.median(placed.compute)),
-                                                            float(np.median(placed.near))), "FLOP/B"),
+        ("ridge", at_ridge, "FLOP/B"),
         ("time of a call, warm", 1e3 * float(np.median(placed.seconds)), "ms"),
         ("time of a call, caches flushed", 1e3 * float(np.median(placed.cold_seconds)), "ms"),
         ("achieved", achieved.value, "GFLOP/s"),
@@ -121,7 +122,11 @@ def _numbers(placed: Placed, probes: list[Probe], confidence: float) -> Table:
          None if placed.cold_fraction is None else 100.0 * placed.cold_fraction, "%"),
         ("share of a call that is overhead", None if placed.on_calls is None else 100.0 * placed.on_calls, "%"),
     ]  # fmt: skip
-    columns = (Column(name="what"), Column(name="value"), Column(name="unit"))
+    rows: list[tuple[Cell, ...]] = [("bound by", placed.bound or "not known")]
+    rows += [
+        (name, "not known" if value is None else f"{format_number(value)} {unit}") for name, value, unit in numbers
+    ]
+    columns = (Column(name="what"), Column(name="value"))
     return Table(
         title="Under the roof", columns=columns, rows=tuple(rows),
         caption="Bytes: each operator reads what it takes and writes what it gives.",

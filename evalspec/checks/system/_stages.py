@@ -95,7 +95,8 @@ def measure(check: Stages, inputs: Inputs) -> CheckResult:
         blocks=_blocks(check, divided, inputs.confidence),
         counts=Counts(attempted=processes * queries, used=made, errored=0),
         conditions={"batch": check.batch_size, "processes": len(probes), "queries": made,
-                    "overlap": divided.overlap.value, **_probed.conditions(inputs, check.model, probes)},
+                    "stages_sum_share": 1.0 + (divided.overlap.value or 0.0),
+                    **_probed.conditions(inputs, check.model, probes)},
         notes=_notes(divided, probes),
     )  # fmt: skip
 
@@ -184,7 +185,7 @@ def _blocks(check: Stages, divided: Divided, confidence: float) -> list[AnyBlock
              float(np.quantile(pooled, 0.99, method="inverted_cdf")), _percent(value), _percent(low), _percent(high),
              ceiling)
         )  # fmt: skip
-        note = "" if ceiling is None else f"at most {ceiling:.2f}x without it"
+        note = "" if ceiling is None else f"{ceiling:.2f}x"
         forest.append(
             Interval(label=name, value=_percent(value), lower=_percent(low), upper=_percent(high), n=share.n, note=note)
         )
@@ -202,7 +203,7 @@ def _blocks(check: Stages, divided: Divided, confidence: float) -> list[AnyBlock
     )  # fmt: skip
     shares = Intervals(
         title="Share of each stage", unit="%", rows=tuple(forest),
-        caption="Over fresh processes; beside it what the query would gain if the stage took no time.",
+        caption="Over fresh processes; beside each the speed-up of a query if the stage took no time.",
         references=tuple(
             Reference(label=one.sentence, value=one.threshold, axis="x")
             for one in check.requirements

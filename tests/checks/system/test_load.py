@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -126,7 +127,7 @@ def test_an_overloaded_system_fails_without_further_statistics(tmp_path: Path) -
     assert status(result, check, "load/latency_p99") == "FAIL"
     test = written(result, check)["load/latency_p99"]
     assert test.p_fail == 0.0 and "over-saturated" in test.method
-    assert "over-saturated" in said(result) and "qps were served" in said(result)
+    assert "over-saturated" in said(result) and "qps were answered" in said(result)
     assert test.invalid is None
     assert status(result, check, "load/latency_p50") == "FAIL"
 
@@ -166,7 +167,7 @@ def test_a_service_that_throttles_after_twenty_seconds_is_named(tmp_path: Path, 
         series={"gpu_throttle_reasons": np.where(np.arange(120) < 40, 0.0, 32.0)},
     )
     result = run(tmp_path, by(throttling, telemetry=telemetry), check)
-    assert "latency steps up" in said(result) and "after 20 s" in said(result).replace("after 19 s", "after 20 s")
+    assert re.search("latency steps up by [0-9]+% after (19|20|21) s", said(result))
     assert "software thermal slowdown" in said(result)
     found = part(result, "latency_p99", "100 qps")
     assert found.invalid is None and found.withhold is not None
