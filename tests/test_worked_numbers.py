@@ -1,6 +1,6 @@
 """The worked numbers that this project was specified with, by their names, through the project's own functions.
 
-N10, N11 (Pareto), N12 (overhead of a timer), N18, N20, N21 and N85 to N86 (sizes, parameters) are about things that are
+N10, N11 (Pareto), N18, N20, N21 and N85 to N86 (sizes, parameters) are about things that are
 not built yet. A number whose source was wrong stands here as it is right.
 """
 
@@ -18,18 +18,29 @@ from evalspec.checks.model._scored import Scored
 from evalspec.checks.model._statistics import log_losses
 from evalspec.checks.model.quality import Quality
 from evalspec.checks.system._latency import NOISY_CV, steadiness
+from evalspec.checks.system._load_arrivals import traffic
+from evalspec.checks.system._samples import notes
+from evalspec.checks.system.latency import Latency
+from evalspec.checks.system.load import Arrivals
 from evalspec.evidence.estimate import Estimate, Parts
+from evalspec.evidence.units import from_unit
+from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.parts import CheckResult
+from evalspec.language.units import convert
+from evalspec.measure.arrivals import describe
+from evalspec.run.requirements import Levels, write_tests
 from evalspec.stats.calibration import ece_band, expected_calibration_error
 from evalspec.stats.macro import f1, mover_difference
 from evalspec.stats.mean import t_mean
 from evalspec.stats.paired import PairedProportion, paired_proportion
-from evalspec.stats.percentile import percentile, queries_needed
+from evalspec.stats.percentile import _at_least, percentile, queries_needed
 from evalspec.stats.power import PairedDesign, mean_design
 from evalspec.stats.proportion import Proportion, proportion
+from evalspec.stats.rates import Factor
+from evalspec.stats.share_over import share_over
 from evalspec.stats.timing import block_cv, over_processes, paired_log_ratio
 from evalspec.verdict import decide
-from tests.fakes import FakeInputs, classifier
+from tests.fakes import FakeInputs, classifier, samples
 from tests.verdict.test_decide import FAILING, PASSING, a_check, a_record, a_test, status_of
 
 A_THOUSAND_AT_95 = mean_design(1000, math.sqrt(0.05 * 0.95), "binomial")
@@ -318,3 +329,101 @@ def test_n94_top_5_is_twenty_points_above_top_1(tmp_path: Path) -> None:
     assert value(result, "accuracy") == 0.75
     assert value(result, "top_k_accuracy", "5") == 0.95
     assert "top-5 is 20 pp above top-1" in " ".join(result.notes)
+
+
+def test_n12_a_clock_against_a_short_operation(tmp_path: Path) -> None:
+    # 1 us on an operation of 50 us, which therefore measures 51 us.
+    assert pytest.approx(0.019608, abs=5e-7) == 1 / 51
+    timed = [samples(np.full(100, 0.051), details={"timer_overhead_ns": 1000.0})]
+    assert notes(timed, 0.051) == ["Reading the clock takes 2% of the median latency."]
+    assert notes(timed, 0.101) == []
+
+
+@pytest.mark.parametrize(("shards", "slow"), [(100, 0.6339677), (10, 0.0956179)])
+def test_n50_n51_a_page_waits_for_its_slowest_shard(shards: int, slow: float) -> None:
+    # At least one of so many queries beyond a p99: the upper tail of the project's own binomial.
+    assert float(_at_least(np.array([1]), shards, 0.01, 1.0)[0]) == pytest.approx(slow, abs=5e-8)
+
+
+def test_n52_one_percent_of_a_million_requests() -> None:
+    latencies = np.where(np.arange(1_000_000) % 100 == 0, 1000.0, 100.0)
+    share = share_over([latencies], 999.0)
+    assert share.value is not None and share.value * share.n == 10_000  # requests, not users
+
+
+def test_n53_a_mean_of_10_ms_beside_a_p99_of_500_ms(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+
+    def timings(model: str, schedule: Schedule) -> list[Samples]:
+        return [
+            samples(rng.permutation(np.where(np.arange(2000) < 30, 500.0, rng.normal(2.538, 0.01))), process=i)
+            for i in range(schedule.processes)
+        ]
+
+    sentences = {"require": ["latency_p99 <= 100 ms"], "warn": ["latency_mean <= 15 ms"]}
+    check = Latency.model_validate(
+        {"check": "latency", "dataset": "test", "queries": 10_000, "caching_audit": False}
+        | {
+            key: [Latency.read_sentence(one, blocking=key == "require") for one in ones]
+            for key, ones in sentences.items()
+        }
+    )
+    tail, mean = write_tests(check, check.run(FakeInputs(tmp_path, samples=timings)), Levels(0.95, 0.05))
+    assert tail.value == 500.0 and mean.value == pytest.approx(10.0, abs=0.05)
+    assert tail.value / mean.value == pytest.approx(50.0, abs=0.2)  # type: ignore[operator]
+    verdict = decide(a_record(a_check(tail, mean, id="latency")))
+    assert status_of(verdict, "latency/latency_p99") == "FAIL"
+    assert status_of(verdict, "latency/latency_mean") == "PASS"
+
+
+@pytest.mark.parametrize(("p99", "times"), [(150.0, 10.0), (200.0, 13.333333)])
+def test_n56_a_tail_of_ten_means(p99: float, times: float) -> None:
+    rest = (15.0 - 0.011 * p99) / 0.989
+    latencies = np.where(np.arange(1000) < 11, p99, rest)
+    own = percentile([latencies], 0.99).value
+    assert own is not None and own / latencies.mean() == pytest.approx(times, abs=5e-7)
+
+
+@pytest.mark.parametrize(("days", "minutes"), [(30.0, 43.2), (30.4375, 43.83)])
+def test_n58_what_an_availability_of_99_9_percent_allows(days: float, minutes: float) -> None:
+    assert from_unit(0.1, "%") * convert(24.0 * days, "h", "min") == pytest.approx(minutes, abs=5e-3)
+
+
+def test_n59_a_burst_makes_the_p99_nine_times_as_long() -> None:
+    steady, burst = (percentile([np.full(1000, ms)], 0.99) for ms in (50.0, 450.0))
+    assert Factor(burst, steady).value == 9.0
+
+
+def test_n60_a_flash_of_ten_times_the_rate() -> None:
+    arrivals = Arrivals.model_validate({"spike": {"factor": 10, "duration": "2 s"}})
+    found = traffic(arrivals, 1000.0, 2000, np.random.default_rng(2))
+    made = describe(found.times_ns[found.spike])
+    assert made.rate_qps == pytest.approx(10_000, rel=3 / math.sqrt(made.n))
+
+
+@pytest.mark.parametrize(
+    ("p", "took", "sentence", "status"),
+    [
+        (0.99, 180.0, "latency_p99 <= 100 ms", "FAIL"),  # N61: whatever the accuracy is
+        (0.99, 200.0, "latency_p99 <= 100 ms", "FAIL"),  # N62: whatever the BLEU is
+        (0.95, 51.0, "latency_p95 < 50 ms", "FAIL"),  # N63
+        (0.95, 49.0, "latency_p95 < 50 ms", "PASS"),
+    ],
+)
+def test_n61_n62_n63_a_limit_is_held_whatever_else_is_good(p: float, took: float, sentence: str, status: str) -> None:
+    rng = np.random.default_rng(3)
+    beyond = 1.0 - p
+    spent = percentile([took * (1.0 + 1e-3 * rng.random(2000)) * np.where(rng.random(2000) < 0.9, 0.5, 1.0)], p)
+    limit = float(sentence.split()[2])
+    assert spent.value == pytest.approx(took, rel=2e-3) and beyond < 0.1
+    test = a_test("latency", sentence.split()[0], op=sentence.split()[1], threshold=limit, value=spent.value,
+                  p_pass=spent.p_value(limit, "upper"), p_fail=spent.p_value(limit, "lower"))  # fmt: skip
+    accuracy = a_test(**PASSING)
+    verdict = decide(a_record(a_check(accuracy), a_check(test, id="latency")))
+    assert (status_of(verdict, test.name), status_of(verdict, "quality/accuracy")) == (status, "PASS")
+    assert verdict.word == ("READY" if status == "PASS" else "NOT READY")
+
+
+def test_n62_four_times_as_long_and_ten_times_the_work() -> None:
+    slower = paired_log_ratio(np.full(5, 200.0), np.full(5, 50.0)).ratio()
+    assert slower is not None and slower.value == pytest.approx(4.0)

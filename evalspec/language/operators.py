@@ -31,6 +31,7 @@ class Operator:
         weight_bytes: Stored numbers that it reads.
         read_bytes: All that it reads, weights included.
         written_bytes: What it writes.
+        provider: What of the runtime ran it (``CUDAExecutionProvider``); empty: there is but one.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Operator:
     weight_bytes: float = 0.0
     read_bytes: float = 0.0
     written_bytes: float = 0.0
+    provider: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,6 +312,8 @@ class Check(Part):
 
     dimension: ClassVar[Literal["system", "model", "data"]]
     metrics: ClassVar[tuple[Metric, ...]] = ()
+    finds_unlike: ClassVar[bool] = False
+    """That a model ran otherwise than it was asked to is what it finds; for others it voids what they measured."""
     uses_model: ClassVar[bool] = True
     """False for checks that look at data only: the ``model`` field then means nothing and is refused."""
     looks_inside: ClassVar[bool] = False

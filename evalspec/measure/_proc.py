@@ -26,18 +26,19 @@ def _words(path: Path) -> list[bytes]:
 class ProcessorTime:
     """Shares of the machine's processor time since the reading before: stolen, and used by others.
 
-    What is ours: the process that is measured with all that it has started, the process that reads, and its parent.
+    What is ours: the process that is measured with all that it has started, the process that reads, its parent, and
+    what is named beside: the server that is asked, other clients of it.
     """
 
-    def __init__(self, pid: int | None, proc: Path = Path("/proc")) -> None:
-        """``pid`` of the process that is measured, or None.
+    def __init__(self, pid: int | None, proc: Path = Path("/proc"), beside: Sequence[int] = ()) -> None:
+        """``pid`` of the process that is measured, or None; ``beside`` it those that are ours too.
 
         Raises:
             Absent: There is no /proc/stat.
         """
         self.sources = {"cpu_steal_share": "/proc/stat", "cpu_others_share": "/proc/stat less /proc/PID/stat of ours"}
         self._proc = proc
-        self._family = Family(pid, proc)
+        self._families = [Family(one, proc) for one in (pid, *beside)]
         try:
             self._before = self._all()
         except OSError as error:
@@ -62,7 +63,7 @@ class ProcessorTime:
         ticks = [float(word) for word in (self._proc / "stat").read_bytes().split(b"\n", 1)[0].split()[1:9]]
         ticks += [0.0] * (8 - len(ticks))
         busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]
-        family = self._family.pids()
+        family = list(dict.fromkeys(one for each in self._families for one in each.pids()))
         ours = sum(self._ticks(pid, with_children=True) for pid in family)
         # Of these two the children that have ended don't count: they were workers of an earlier time.
         ours += sum(self._ticks(pid, with_children=False) for pid in {os.getpid(), os.getppid()} - set(family))

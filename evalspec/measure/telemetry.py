@@ -62,15 +62,16 @@ class Opened:
         return {name: where for source in self.sources for name, where in source.sources.items()}
 
 
-def open_sources(pid: int | None, gpu: int | None = 0) -> Opened:
+def open_sources(pid: int | None, gpu: int | None = 0, beside: Sequence[int] = ()) -> Opened:
     """Everything that this machine offers.
 
     Args:
         pid: The process that is measured, or None.
         gpu: Number of the GPU, as CUDA counts; None: no GPU is looked at.
+        beside: Processes that are ours too, such as the server that is asked.
     """
     makers: list[tuple[Sequence[str], Callable[[], Source]]] = [
-        (("cpu_steal_share", "cpu_others_share"), lambda: _proc.ProcessorTime(pid)),
+        (("cpu_steal_share", "cpu_others_share"), lambda: _proc.ProcessorTime(pid, beside=beside)),
         (("load_average",), _proc.Load),
         (("cpu_clock_mhz",), _proc.CpuClock),
         (("cpu_temperature_c",), _proc.CpuTemperature),
@@ -112,6 +113,7 @@ class Sampler:
         *,
         gpu: int | None = 0,
         opened: Opened | None = None,
+        beside: Sequence[int] = (),
     ) -> None:
         """Opens the sources; nothing is read yet.
 
@@ -121,8 +123,9 @@ class Sampler:
             origin_ns: Where times count from, on `evalspec.measure.clocks.now_ns`.
             gpu: Number of the GPU, as CUDA counts; None: no GPU is looked at.
             opened: Sources to read from; default: all that this machine offers.
+            beside: Processes that are ours too, such as the server that is asked.
         """
-        self._opened = open_sources(pid, gpu) if opened is None else opened
+        self._opened = open_sources(pid, gpu, beside) if opened is None else opened
         self._every_s = every_s
         self._origin_ns = origin_ns
         self._stop = threading.Event()

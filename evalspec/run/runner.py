@@ -281,7 +281,7 @@ class _Run:
         for model, found in observed.items():
             self.subjects.observe(model, found)
         update: dict[str, Any] = {"models": planned.models, "datasets": planned.datasets}
-        other = self.subjects.another_precision(planned.models)
+        other = None if check.finds_unlike else self.subjects.not_as_asked(planned.models)
         if other is not None:
             update |= {"status": "invalid", "reason": other}
         return CheckRecord.model_validate(answer["record"]).model_copy(update=update), observed

@@ -36,7 +36,9 @@ class Servers:
         self, models: Mapping[str, Model], access: Access, folder: Path, journal: Journal, observer: Observer
     ) -> None:
         """``folder`` of the run, which takes their logs."""
-        self._models = {name: model for name, model in models.items() if getattr(model, "start", ())}
+        served = {name: model for name, model in models.items() if model.served}
+        self._models = {name: model for name, model in served.items() if getattr(model, "start", ())}
+        self._ports = {name: port for name, model in served.items() if (port := port_here(model)) is not None}
         self._access = access
         self._folder = folder
         self._journal = journal
@@ -48,7 +50,7 @@ class Servers:
         """Start those of these models' servers that don't run, and wait until they are ready.
 
         Returns:
-            Model: process id of its server, for those that are started here.
+            Model: process id of its server, where it is on this machine and can be seen.
 
         Raises:
             InputError: It may not run, or is not ready in time.
@@ -63,6 +65,8 @@ class Servers:
                 except EvalspecError as error:
                     self._refused[name] = error
                     raise
+            elif name in self._ports and (pid := listening(self._ports[name])) is not None:
+                pids[name] = pid
         return pids
 
     def _up(self, name: str) -> ServerProcess:
@@ -109,6 +113,28 @@ class Servers:
         for process in self._running.values():
             process.stop()
         self._running.clear()
+
+
+def port_here(model: Model) -> int | None:
+    """Port of a server on this machine; None: it is on another one."""
+    from evalspec.runtimes._http_wire import is_loopback
+    from evalspec.runtimes.http import Http
+
+    if isinstance(model, Http) and is_loopback(model.address.host):
+        return model.address.port
+    return None
+
+
+def listening(port: int) -> int | None:
+    """Process that listens at a port of this machine; None: nobody, or it belongs to somebody else."""
+    import psutil
+
+    try:
+        found = psutil.net_connections("tcp")
+    except (psutil.Error, OSError):
+        return None
+    pids = [one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port]
+    return next((pid for pid in pids if pid is not None), None)
 
 
 class Witness:

@@ -210,11 +210,18 @@ class Subjects:
         }
         return frozenset(datasets | models)
 
-    def another_precision(self, models: Iterable[str]) -> str | None:
-        """That a model computed in another precision than the spec asks for, which voids what was measured of it."""
+    def not_as_asked(self, models: Iterable[str]) -> str | None:
+        """That a model ran in another precision or elsewhere than the spec asks, which voids what was measured."""
         for name in models:
             record = self.models.get(name)
-            if record is None or record.precision in (None, "mixed") or record.precision_observed is None:
+            if record is None:
+                continue
+            if record.device_observed is not None and _kind(record.device) != _kind(record.device_observed):
+                return (
+                    f"model {name} is to run on {record.device} and was seen to run on {record.device_observed}; "
+                    f"correct models.{name}.device, or see `evalspec doctor` for what this machine has"
+                )
+            if record.precision in (None, "mixed") or record.precision_observed is None:
                 continue
             if record.precision != record.precision_observed:
                 return (
@@ -245,6 +252,10 @@ def subject_of(
         return digest_of(sorted(one.digest for one in datasets.values())) if datasets else None
     name = min(about) if len(about) == 1 else "candidate"
     return models[name].digest if name in models else None
+
+
+def _kind(device: str) -> str:
+    return device.partition(":")[0]
 
 
 def _digest(datasets: Mapping[str, DatasetRecord], name: str) -> str | None:

@@ -67,6 +67,10 @@ class _Timed:
     def __init__(self, worker: Child, schedule: Schedule, out: Path, origin_ns: int, gpu: int = 0) -> None:
         self.worker = worker
         self.gpu = gpu
+        self.beside: tuple[int, ...] = ()
+        """Processes that are ours too: the server that is asked, other clients of it."""
+        self.background_rounds_per_s: float | None = None
+        """What the load beside it did, in the block in which it did least."""
         self.schedule = schedule
         self.out = out
         self.origin_ns = origin_ns
@@ -142,9 +146,9 @@ class Workers:
             if schedule.kind == "open_loop" and schedule.clients > 1:
                 made.append(self._clients(schedule, dataset, model, process))
                 continue
-            with self._worker(model, process) as worker, _background(schedule):
+            with self._worker(model, process) as worker:
                 timed = self._prepared(worker, schedule, dataset, model, process)
-                with _read(worker, timed) as read:
+                with _background(schedule, timed), _read(worker, timed) as read:
                     timed.block(0, schedule.queries)
                 made.append(self._finish(timed, model, process, read))
         self._made += made
@@ -166,7 +170,7 @@ class Workers:
                 sides = {"candidate": ours, "baseline": theirs}
                 for block, side in enumerate(PATTERNS[pair % 2]):
                     time.sleep(SETTLE_S)
-                    with _background(schedule if side == "candidate" else None):
+                    with _background(schedule if side == "candidate" else None, sides[side]):
                         sides[side].block(block, max(1, schedule.queries // 2))
                 candidate_made.append(self._finish(ours, model, pair))
                 baseline_made.append(self._finish(theirs, baseline, pair))
@@ -192,7 +196,11 @@ class Workers:
                     "do": "probe", "probe": probe, "dataset": dataset, "options": dict(options), "origin_ns": origin,
                     "seed": self._job.seed + process,
                 }  # fmt: skip
-                sampler = None if telemetry_s is None else _sampler(worker, telemetry_s, origin, self._gpu(model))
+                sampler = (
+                    None
+                    if telemetry_s is None
+                    else _sampler(worker, telemetry_s, origin, self._gpu(model), self._server(model))
+                )
                 try:
                     found = worker.ask(question)
                 finally:
@@ -224,6 +232,7 @@ class Workers:
                 timed.append(
                     self._prepared(worker, part, dataset, model, process, side=f"client-{client}", origin_ns=origin)
                 )
+            timed[0].beside += tuple(one.worker.pid for one in timed[1:])
             with _read(timed[0].worker, timed[0]) as read:
                 start = now_ns() + int(LEAD_S * 1e9)
                 for one in timed:
@@ -250,8 +259,14 @@ class Workers:
         out.parent.mkdir(parents=True, exist_ok=True)
         asked = replace(schedule, seed=schedule.seed + process)
         timed = _Timed(worker, asked, out, now_ns() if origin_ns is None else origin_ns, self._gpu(model))
+        timed.beside = self._server(model)
         timed.prepare(dataset)
         return timed
+
+    def _server(self, model: str) -> tuple[int, ...]:
+        """Process id of the server that is asked, where it is on this machine."""
+        pid = self._job.model_facts.get(model, {}).get("server_pid")
+        return (int(pid),) if isinstance(pid, int) else ()
 
     def _gpu(self, model: str) -> int:
         """Number of the GPU whose counters are read: the model's, or the first."""
@@ -263,6 +278,8 @@ class Workers:
         answer = timed.worker.ask({"do": "finish"})
         self.observed[model] = dict(answer["observed"])
         details = dict(answer["details"]) | dict(answer["observed"]) | {"order_seed": timed.schedule.seed}
+        if timed.background_rounds_per_s is not None:
+            details["background_rounds_per_s"] = timed.background_rounds_per_s
         samples = read_samples(timed.out, model=model, process=process, details=details)
         timed.out.unlink(missing_ok=True)
         return samples if read is None else replace(samples, telemetry=read.telemetry)
@@ -282,28 +299,33 @@ def _read(worker: Child, timed: _Timed) -> Iterator[_Read]:
     if timed.schedule.telemetry_s is None:
         yield read
         return
-    sampler = _sampler(worker, timed.schedule.telemetry_s, timed.origin_ns, timed.gpu)
+    sampler = _sampler(worker, timed.schedule.telemetry_s, timed.origin_ns, timed.gpu, timed.beside)
     try:
         yield read
     finally:
         read.telemetry = sampler.stop()
 
 
-def _sampler(worker: Child, every_s: float, origin_ns: int, gpu: int) -> Sampler:
+def _sampler(worker: Child, every_s: float, origin_ns: int, gpu: int, beside: tuple[int, ...]) -> Sampler:
     from evalspec.measure.telemetry import Sampler
 
-    sampler = Sampler(worker.pid, every_s, origin_ns, gpu=gpu)
+    sampler = Sampler(worker.pid, every_s, origin_ns, gpu=gpu, beside=beside)
     sampler.start()
     return sampler
 
 
-def _background(schedule: Schedule | None) -> contextlib.AbstractContextManager[Any]:
-    """Work that runs beside a block, where the schedule asks for it."""
+@contextlib.contextmanager
+def _background(schedule: Schedule | None, timed: _Timed) -> Iterator[None]:
+    """Work that runs beside a block, where the schedule asks for it; what it did is kept, to show that it worked."""
     if schedule is None or schedule.background is None:
-        return contextlib.nullcontext()
+        yield
+        return
     from evalspec.measure.background import start
 
-    return start(schedule.background, schedule.background_workers)
+    with start(schedule.background, schedule.background_workers) as load:
+        yield
+        done, before = load.stop()["rounds_per_s"], timed.background_rounds_per_s
+        timed.background_rounds_per_s = done if before is None else min(done, before)
 
 
 def _shares(schedule: Schedule) -> list[Schedule]:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Schedule
     from evalspec.runtimes._http_loaded import LoadedHttp
 
-KEPT_BYTES = 1 << 28
-"""Requests that are kept for the next time; beyond it they are made anew, between two queries."""
 HELD_BYTES = 1 << 28
 """Answers that wait to be read until a run is over; beyond it they are read as soon as nothing is to be done."""
 AT_ONCE = 1024
@@ -67,6 +65,7 @@ class Query:
     sent: int
 
 
+NO_QUERY = Query((), (), 0)
 Replies = tuple[Query, tuple[Reply, ...]]
 
 
@@ -82,20 +81,22 @@ class RemoteRows(ServedRows):
     def __init__(self, served: Served, arrays: Arrays, loaded: LoadedHttp) -> None:
         super().__init__(served, arrays)
         self.loaded = loaded
-        self._kept: dict[bytes, Query] = {}
-        self._kept_bytes = 0
         self._facts: dict[str, Cell] = {}
 
     def take(self, rows: NDArray[np.int64]) -> Query:
-        """The requests about these rows, preprocessed and written out. Not timed."""
-        key = rows.tobytes()
-        query = self._kept.get(key)
-        if query is None:
-            query = self._made(rows)
-            self._kept_bytes += sum(len(request) for request in query.requests)
-            if self._kept_bytes < KEPT_BYTES:
-                self._kept[key] = query
-        return query
+        """The requests about these rows, preprocessed and written out. Not timed.
+
+        They are made anew each time: a pause before a query that is asked for again must not be a shorter one.
+        """
+        ready = self.served.ready(self.raw(rows))
+        count, fixed = len(rows), self.loaded.fixed_batch or len(rows)
+        requests, sizes = [], []
+        for first in range(0, count, fixed):
+            # The last row again is a likely input, which zeros might not be.
+            index = np.minimum(np.arange(first, first + fixed), count - 1)
+            requests.append(self.loaded.request(take(ready, index)))
+            sizes.append(min(fixed, count - first))
+        return Query(tuple(requests), tuple(sizes), fixed)
 
     def serve(self, query: Query) -> Replies:
         """Ask, one request after the other, over one connection that is kept. Timed.
@@ -131,7 +132,12 @@ class RemoteRows(ServedRows):
         Raises:
             NotRunError: A query would be several requests.
         """
-        queries = [self.take(one) for one in rows]
+        made: dict[bytes, Query] = {}
+        for one in rows:
+            made.setdefault(one.tobytes(), NO_QUERY)
+        for key in made:
+            made[key] = self.take(np.frombuffer(key, dtype=rows.dtype))
+        queries = [made[one.tobytes()] for one in rows]
         if any(len(query.requests) != 1 for query in queries):
             raise NotRunError(f"the server takes {self.loaded.fixed_batch} rows a request; ask for as many a query")
         held = _Held(self, queries, sink, origin_ns)
@@ -187,17 +193,6 @@ class RemoteRows(ServedRows):
                 yield super().answers(one)
             except EvalspecError as error:
                 yield HttpError(OTHER_SHAPE, str(error))
-
-    def _made(self, rows: NDArray[np.int64]) -> Query:
-        ready = self.served.ready(self.raw(rows))
-        count, fixed = len(rows), self.loaded.fixed_batch or len(rows)
-        requests, sizes = [], []
-        for first in range(0, count, fixed):
-            # The last row again is a likely input, which zeros might not be.
-            index = np.minimum(np.arange(first, first + fixed), count - 1)
-            requests.append(self.loaded.request(take(ready, index)))
-            sizes.append(min(fixed, count - first))
-        return Query(tuple(requests), tuple(sizes), fixed)
 
     def _decoded(self, query: Query, replies: tuple[Reply, ...]) -> dict[str, NDArray[Any]]:
         pieces = []

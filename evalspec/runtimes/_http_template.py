@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
 
 from evalspec.errors import InputError
 from evalspec.runtimes._http_wire import NOT_UNDERSTOOD, OTHER_SHAPE, HttpError, Reply, parse_json
@@ -51,17 +52,18 @@ def fill(template: Any, arrays: Mapping[str, NDArray[Any]], *, per_row: bool = F
     Raises:
         HttpError: A number that JSON has not.
     """
+    import numpy as np
+
+    if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
+        raise HttpError(
+            NOT_UNDERSTOOD, "an input holds a number that is not finite, which JSON has not",
+            remedy="fill the gaps with a stage of `preprocess`",
+        )  # fmt: skip
     values = {name: array.tolist() for name, array in arrays.items()}
     rows = len(next(iter(values.values())))
     if per_row:
         values = {name: value[0] for name, value in values.items()}
-    try:
-        return json.dumps(_filled(template, values, rows), separators=(",", ":"), allow_nan=False).encode()
-    except ValueError as error:
-        raise HttpError(
-            NOT_UNDERSTOOD, "an input holds a number that is not finite, which JSON has not",
-            remedy="fill the gaps with a stage of `preprocess`",
-        ) from error  # fmt: skip
+    return to_json(_filled(template, values, rows))
 
 
 def _filled(template: Any, values: Mapping[str, Any], rows: int) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+
+from pydantic_core import from_json
 
 from evalspec.errors import InputError
 from evalspec.language.inputs import OUTCOMES
@@ -159,6 +160,6 @@ def parse_json(body: bytes) -> Any:
         HttpError: It is none; such as one that was cut off.
     """
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
+        return from_json(body)
+    except ValueError as error:
         raise HttpError(NOT_UNDERSTOOD, f"the answer is no JSON: {error}") from error

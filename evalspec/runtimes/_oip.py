@@ -7,13 +7,13 @@ References:
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import to_json
 
 from evalspec.runtimes._http_wire import NOT_UNDERSTOOD, OTHER_SHAPE, HttpError, Reply, parse_json
 from evalspec.runtimes._loaded import Tensor
@@ -53,13 +53,13 @@ def encode(
     """
     if not binary:
         inputs = [_described(name, array) | {"data": _flat(name, array)} for name, array in arrays.items()]
-        return _json({"inputs": inputs} | _asked(outputs, {})), {"Content-Type": "application/json"}
+        return to_json({"inputs": inputs} | _asked(outputs, {})), {"Content-Type": "application/json"}
     pieces = {name: _bytes(array) for name, array in arrays.items()}
     inputs = [
         _described(name, array) | {"parameters": {"binary_data_size": len(pieces[name])}}
         for name, array in arrays.items()
     ]
-    head = _json(
+    head = to_json(
         {"inputs": inputs, "parameters": {"binary_data_output": True}} | _asked(outputs, {"binary_data": True})
     )
     headers = {"Content-Type": "application/octet-stream", JSON_LENGTH: str(len(head))}
@@ -127,10 +127,6 @@ def _flat(name: str, array: NDArray[Any]) -> list[Any]:
         )  # fmt: skip
     flat: list[Any] = array.reshape(-1).tolist()
     return flat
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _bytes(array: NDArray[Any]) -> bytes:

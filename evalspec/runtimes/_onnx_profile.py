@@ -93,6 +93,7 @@ def _operator(event: Mapping[str, Any], places: Mapping[str, str]) -> Operator:
         name=str(event["name"]).removesuffix(KERNEL),
         kind=kind,
         place=places.get(provider, provider),
+        provider=provider,
         computes=computes(kind, reads, writes),
         weights="int4" if kind == "MatMulNBits" else _weights(reads, weight_bytes),
         activations=writes[0][0] if writes else "",

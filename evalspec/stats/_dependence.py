@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 BLOCKS = 20
 """Equal blocks that the second estimate of the design effect is made from."""
-FIRST_LAGS = 256
-"""Lags that are counted one by one before all of them are transformed."""
+FIRST_LAGS = 64
+"""Lags of a long run that are counted one by one before all of them are transformed."""
+LONG = 2048
+"""Queries of a process from which on that is worth while."""
 SPARSE = 8
 """Where fewer than one query in so many is over, the products are looked up from those."""
 
@@ -46,7 +48,7 @@ def _initial_positive_sequence(over: Sequence[NDArray[np.bool_]], about: Sequenc
         over: One array per process, shape (q,), not empty.
         about: What each is centred about.
     """
-    found = _first_lags(over, about)
+    found = _first_lags(over, about) if max(map(len, over), default=0) > LONG else None
     return (
         _all_lags([s.astype(np.float64) - own for s, own in zip(over, about, strict=True)]) if found is None else found
     )
@@ -63,13 +65,12 @@ def _first_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> fl
     if variance <= 0:
         return 1.0
     total = 0.0
-    longest = max(len(series) for series in over)
-    for lag in range(0, min(FIRST_LAGS, longest // 2 * 2), 2):
+    for lag in range(0, FIRST_LAGS, 2):
         pair = sum(one.covariance(lag) + one.covariance(lag + 1) for one in lagged) / variance
         if pair <= 0:
             return 2.0 * total - 1.0
         total += pair
-    return None if longest > FIRST_LAGS else 2.0 * total - 1.0
+    return None
 
 
 class _Lagged:

@@ -23,6 +23,7 @@ from evalspec.checks.system.energy import Energy
 from evalspec.checks.system.latency import Latency
 from evalspec.checks.system.load import Load
 from evalspec.checks.system.memory import Memory
+from evalspec.checks.system.recovery import Recovery
 from evalspec.checks.system.sustained import Sustained
 from evalspec.checks.system.throughput import Throughput
 from evalspec.evidence.frozen import Cell
@@ -337,7 +338,34 @@ def _metered(folder: Path, watts: float, batches: int | None = None) -> Case:
     return FakeInputs(evidence=folder, samples=Machine(active_w=watts, batches=batches)), check
 
 
+def _kills(folder: Path, away_s: float, kills: int | None = None) -> Case:
+    """A server that is killed five times, and is away for about so long each time."""
+    rng = np.random.default_rng(8)
+    away = away_s * rng.normal(1.0, 0.05, 5 if kills is None else min(kills, 5))
+    due = np.arange(-2.0, 12.0, 0.02)
+    series = {
+        "healthy_s": away,
+        "repeat": np.repeat(np.arange(len(away)), len(due)).astype(np.float64),
+        "due_s": np.tile(due, len(away)),
+        "end_s": np.tile(due + 0.002, len(away)),
+        "outcome": np.concatenate([np.where((due >= 0) & (due < one), 3.0, 0.0) for one in away] or [np.empty(0)]),
+    }
+    probe = Probe("recovery", "candidate", 0, {"lag_p99_ms": 0.1}, series)
+    check = Recovery.model_validate(
+        {"check": "recovery", "dataset": "test", "require": ["time_to_healthy <= 5 s", "lost_requests <= 200"]}
+    )
+    return FakeInputs(evidence=folder, probes={"recovery": [probe]}, facts={"candidate": {"server_pid": 7}}), check
+
+
 PLANTED: tuple[Planted, ...] = (
+    Planted(
+        "recovery", "time_to_healthy", "time_to_healthy <= 5 s", lambda f: _kills(f, 1.0), lambda f: _kills(f, 9.0),
+        lambda f, n: _kills(f, 1.0, n // 5), "nine seconds to load again",
+    ),
+    Planted(
+        "recovery", "lost_requests", "lost_requests <= 200", lambda f: _kills(f, 1.0), lambda f: _kills(f, 9.0),
+        lambda f, n: _kills(f, 1.0, n // 5), "450 queries that nobody takes",
+    ),
     Planted(
         "quality", "recall", "recall(fraud) >= 80 %", lambda f: _fraud(f, 0.9), lambda f: _fraud(f, 0.1),
         lambda f, n: _fraud(f, 0.9, n), "9 frauds in 10 are missed, at 95 % accuracy",

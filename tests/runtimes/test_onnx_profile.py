@@ -95,6 +95,7 @@ def test_an_operator_that_falls_back_is_seen(tmp_path: Path) -> None:
     assert (first.name, first.place, first.operations) == ("first", "cuda:0", 2 * 2 * 4 * 3)
     assert (first.weights, first.weight_bytes, first.read_bytes, first.written_bytes) == ("float32", 48, 80, 24)
     assert (odd.name, odd.place, odd.weights) == ("odd", "cpu", "")
+    assert (first.provider, odd.provider) == ("CUDAExecutionProvider", "CPUExecutionProvider")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '[{"cat": "Node", "name": "a_kernel_time"}]', "{}", '{"cat": 3}'])
@@ -231,3 +232,14 @@ def test_a_closed_model_can_not_be_looked_into(tmp_path: Path, access: Access) -
     loaded.reopen = None
     with pytest.raises(NotRunError, match="opened again"):
         loaded.inspect({"x": np.ones((1, 3, 8, 8), np.float32)})
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_products_run_there(tmp_path: Path, access: Access) -> None:
+    save_small_net(tmp_path / "net.onnx")
+    loaded = Onnx(path="net.onnx", device="cuda:0").load(access, threads=1)
+    batch = {"x": np.ones((2, 3, 8, 8), np.float32)}
+    inside = loaded.inspect(batch)
+    assert {one.place for one in inside.operators if one.operations > 1000} == {"cuda:0"}
+    assert inside.operations == inferred_operations(tmp_path / "net.onnx", 2)
+    loaded.runner([batch])(0)

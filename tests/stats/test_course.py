@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evalspec.stats.course import period, step
+from evalspec.stats.course import period, slow_period, step
 from tests.checks.system.queueing import sojourns
 
 
@@ -38,6 +38,17 @@ def test_a_period_is_found(every: float) -> None:
     assert found is not None and found.every_s == pytest.approx(every, rel=0.03) and found.p_value < 1e-3
 
 
+def test_collections_are_found_among_other_slow_queries() -> None:
+    rng = np.random.default_rng(4)
+    when = np.arange(10_000) / 500.0
+    spent = rng.lognormal(1.0, 0.3, 10_000)
+    spent[::500] += 40.0
+    found = slow_period(spent, when)
+    assert found is not None and found.every_s == pytest.approx(1.0, rel=0.03)
+    spent[:] = np.inf
+    assert slow_period(spent, when) is None
+
+
 def test_too_few_spells_are_no_period() -> None:
     when = np.arange(6000) / 100.0
     assert period(when % 12.0 < 0.01, when) is None
@@ -53,6 +64,6 @@ def test_queues_have_neither(utilization: float) -> None:
     for _ in range(200):
         spent, when = queued(utilization, 20_000, rng)
         steps += step(spent, when) is not None
-        periods += period(spent > np.quantile(spent, 0.99), when) is not None
+        periods += slow_period(spent, when) is not None
     # Close to saturation a queue wanders for as long as the run lasts: a step there is not always false.
     assert periods <= 2 and steps <= (10 if utilization > 0.9 else 2)

@@ -161,8 +161,8 @@ def test_a_median_far_from_its_threshold_is_held_by_whole_processes() -> None:
 def test_processes_that_are_slow_as_a_whole_rarely_pass(share: float) -> None:
     """The truth: the mean share over 5 ms is ``share``, the median's threshold is violated or exactly met."""
     rng = np.random.default_rng(6)
-    found = [p_values(percentile(stuck(5, rng, share), 0.5), 5.0) for _ in range(REPEATS)]
-    assert (wrong_claims(found)[[1, 3]] <= ALLOWED[[1, 3]]).all()
+    found = [percentile(stuck(5, rng, share), 0.5).p_value(5.0, "upper") for _ in range(REPEATS)]
+    assert np.mean([p is not None and p <= 0.05 for p in found]) <= ALLOWED[1]
 
 
 def test_everything_over_the_threshold_is_a_violation() -> None:

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.evidence.units import format_number
-from evalspec.stats.course import Step, period, step
-from evalspec.stats.percentile import percentile
+from evalspec.stats.course import Step, slow_period, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.language.inputs import Samples
 
-SLOW = 0.99
-"""Percentile from which on a query is slow."""
 GC_NOTED = 0.2
 LONG_S = 10.0
 """A process as long as this can tell a step from an unsteady second."""
@@ -32,11 +29,7 @@ def spells(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]])
     """
     notes = []
     for one, spent in zip(samples, latencies, strict=True):
-        own = percentile([spent], SLOW).own
-        if own is None:
-            continue
-        when = (one.intended_ns - one.intended_ns[0]) / 1e9
-        found = period(spent > min(own, float(np.finfo(np.float64).max)), when)
+        found = slow_period(spent, one.intended_ns / 1e9)
         if found is not None:
             notes.append(
                 f"Slow queries come every {format_number(found.every_s)} s ({found.episodes} times in one process): "

@@ -10,7 +10,6 @@ import numpy as np
 from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Cell, Column, Curve, Reference, Series, Table
 from evalspec.measure.arrivals import describe
-from evalspec.stats.percentile import percentile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -175,11 +174,10 @@ def _driven(runs: Mapping[str, AtRate]) -> Table:
     for part, run in runs.items():
         times = run.traffic.times_ns[run.traffic.steady]
         made = describe(times) if len(times) > 1 else None
-        lags = [percentile([run.lag_ms], p).value for p in (0.5, 0.99)]
-        worst = float(run.lag_ms.max()) if len(run.lag_ms) else None
+        lags = run.lag
         rows.append(
             (part, run.traffic.kind, run.traffic.asked_qps, None if made is None else made.rate_qps, run.traffic.gap_cv,
-             None if made is None else made.gap_cv, None if made is None else made.lag1, *lags, worst, run.lag_limit_ms)
+             None if made is None else made.gap_cv, None if made is None else made.lag1, *lags, run.lag_limit_ms)
         )  # fmt: skip
     columns = (
         Column(name="rate"), Column(name="arrivals"), Column(name="asked", unit="qps"), Column(name="made", unit="qps"),

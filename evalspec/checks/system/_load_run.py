@@ -14,7 +14,7 @@ from evalspec.checks.system._timed import PERCENTILES, WARMUP_S
 from evalspec.evidence.units import format_number
 from evalspec.language.inputs import OUTCOMES, Schedule
 from evalspec.measure.open_loop import generator_lag_ns
-from evalspec.stats.course import Period, Step, period, step
+from evalspec.stats.course import Period, Step, slow_period, step
 from evalspec.stats.percentile import percentile
 from evalspec.stats.saturation import Saturation, UnderLoad, saturation
 
@@ -31,6 +31,8 @@ LAG_SHARE = 0.01
 RATE_OFF = 0.001
 """Share by which the driven times may be stretched against the schedule's own."""
 EARLY_NS = 100_000
+CLIENT_TELLS = "waited_for_connection_share"
+"""A fact that only a client of a server gives; it knows its own lag better than times can tell."""
 CLOCK_NS = 1000
 """What two readings of a clock may seem to overlap by."""
 OVERTIME = 3.0
@@ -133,11 +135,13 @@ class AtRate:
     @cached_property
     def _sent_late_ns(self) -> NDArray[np.int64]:
         """From due, or from when a connection became free, to sent; shape (q,)."""
-        one = self.samples
-        lanes = self.schedule.clients * self.schedule.connections
-        order = np.argsort(one.sent_ns, kind="stable")
-        free = np.full(len(order), np.iinfo(np.int64).min)
-        free[order[lanes:]] = np.sort(one.end_ns)[: max(0, len(order) - lanes)]
+        one, lanes, clients = self.samples, self.schedule.connections, self.schedule.clients
+        free = np.full(len(one.sent_ns), np.iinfo(np.int64).min)
+        for client in range(clients):
+            # Each client has every so many-th query, and connections of its own.
+            own = np.arange(client, len(free), clients)
+            order = own[np.argsort(one.sent_ns[own], kind="stable")]
+            free[order[lanes:]] = np.sort(one.end_ns[own])[: max(0, len(order) - lanes)]
         late: NDArray[np.int64] = one.sent_ns - np.maximum(one.intended_ns, np.minimum(free, one.sent_ns))
         return late
 
@@ -145,18 +149,29 @@ class AtRate:
     def in_process(self) -> bool:
         """The server is ours: no query was sent while another was being answered, but for those of its batch."""
         one = self.samples
+        if CLIENT_TELLS in one.details:
+            return False
         handed = one.end_ns > one.sent_ns
         sent, end = one.sent_ns[handed], one.end_ns[handed]
         later = np.flatnonzero(np.diff(sent) != 0)
         return bool((np.diff(sent) >= 0).all() and (sent[later + 1] >= end[later] - CLOCK_NS).all())
 
     @cached_property
+    def lag(self) -> tuple[float | None, float | None, float | None]:
+        """Median, p99 and largest lag of the generator, ms; as a client of a server tells it, where it does."""
+        if CLIENT_TELLS in self.samples.details:
+            told = (self.samples.details.get(f"generator_lag_{name}_ms") for name in ("p50", "p99", "max"))
+            p50, p99, worst = (float(one) if isinstance(one, int | float) else None for one in told)
+            return p50, p99, worst
+        if not len(self.lag_ms):
+            return None, None, None
+        made = percentile([self.lag_ms], 0.99)
+        return made.at(0.5).value, made.value, float(self.lag_ms.max())
+
+    @property
     def lag_p99_ms(self) -> float | None:
-        """p99 of the generator's lag; a client of a server tells its own, which knows when it was at the server."""
-        told = self.samples.details.get("generator_lag_p99_ms")
-        if "waited_for_connection_share" in self.samples.details and isinstance(told, int | float):
-            return float(told)
-        return percentile([self.lag_ms], 0.99).value
+        """p99 of the generator's lag."""
+        return self.lag[1]
 
     @property
     def lag_limit_ms(self) -> float:
@@ -230,10 +245,7 @@ class AtRate:
     @cached_property
     def period(self) -> Period | None:
         """Slow spells that come round again."""
-        own = self.latency("latency_p99").latency.own
-        if own is None:
-            return None
-        return period(self.judged_ms > min(own, np.finfo(np.float64).max), self.due_ns[self.steady] / 1e9)
+        return slow_period(self.judged_ms, self.due_ns[self.steady] / 1e9)
 
     @property
     def withhold(self) -> str | None:

@@ -45,6 +45,7 @@ class _Operators:
         self.names = probe.texts.get("names", ())
         self.kinds = np.array(probe.texts.get("kinds", ()), dtype=object)
         self.places = np.array([_device(place) for place in probe.texts.get("places", ())], dtype=object)
+        self.providers = probe.texts.get("providers", ("",) * len(self.names))
         self.computes = np.array(probe.texts.get("computes", ()), dtype=object)
         self.weights = np.array(probe.texts.get("weights", ()), dtype=object)
         self.activations = np.array(probe.texts.get("activations", ()), dtype=object)
@@ -199,10 +200,10 @@ def _blocks(operators: _Operators, device: str) -> list[AnyBlock]:
             rows.append((what, name, int(chosen.sum()), share, unit))
     columns = (Column(name="tensor class"), Column(name="number type"), Column(name="operators", unit="count"),
                Column(name="share", unit="%"), Column(name="share of"))  # fmt: skip
-    places = {place: float((operators.places == place).sum()) for place in sorted(set(operators.places.astype(str)))}
+    ran = [", ".join(filter(None, pair)) for pair in zip(operators.places, operators.providers, strict=True)]
     bars = Bars(
         title="Where operators ran", unit="count", caption=f"Asked for: {device}.",
-        bars=tuple(Bar(label=place, value=count) for place, count in places.items()),
+        bars=tuple(Bar(label=where, value=float(ran.count(where))) for where in sorted(set(ran))),
     )  # fmt: skip
     table = Table(
         title="Number types",

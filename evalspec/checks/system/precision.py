@@ -61,6 +61,7 @@ class Precision(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
+    finds_unlike: ClassVar[bool] = True
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("operator_coverage", "%", "higher", "Operators that ran on the device asked for.", exact=True),
         Metric("precision_coverage", "%", "higher", "Operations computed in the precision asked for.", exact=True),

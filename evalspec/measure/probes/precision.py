@@ -16,7 +16,7 @@ def probe(context: Context) -> Found:
     Options: ``batch``.
 
     Returns:
-        Texts, one entry for each operator: ``names``, ``kinds``, ``places``, ``computes``, ``weights``,
+        Texts, one entry for each operator: ``names``, ``kinds``, ``places``, ``providers``, ``computes``, ``weights``,
         ``activations``; series ``operations`` and ``weight_bytes``, shape (operators,).
 
     Raises:
@@ -45,6 +45,7 @@ def probe(context: Context) -> Found:
             "names": tuple(one.name for one in operators),
             "kinds": tuple(one.kind for one in operators),
             "places": tuple(one.place for one in operators),
+            "providers": tuple(one.provider for one in operators),
             "computes": tuple(one.computes for one in operators),
             "weights": tuple(one.weights for one in operators),
             "activations": tuple(one.activations for one in operators),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from evalspec.checks.system._samples import latencies_ms, settled
 from evalspec.checks.system.latency import Latency
 from evalspec.evidence.blocks import Curve, Histogram, Table
 from evalspec.evidence.estimate import Estimate, Measured
-from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.inputs import Samples, Schedule, Telemetry
+from evalspec.language.names import SpecNames
 from evalspec.language.parts import CheckResult, NeedTiming
 from evalspec.language.requirement import Requirement
 from tests.fakes import FakeInputs, comparison_p_values, p_values, samples
@@ -270,3 +272,198 @@ def test_a_draft_is_short(tmp_path: Path) -> None:
     inputs = FakeInputs(tmp_path, samples=timings(steady), draft=True)
     Latency(dataset="test", require=(P99, RATIO)).run(inputs)
     assert all(schedule.queries == 20 and schedule.processes == 2 for schedule in inputs.schedules)
+
+
+def framed(schedule: Schedule, spent_ms: NDArray[np.float64], process: int, lag_ms: float = 0.0) -> Samples:
+    """Frames in lockstep: each waits for the one before; 1 frame in 20 may be handed over late."""
+    assert schedule.interval_ns is not None
+    due = schedule.interval_ns * np.arange(len(spent_ms)) + 50_000_000
+    late = np.where(np.arange(len(due)) % 20 == 0, round(lag_ms * 1e6), 0)
+    took = np.round(spent_ms * 1e6).astype(np.int64)
+    end = np.maximum.accumulate(due + late - np.cumsum(took) + took) + np.cumsum(took)
+    n = len(due)
+    return Samples(
+        model="candidate", process=process, block=np.zeros(n, dtype=np.int64), intended_ns=due, sent_ns=end - took,
+        end_ns=end, items=np.arange(n) * schedule.batch, batch=schedule.batch, ok=np.ones(n, dtype=np.bool_), warmup=32,
+    )  # fmt: skip
+
+
+def cameras(folder: Path, ms: float, lag_ms: float = 0.0, **fields: object) -> CheckResult:
+    """Eight streams, a frame each 33 ms."""
+    rng = np.random.default_rng(4)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        if schedule.kind == "single_stream":
+            return [samples(rng.gamma(100.0, 0.02, schedule.queries), block=np.arange(schedule.queries) % 2)]
+        return [
+            framed(schedule, ms * rng.gamma(100.0, 0.01, schedule.queries), process, lag_ms)
+            for process in range(schedule.processes)
+        ]
+
+    inputs = FakeInputs(folder, samples=make)
+    spec = {"check": "latency", "dataset": "test", "scenario": "multi_stream", "streams": 8, "interval": "33 ms"}
+    result = Latency.model_validate(spec | fields).run(inputs)
+    schedule = inputs.schedules[-1]
+    assert (schedule.kind, schedule.batch, schedule.interval_ns) == ("multi_stream", 8, 33_000_000)
+    return result
+
+
+FRAMES = Requirement("deadline_miss_rate <= 1 %", "deadline_miss_rate", None, "<=", 0.01, "fraction")
+
+
+def test_streams_in_lockstep_keep_their_deadline_or_do_not(tmp_path: Path) -> None:
+    fine = cameras(tmp_path, 20.0, require=(FRAMES, P99))
+    assert below(p_values(fine, FRAMES)[0], 0.05) and fine.conditions["batch"] == 8
+    value = measured(fine, "latency_p50").estimate.value  # type: ignore[union-attr]
+    assert value == pytest.approx(20.0, rel=0.05)
+    assert below(p_values(cameras(tmp_path, 32.0, require=(FRAMES,)), FRAMES)[1], 0.01)
+
+
+def test_frames_that_take_longer_than_their_interval_pile_up(tmp_path: Path) -> None:
+    slow = cameras(tmp_path, 40.0, require=(FRAMES, P99))
+    assert p_values(slow, FRAMES)[1] == 0.0 and p_values(slow, P99)[1] == 0.0
+    estimate = measured(slow, "latency_p99").estimate
+    assert isinstance(estimate, Estimate) and "over-saturated" in estimate.method
+    assert measured(slow, "latency_p99").invalid is None and measured(slow, "latency_p99").withhold is not None
+
+
+def test_frames_that_were_sent_late_are_void(tmp_path: Path) -> None:
+    invalid = measured(cameras(tmp_path, 5.0, lag_ms=8.0), "latency_p99").invalid
+    assert invalid is not None and "the load generator was the bottleneck" in invalid
+
+
+def test_streams_without_an_interval_follow_each_other(tmp_path: Path) -> None:
+    inputs = FakeInputs(tmp_path, samples=timings(steady))
+    Latency(dataset="test", scenario="multi_stream", caching_audit=False).run(inputs)
+    assert (inputs.schedules[0].kind, inputs.schedules[0].batch, inputs.schedules[0].interval_ns) == (
+        "multi_stream", 8, None,
+    )  # fmt: skip
+    names = SpecNames(models=("candidate",), datasets=("test",), slices=())
+    assert Latency(dataset="test", scenario="multi_stream", streams=4).check_names(names) is None
+    for fields in ({"streams": 4}, {"interval": "33 ms"}):
+        message = Latency.model_validate({"check": "latency", "dataset": "test", **fields}).check_names(names)
+        assert message is not None and "multi_stream" in message
+
+
+def remembering(saved: float) -> Callable[[str, Schedule], list[Samples]]:
+    """A model that keeps answers: asked again it takes so much less time. Items come round after 300."""
+    rng = np.random.default_rng(6)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        made = []
+        for process in range(schedule.processes):
+            spent = steady(schedule.queries, rng)
+            one = samples(spent, process=process)
+            if schedule.repeats == 2:
+                block = np.arange(schedule.queries) % 2
+                spent = np.where(block == 1, (1.0 - saved) * spent, spent)
+                one = replace(samples(spent, block=block), items=np.arange(schedule.queries) // 2 % 300)
+            made.append(one)
+        return made
+
+    return make
+
+
+@pytest.mark.parametrize(("saved", "void"), [(0.9, True), (0.3, True), (0.05, False), (0.0, False)])
+def test_answers_from_a_cache_void_the_check(tmp_path: Path, saved: float, void: bool) -> None:
+    check = Latency(dataset="test", require=(P99,))
+    inputs = FakeInputs(tmp_path, samples=remembering(saved))
+    result = check.run(inputs)
+    first = inputs.schedules[0]
+    assert (first.repeats, first.kind, first.processes) == (2, "single_stream", 1), "the audit comes first"
+    assert (result.invalid is not None) == void
+    assert any("299" in note and "second time" in note for note in result.notes)
+    if void:
+        assert result.invalid is not None and "answers come from a cache" in result.invalid
+    assert result.conditions["caching_gain"] == pytest.approx(saved, abs=0.1)
+    assert check.model_copy(update={"caching_audit": False}).run(inputs).invalid is None
+
+
+def test_a_cache_is_not_audited_where_there_is_nothing_new_to_ask(tmp_path: Path) -> None:
+    def one_row(model: str, schedule: Schedule) -> list[Samples]:
+        return [replace(one, items=np.zeros_like(one.items)) for one in remembering(0.9)(model, schedule)]
+
+    result = Latency(dataset="test", require=(P99,)).run(FakeInputs(tmp_path, samples=one_row))
+    assert result.invalid is None
+    assert any("Caching was not audited: 0 new items" in note for note in result.notes)
+
+
+def read_beside(**series: float | NDArray[np.float64]) -> Callable[[str, Schedule], list[Samples]]:
+    """Steady timings, with telemetry of 20 readings."""
+    rng = np.random.default_rng(7)
+    telemetry = Telemetry(
+        times_ns=np.arange(20) * 500_000_000, series={name: np.zeros(20) + value for name, value in series.items()}
+    )
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        return [
+            replace(samples(steady(schedule.queries, rng), process=process), telemetry=telemetry)
+            for process in range(schedule.processes)
+        ]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("series", "note", "invalid"),
+    [
+        ({"cpu_others_share": 0.05, "cpu_steal_share": 0.0}, None, None),
+        ({"cpu_others_share": 0.4}, "Other processes used 40%", None),
+        ({"cpu_others_share": 0.9}, "Other processes used 90%", "other processes used 90%"),
+        ({"cpu_steal_share": 0.05}, "The hypervisor took 5%", None),
+        ({"cpu_steal_share": 0.3}, "The hypervisor took 30%", "the hypervisor took 30%"),
+        ({"gpu_throttle_reasons": 64.0}, "The GPU throttled (hardware thermal slowdown) in 100%", None),
+        ({"gpu_throttle_reasons": 4.0}, None, None),
+        ({"cpu_throttle_count": np.arange(20.0)}, "The processor throttled 19 times", None),
+        ({"gpu_sm_clock_mhz": np.linspace(1900, 1200, 20)}, "The clock of the GPU fell from", None),
+        ({"cpu_clock_mhz": np.linspace(3000, 2950, 20)}, None, None),
+        ({"cpu_others_share": np.nan}, None, None),
+    ],
+)
+def test_what_went_on_beside_is_told_and_only_much_of_it_voids(
+    tmp_path: Path, series: dict[str, float], note: str | None, invalid: str | None
+) -> None:
+    result = Latency(dataset="test", require=(P99,), caching_audit=False).run(
+        FakeInputs(tmp_path, samples=read_beside(**series))
+    )
+    text = " ".join(result.notes)
+    assert note in text if note else "used" not in text and "throttled" not in text and "clock of" not in text
+    found = measured(result, "latency_p99")
+    assert (found.invalid is None) == (invalid is None) and found.withhold is None
+    if invalid is not None:
+        assert found.invalid is not None and invalid in found.invalid
+    assert below(p_values(result, P99)[0], 0.01)
+
+
+def test_slow_queries_at_a_period_are_told(tmp_path: Path) -> None:
+    def collecting(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        spent = steady(n, rng)
+        spent[:: n // 20] = 40.0
+        return spent
+
+    notes = " ".join(run(tmp_path, collecting, queries=50_000).notes)
+    assert "Slow queries come every 1." in notes and "garbage collection" in notes
+
+    def told(model: str, schedule: Schedule) -> list[Samples]:
+        rng = np.random.default_rng(0)
+        details = {"gc_share_of_slow": 0.6}
+        return [samples(steady(schedule.queries, rng), process=i, details=details) for i in range(schedule.processes)]
+
+    notes = " ".join(Latency(dataset="test").run(FakeInputs(tmp_path, samples=told)).notes)
+    assert "Python collected garbage during 60% of the slowest queries" in notes
+
+
+def test_a_machine_that_throttles_in_a_long_process_is_told_and_a_violation_stays(tmp_path: Path) -> None:
+    def hot(factor: float) -> Maker:
+        def make(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+            spent = 5.0 * rng.lognormal(0, 0.1, n)
+            return np.where(np.cumsum(spent) < 20_000.0, spent, factor * spent)
+
+        return make
+
+    limit = Requirement("latency_p90 <= 12 ms", "latency_p90", None, "<=", 12.0, "ms")
+    warm = run(tmp_path, hot(1.6), queries=50_000, require=(limit,))
+    assert any("steps up by 60% after" in note for note in warm.notes)
+    assert measured(warm, "latency_p90").withhold is not None
+    slow = run(tmp_path, hot(3.0), queries=50_000, require=(limit,))
+    assert below(p_values(slow, limit)[1], 0.01) and measured(slow, "latency_p90").invalid is None

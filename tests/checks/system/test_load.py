@@ -522,3 +522,45 @@ def test_parts_are_rates() -> None:
     assert check.part_names(Load.metrics[0], NAMES) == ("0.5 qps", "100 qps", "1500 qps")
     assert load(arrivals={"kind": "trace", "dataset": "calls"}).part_names(Load.metrics[0], NAMES) == ("trace",)
     assert check.part_names(next(m for m in Load.metrics if m.name == "max_rate"), NAMES) is None
+
+
+def test_a_client_of_a_server_tells_its_own_lag(tmp_path: Path) -> None:
+    def client(lag_ms: float) -> Driver:
+        def drive(schedule: Schedule, rng: np.random.Generator) -> Samples:
+            one = remote(schedule, rng, lanes=64, service_ms=9.0)
+            details = {"waited_for_connection_share": 0.0, "generator_lag_p50_ms": 0.01,
+                       "generator_lag_p99_ms": lag_ms, "generator_lag_max_ms": 2 * lag_ms}  # fmt: skip
+            return replace(one, details=details)
+
+        return drive
+
+    check = load(**AT_500)
+    fine = run(tmp_path, client(0.3), check)
+    assert status(fine, check, NAME) == "PASS" and table(fine, "Load generator").rows[0][7:10] == (0.01, 0.3, 0.6)
+    late = run(tmp_path, client(3.0), check)
+    assert status(late, check, NAME) == "INVALID"
+    lag = late.estimates["generator_lag_p99"]
+    assert lag.value == 3.0  # type: ignore[union-attr]
+
+
+def test_each_client_has_connections_of_its_own(tmp_path: Path) -> None:
+    """Two clients of 4 connections: one waits for its own although the other has free ones; that is no lag."""
+
+    def two(schedule: Schedule, rng: np.random.Generator) -> Samples:
+        assert schedule.arrivals_ns is not None
+        parts = [
+            remote(replace(schedule, arrivals_ns=schedule.arrivals_ns[k::2]), rng, lanes=4, service_ms=12.0 + 12.0 * k)
+            for k in range(2)
+        ]
+        order = np.argsort(np.concatenate([one.intended_ns for one in parts]), kind="stable")
+        merged = {
+            name: np.concatenate([getattr(one, name) for one in parts])[order]
+            for name in ("intended_ns", "sent_ns", "end_ns", "ok", "block", "items")
+        }
+        return replace(parts[0], **merged)
+
+    check = load(rates=["250 qps"], require=["latency_p50(250 qps) <= 10 ms"], clients=2, connections=4)
+    result = run(tmp_path, two, check)
+    assert part(result, "latency_p50", "250 qps").invalid is None
+    assert table(result, "Load generator").rows[0][8] == pytest.approx(0.0, abs=1e-3)
+    assert status(result, check, "load/latency_p50(250 qps)") == "FAIL"

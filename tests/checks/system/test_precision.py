@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,10 @@ import pytest
 
 from evalspec.checks.system.precision import Precision
 from evalspec.errors import InputError, NotRunError
-from evalspec.evidence.blocks import Table
+from evalspec.evidence.blocks import Bars, Table
 from evalspec.evidence.estimate import Fact
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import Predictions
+from evalspec.language.inputs import Predictions, Probe
 from evalspec.language.parts import CheckResult, NeedPredictions, NeedTiming, SpecNames
 from evalspec.language.requirement import Requirement
 from tests.checks.deciding import outcome
@@ -140,6 +141,20 @@ def test_number_types_by_what_has_them(tmp_path: Path) -> None:
     assert rows["compute", "int8"][2] == 2
     assert rows["weights", "int8"][3] == 100.0
     assert rows["activations", "uint8"][3] == 100.0
+
+
+def test_where_operators_ran_is_shown_with_the_provider(tmp_path: Path) -> None:
+    def make(probe: str, model: str, options: Mapping[str, Cell]) -> list[Probe]:
+        (found,) = precision(FLOAT)(probe, model, options)
+        return [replace(found, texts={**found.texts, "providers": ("CUDAExecutionProvider", "CPUExecutionProvider")})]
+
+    check = Precision.model_validate({"check": "precision", "dataset": "test"})
+    result = check.run(FakeInputs(tmp_path, probes=make))
+    (bars,) = [block for block in result.blocks if isinstance(block, Bars)]
+    assert [(bar.label, bar.value) for bar in bars.bars] == [
+        ("cpu, CPUExecutionProvider", 1.0),
+        ("cpu, CUDAExecutionProvider", 1.0),
+    ]
 
 
 def answers(change: float = 0.0, flips: int = 0, n: int = 1000) -> dict[tuple[str, str], Predictions]:

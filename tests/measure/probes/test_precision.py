@@ -26,6 +26,7 @@ def test_an_onnx_model_in_fp32_says_so(tmp_path: Path, linear_onnx: Path) -> Non
     found = probe(context(model, tmp_path, np.ones((6, 4), np.float32), {"batch": 2}))
     assert set(found.texts["computes"]) == {"float32"} and set(found.texts["weights"]) == {"float32"}
     assert set(found.texts["places"]) == {"cpu"}
+    assert set(found.texts["providers"]) == {"CPUExecutionProvider"}
     assert found.series["operations"].sum() == 2 * 2 * 4 * 3
     assert found.facts["device_observed"] == "cpu" and found.facts["flag_tf32"] is False
 
