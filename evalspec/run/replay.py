@@ -29,6 +29,8 @@ class Replay:
         Raises:
             NotRunError: The file holds others, or none.
         """
+        if schedule.repeats > 1 and not (self._left and (self._left[0].block > 0).any()):
+            raise NotRunError("nothing was asked for twice when these timings were made")
         return self._next(schedule.processes, model)
 
     def measure_paired(

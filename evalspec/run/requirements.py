@@ -177,9 +177,10 @@ def _all_of(parts: Parts, requirement: Requirement, test: Test) -> tuple[Estimat
             test = _with(test, withhold=test.withhold or f"{name}: {mistrust.withhold}")
     if void:
         name, reason = next(iter(void.items()))
-        if not any(_violates(one, requirement) for one in plain.values()):
-            return next(iter(plain.values()), None), _with(test, invalid=f"{name}: {reason}")
-        test = _with(test, withhold=f"{name}: {reason}")
+        violated = any(_violates(one, requirement) for one in plain.values())
+        test = _with(
+            test, **{"withhold": f"{name}: {reason}"} if violated else {"invalid": test.invalid or f"{name}: {reason}"}
+        )
     estimates = {name: part for name, part in plain.items() if not isinstance(part, Fact)}
     if len(estimates) < len(plain):
         return Parts(plain), test

@@ -212,12 +212,14 @@ class Client:
         """Read what has come; when nothing has, hand over what has ended, then sleep until something is due."""
         if self._listen(0):
             return
+        free = bool(self._idle or self._closed)
+        now = now_ns()
+        if not free:
+            self._free_ns = now
         if self._finished:
             query = self._finished.popleft()
             took(query, self._outcomes[query])
             return
-        free = bool(self._idle or self._closed)
-        now = now_ns()
         wake = now + LONGEST_SLEEP_NS
         if self._next < self._total and free:
             wake = min(wake, self._due[self._next] - SPIN_NS)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from pydantic.fields import FieldInfo
 
 from evalspec.evidence.metric import Metric
 from evalspec.language.docstring import first_line, text_of
-from evalspec.language.parts import Check
+from evalspec.language.parts import Check, Part
 from evalspec.language.registry import Registry, discover
 from evalspec.spec.schema import spec_schema
 
@@ -44,12 +46,8 @@ def document(name: str) -> list[str]:
     lines = [f"{name} ({check.dimension})", "", *text_of(check).splitlines(), "", "## Metrics"]
     lines += [_metric(metric) for metric in check.metrics]
     lines += ["", "## Fields"]
-    for field, about in check.model_fields.items():
-        key = about.alias or field
-        if key in COMMON:
-            continue
-        default = "required" if about.is_required() else f"default {about.get_default(call_default_factory=True)!r}"
-        text = f"{key} ({default}): {about.description or ''}"
+    for key, about in _fields(check):
+        text = f"{key} ({_default(about)}): {about.description or ''}"
         lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     lines.append("  and those of every check: id, model, require, warn, slo, sla, report_only, why, owner")
     return lines
@@ -71,12 +69,10 @@ def markdown(name: str, registry: Registry) -> str:
     text = text.replace("```yaml\n- ", f"<!-- fragment: {check.dimension} -->\n```yaml\n- ")
     text = text.replace("```yaml\ndata:", "<!-- fragment -->\n```yaml\ndata:")
     text = re.sub(r"^(## .*)\n(?!\n)", r"\1\n\n", text, flags=re.MULTILINE)
-    properties = spec_schema(registry)["$defs"][f"checks.{name}"]["properties"]
-    required = {about.alias or field for field, about in check.model_fields.items() if about.is_required()}
+    schema = spec_schema(registry)["$defs"]
+    described = dict(_fields(check))
     metrics = [_row(_signature(one), one.unit, one.better, _how(one), one.summary) for one in check.metrics]
-    fields = [
-        _row(f"`{key}`", *_field(about, key in required)) for key, about in properties.items() if key not in COMMON
-    ]
+    fields = [_row(f"`{key}`", *_field(about, described[key])) for key, about in _shown(schema, f"checks.{name}")]
     return "\n".join(
         [
             f"# {name}",
@@ -130,10 +126,41 @@ def _bounds(about: Mapping[str, Any]) -> str:
     return f", {', '.join(found)}" if found else ""
 
 
-def _field(about: Mapping[str, Any], required: bool) -> tuple[str, str, str]:
+def _fields(part: type[Part], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Fields of a part and of the parts in it, by key: ``arrivals``, ``arrivals.kind``."""
+    for field, about in part.model_fields.items():
+        key = about.alias or field
+        if not prefix and key in COMMON:
+            continue
+        yield prefix + key, about
+        for inner in (about.annotation, *get_args(about.annotation)):
+            if isinstance(inner, type) and issubclass(inner, Part):
+                yield from _fields(inner, f"{prefix}{key}.")
+
+
+def _shown(schema: Mapping[str, Any], name: str, prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The same from the JSON Schema."""
+    for key, about in schema[name]["properties"].items():
+        if not prefix and key in COMMON:
+            continue
+        yield prefix + key, about
+        for one in (about, *about.get("anyOf", ())):
+            if "$ref" in one:
+                yield from _shown(schema, str(one["$ref"]).rpartition("/")[2], f"{prefix}{key}.")
+
+
+def _default(about: FieldInfo) -> str:
+    if about.is_required():
+        return "required"
+    default = about.get_default(call_default_factory=True)
+    return "a mapping" if isinstance(default, Part) else f"default {default!r}"
+
+
+def _field(about: Mapping[str, Any], field: FieldInfo) -> tuple[str, str, str]:
     default = about.get("default")
-    shown = "required" if required else "" if default in (None, []) else f"`{default}`"
-    return values_of(about), shown.replace("`True`", "`true`").replace("`False`", "`false`"), about["description"]
+    shown = "required" if field.is_required() else "" if default in (None, []) else f"`{default}`"
+    words = shown.replace("`True`", "`true`").replace("`False`", "`false`")
+    return values_of(about), words, field.description or ""
 
 
 def _row(*cells: str) -> str:

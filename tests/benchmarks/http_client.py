@@ -93,7 +93,7 @@ def several(rate: float, seconds: float, clients: int) -> list[dict[str, float]]
 
 
 def wrk(seconds: float) -> float:
-    command = ["wrk", "-t1", "-c64", f"-d{seconds:g}s", URL]
+    command = ["wrk", "-t1", "-c64", f"-d{max(1, round(seconds))}s", URL]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = re.search(r"Requests/sec:\s+([\d.]+)", told)
     if found is None:
@@ -103,9 +103,10 @@ def wrk(seconds: float) -> float:
 
 def show(name: str, one: dict[str, float]) -> None:
     verdict = "kept up" if one["lag_p99_ms"] < LAG_MS and not one["failed"] else "INVALID: the client is the bottleneck"
+    print(f"{name:24} asked {one['asked']:>7,.0f}/s served {one['served']:>7,.0f}/s  {verdict}")
     print(
-        f"{name:24} asked {one['asked']:>7,.0f}/s served {one['served']:>7,.0f}/s  "
-        f"lag p99 {one['lag_p99_ms']:8.3f} ms  latency p50 {one['p50_ms']:8.3f} p99 {one['p99_ms']:8.3f} ms  processor {one['cpu']:4.0%}  {verdict}"
+        f"{'':24} lag p99 {one['lag_p99_ms']:.3f} ms, latency p50 {one['p50_ms']:.3f} p99 {one['p99_ms']:.3f} ms, "
+        f"processor {one['cpu']:.0%}"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from evalspec.checks.data.contamination import Contamination
 from evalspec.checks.data.shift import Shift
 from evalspec.checks.model.quality import Quality
-from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Parts
+from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Measured, Parts
 from evalspec.evidence.test import Test
 from evalspec.language.parts import Check, CheckResult
 from evalspec.run.requirements import Levels, write_tests
@@ -102,3 +102,33 @@ def test_a_ratio_without_an_interval_of_its_own_is_still_a_ratio() -> None:
     limit = difference.bound(0.95, "lower")
     assert limit is not None
     assert test.lower == pytest.approx(0.95 + limit / pair.baseline_value)
+
+
+def of_parts(sentence: str, **parts: Estimate | Fact | Measured) -> Test:
+    check = Quality.model_validate({"dataset": "test", "require": [sentence]})
+    return written(check, CheckResult(estimates={"recall": Parts(parts)}))
+
+
+def test_a_part_may_be_void_by_itself() -> None:
+    parts = {"a": Measured(GOOD), "b": Measured(GOOD, invalid="the clock stood still", notes=("A note.",))}
+    assert of_parts("recall(a) >= 90 %", **parts).invalid is None
+    void = of_parts("recall(b) >= 90 %", **parts)
+    assert (void.invalid, void.notes) == ("the clock stood still", ("A note.",))
+    assert of_parts("recall >= 90 %", **parts).invalid == "b: the clock stood still"
+    everything = of_parts("recall >= 90 %", a=Measured(GOOD, invalid="it stood still"))
+    assert everything.invalid == "a: it stood still"
+
+
+def test_a_violation_of_another_part_stays_beside_a_void_one() -> None:
+    bad = Proportion.of_counts(700, 1000)
+    test = of_parts("recall >= 90 %", a=Measured(bad), b=Measured(GOOD, invalid="the clock stood still"), c=GOOD)
+    assert test.invalid is None and test.p_fail is not None and test.p_fail < 1e-6
+    assert test.withhold == "b: the clock stood still" and test.must_hold == 2
+
+
+def test_what_withholds_a_part_withholds_all_of_them() -> None:
+    parts = {"a": GOOD, "b": Measured(GOOD, withhold="it grew slower")}
+    test = of_parts("recall >= 90 %", **parts)
+    assert test.withhold == "b: it grew slower" and test.p_pass is not None and test.p_pass < 0.05
+    assert of_parts("recall(a) >= 90 %", **parts).withhold is None
+    assert of_parts("recall(b) >= 90 %", **parts).withhold == "it grew slower"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _samples
+from evalspec.errors import NotRunError
 from evalspec.language.inputs import Schedule
 from evalspec.stats.caching import ALLOWED, FEWEST, caching_gain
 
@@ -49,7 +50,11 @@ def audit(inputs: Inputs, dataset: str, model: str, warmup_s: float) -> Audit:
         kind="single_stream", queries=2 * ITEMS, processes=1, warmup_queries=WARMUP_QUERIES, warmup_s=warmup_s,
         repeats=2, seed=1,
     )  # fmt: skip
-    samples = inputs.measure(schedule, dataset, model)
+    try:
+        samples = inputs.measure(schedule, dataset, model)
+    except NotRunError as reason:
+        # Timings of an earlier run may have none; where a model can't be timed at all, what comes next says so.
+        return Audit(None, None, f"Caching was not audited: {reason}.")
     return judge(samples, inputs.confidence)
 
 

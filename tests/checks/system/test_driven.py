@@ -87,7 +87,8 @@ def test_a_system_in_time_and_one_that_is_overloaded(tmp_path: Path, clock: Fake
     assert [outcome(fine, one) for one in check.require] == ["PASS", "PASS"]
     slow = run(check, tmp_path, clock, lambda now: FakeServable(now, 800, gamma_ms(8.0)))
     assert part(slow).invalid is None, "a queue at the server is not the generator's"
-    assert [outcome(slow, one) for one in check.require] == ["FAIL", "FAIL"]
+    assert outcome(slow, check.require[0]) == "FAIL"
+    assert slow.counts.errored > 100, "what waited for 2 s timed out, and was counted"
     assert any("over-saturated" in note for note in slow.notes)
 
 
