@@ -129,6 +129,12 @@ class Samples:
     telemetry: Telemetry | None = None
 
 
+PER_QUERY = (
+    "block", "intended_ns", "sent_ns", "end_ns", "items", "ok", "answers", "first_ns", "outcome", "together",
+)  # fmt: skip
+"""Fields of `Samples` that have one value, or one row, for each query."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """What a worker is asked to measure.

@@ -316,8 +316,6 @@ class Check(Part):
     """That a model ran otherwise than it was asked to is what it finds; for others it voids what they measured."""
     uses_model: ClassVar[bool] = True
     """False for checks that look at data only: the ``model`` field then means nothing and is refused."""
-    looks_inside: ClassVar[bool] = False
-    """It looks into the process that holds the model, so of a served model it would see the client."""
     needs_start: ClassVar[bool] = False
     """It is about a server that the spec starts itself."""
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from evalspec.errors import InputError
+from evalspec.errors import EvalspecError, InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import CheckRecord, EvidenceFile
 from evalspec.language.parts import CheckResult
@@ -31,20 +31,30 @@ def start(job: CheckJob) -> Handler:
         if job.timings_from is not None:
             return _replayed(job, progress)
         workers = Workers(job)
-        result = run_check(job, progress, workers)
-        files = [(name, what) for name, what in result.evidence]
-        if workers.samples:
-            name = samples_file(job.check.name)
-            write_samples(workers.samples, job.evidence / name)
-            files.append((name, "every query: intended, sent and end time"))
-        if workers.probes:
-            name = probes_file(job.check.name)
-            write_probes(workers.probes, job.evidence / name)
-            files.append((name, "what each process found"))
-        record = check_record(job, result, files)
+        try:
+            result = run_check(job, progress, workers)
+        except EvalspecError:
+            # Nothing that was measured is lost because of what came after it.
+            _written(job, workers)
+            raise
+        record = check_record(job, result, [*result.evidence, *_written(job, workers)])
         return {"record": record.model_dump(mode="json"), "observed": workers.observed}
 
     return handle
+
+
+def _written(job: CheckJob, workers: Workers) -> list[tuple[str, str]]:
+    """Files of what was measured, and what they hold."""
+    files = []
+    if workers.samples:
+        name = samples_file(job.check.name)
+        write_samples(workers.samples, job.evidence / name)
+        files.append((name, "every query: intended, sent and end time"))
+    if workers.probes:
+        name = probes_file(job.check.name)
+        write_probes(workers.probes, job.evidence / name)
+        files.append((name, "what each process found"))
+    return files
 
 
 def _replayed(job: CheckJob, progress: Progress) -> Message:

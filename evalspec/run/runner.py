@@ -29,7 +29,7 @@ from evalspec.run.folders import earlier_runs, find_unfinished, fresh, new_folde
 from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
 from evalspec.run.process import Limits
 from evalspec.run.requirements import empty_tests
-from evalspec.run.served import Servers, Witness
+from evalspec.run.served import Servers, Witness, voided
 from evalspec.run.subjects import Children, Observer, Subjects, digest_of, subject_of
 from evalspec.verdict import decide
 
@@ -179,17 +179,10 @@ class _Run:
             if hit and record.status == "measured":
                 reason = f"{hit[0]} was another one at the end of the run than at its start"
                 self.checks[index] = record.model_copy(update={"status": "invalid", "reason": reason})
-        self._ask_servers_again()
-
-    def _ask_servers_again(self) -> None:
-        """A server that a check has killed is started again first: its answers are what is asked for."""
+        # A server that a check has killed is started again first: its answers are what is asked for.
         with contextlib.suppress(EvalspecError):
             self.servers.ensure(name for one in self.plan.checks for name in one.models)
-        for name, how in self.witness.end().items():
-            for index, record in enumerate(self.checks):
-                if name in record.models and record.status == "measured":
-                    reason = f"the server of {name} is another one by now: {how}"
-                    self.checks[index] = record.model_copy(update={"status": "invalid", "reason": reason})
+        self.checks = voided(self.checks, self.witness.end())
 
     # -- checks -------------------------------------------------------------------------------------------------
 
@@ -248,8 +241,6 @@ class _Run:
         for name in planned.timed:
             if not self.spec.models[name].timed:
                 raise NotRunError(f"model {name} is a file of predictions: nothing can be timed")
-            if self.spec.models[name].served and planned.check.looks_inside:
-                raise NotRunError(f"model {name} is a server: {planned.check.check} would look into its client")
         for name, pid in self.servers.ensure(planned.models).items():
             self.subjects.observe(name, {"server_pid": pid})
         predictions = {

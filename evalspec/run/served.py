@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.errors import EvalspecError
-from evalspec.evidence.record import EvidenceFile
+from evalspec.evidence.record import CheckRecord, EvidenceFile
 from evalspec.language.parts import Access, Model
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.run.files import Journal, sha256_of
@@ -204,6 +204,23 @@ class Witness:
         if not count:
             return None
         return f"{count} of {before.n} rows were answered otherwise at the end of the run than at its start"
+
+
+def voided(checks: Iterable[CheckRecord], differ: Mapping[str, str]) -> list[CheckRecord]:
+    """Checks of a run, those void that measured a server which answers otherwise by now.
+
+    Args:
+        checks: As they were measured.
+        differ: As `Witness.end` gives it.
+    """
+    found = []
+    for record in checks:
+        hit = next((name for name in record.models if name in differ), None)
+        if hit is not None and record.status == "measured":
+            reason = f"the server of {hit} is another one by now: {differ[hit]}"
+            record = record.model_copy(update={"status": "invalid", "reason": reason})
+        found.append(record)
+    return found
 
 
 def different(before: Answers, after: Answers) -> int:

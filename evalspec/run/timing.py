@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Telemetry
+from evalspec.errors import WorkerError
+from evalspec.language.inputs import PER_QUERY, Cells, Probe, Samples, Schedule, Telemetry
 from evalspec.measure.clocks import now_ns
 from evalspec.run.jobs import CheckJob, WorkerJob
 from evalspec.run.messages import Message, Progress
@@ -64,11 +65,13 @@ class Timing(Protocol):
 class _Timed:
     """One worker while it is timed."""
 
-    def __init__(self, worker: Child, schedule: Schedule, out: Path, origin_ns: int, gpu: int = 0) -> None:
+    def __init__(self, worker: Child, schedule: Schedule, out: Path, origin_ns: int, gpu: int | None) -> None:
         self.worker = worker
         self.gpu = gpu
         self.beside: tuple[int, ...] = ()
         """Processes that are ours too: the server that is asked, other clients of it."""
+        self.telemetry: Telemetry | None = None
+        """What was read of the machine meanwhile."""
         self.background_rounds_per_s: float | None = None
         """What the load beside it did, in the block in which it did least."""
         self.schedule = schedule
@@ -140,18 +143,16 @@ class Workers:
 
     def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
         """One fresh process after the other; nothing else of ours runs meanwhile."""
-        made = []
-        for process in range(schedule.processes):
-            progress(process, schedule.processes, f"{model}, process {process + 1} of {schedule.processes}")
-            if schedule.kind == "open_loop" and schedule.clients > 1:
-                made.append(self._clients(schedule, dataset, model, process))
-                continue
-            with self._worker(model, process) as worker:
-                timed = self._prepared(worker, schedule, dataset, model, process)
-                with _background(schedule, timed), _read(worker, timed) as read:
-                    timed.block(0, schedule.queries)
-                made.append(self._finish(timed, model, process, read))
-        self._made += made
+        made: list[Samples] = []
+        try:
+            for process in range(schedule.processes):
+                progress(process, schedule.processes, f"{model}, process {process + 1} of {schedule.processes}")
+                if schedule.kind == "open_loop" and schedule.clients > 1:
+                    made.append(self._clients(schedule, dataset, model, process))
+                else:
+                    made.append(self._alone(schedule, dataset, model, process))
+        finally:
+            self._made += made
         return made
 
     def measure_paired(
@@ -161,21 +162,43 @@ class Workers:
 
         Every other pair starts with the baseline, so that neither side always comes first.
         """
-        candidate_made, baseline_made = [], []
-        for pair in range(schedule.processes):
-            progress(pair, schedule.processes, f"{model} and {baseline}, pair {pair + 1} of {schedule.processes}")
-            with self._worker(model, pair) as one, self._worker(baseline, pair) as other:
-                ours = self._prepared(one, schedule, dataset, model, pair)
-                theirs = self._prepared(other, schedule, dataset, baseline, pair, side="baseline")
-                sides = {"candidate": ours, "baseline": theirs}
-                for block, side in enumerate(PATTERNS[pair % 2]):
-                    time.sleep(SETTLE_S)
-                    with _background(schedule if side == "candidate" else None, sides[side]):
-                        sides[side].block(block, max(1, schedule.queries // 2))
-                candidate_made.append(self._finish(ours, model, pair))
-                baseline_made.append(self._finish(theirs, baseline, pair))
-        self._made += [*candidate_made, *baseline_made]
+        candidate_made: list[Samples] = []
+        baseline_made: list[Samples] = []
+        try:
+            for pair in range(schedule.processes):
+                progress(pair, schedule.processes, f"{model} and {baseline}, pair {pair + 1} of {schedule.processes}")
+                with self._worker(model, pair) as one, self._worker(baseline, pair) as other:
+                    ours = self._prepared(one, schedule, dataset, model, pair)
+                    theirs = self._prepared(other, schedule, dataset, baseline, pair, side="baseline")
+                    ours.beside += (other.pid,)
+                    theirs.beside += (one.pid,)
+                    with self._kept(ours, model, pair), self._kept(theirs, baseline, pair), _read(ours), _read(theirs):
+                        self._blocks(ours, theirs, PATTERNS[pair % 2])
+                    candidate_made.append(self._finish(ours, model, pair))
+                    baseline_made.append(self._finish(theirs, baseline, pair))
+        finally:
+            self._made += [*candidate_made, *baseline_made]
         return candidate_made, baseline_made
+
+    def _alone(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
+        """One fresh process."""
+        with self._worker(model, process) as worker:
+            timed = self._prepared(worker, schedule, dataset, model, process)
+            with self._kept(timed, model, process), _background(schedule, timed), _read(timed):
+                timed.block(0, schedule.queries)
+            return self._finish(timed, model, process)
+
+    @staticmethod
+    def _blocks(ours: _Timed, theirs: _Timed, pattern: Sequence[str]) -> None:
+        """The blocks of one pair; a background runs beside the candidate's."""
+        queries = max(1, ours.schedule.queries // 2)
+        for block, side in enumerate(pattern):
+            time.sleep(SETTLE_S)
+            if side == "candidate":
+                with _background(ours.schedule, ours):
+                    ours.block(block, queries)
+            else:
+                theirs.block(block, queries)
 
     def probe(
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
@@ -233,13 +256,15 @@ class Workers:
                     self._prepared(worker, part, dataset, model, process, side=f"client-{client}", origin_ns=origin)
                 )
             timed[0].beside += tuple(one.worker.pid for one in timed[1:])
-            with _read(timed[0].worker, timed[0]) as read:
+            for one in timed:
+                stack.enter_context(self._kept(one, model, process))
+            with _read(timed[0]):
                 start = now_ns() + int(LEAD_S * 1e9)
                 for one in timed:
                     one.begin(0, one.schedule.queries, start)
                 for one in timed:
                     one.end()
-            return together([self._finish(one, model, process, read) for one in timed])
+            return merged([self._finish(one, model, process) for one in timed])
 
     def _worker(self, model: str, process: int) -> Child:
         return Child(
@@ -268,12 +293,28 @@ class Workers:
         pid = self._job.model_facts.get(model, {}).get("server_pid")
         return (int(pid),) if isinstance(pid, int) else ()
 
-    def _gpu(self, model: str) -> int:
-        """Number of the GPU whose counters are read: the model's, or the first."""
-        return int(self._job.parts.models[model].device.partition(":")[2] or 0)
+    def _gpu(self, model: str) -> int | None:
+        """Number of the GPU whose counters are read: the model's; of a server the first; None: it uses none."""
+        part = self._job.parts.models[model]
+        if part.device == "cpu" and not part.served:
+            return None
+        return int(part.device.partition(":")[2] or 0)
 
-    def _finish(self, timed: _Timed, model: str, process: int, read: _Read | None = None) -> Samples:
-        from evalspec.measure.loop import read_samples
+    @contextlib.contextmanager
+    def _kept(self, timed: _Timed, model: str, process: int) -> Iterator[None]:
+        """Keeps what was measured until then, where a worker ends in the middle of it."""
+        from evalspec.measure.samples import read_samples
+
+        try:
+            yield
+        except WorkerError:
+            details = {"complete": False, "order_seed": timed.schedule.seed}
+            self._made.append(read_samples(timed.out, model=model, process=process, details=details))
+            timed.out.unlink(missing_ok=True)
+            raise
+
+    def _finish(self, timed: _Timed, model: str, process: int) -> Samples:
+        from evalspec.measure.samples import read_samples
 
         answer = timed.worker.ask({"do": "finish"})
         self.observed[model] = dict(answer["observed"])
@@ -282,31 +323,23 @@ class Workers:
             details["background_rounds_per_s"] = timed.background_rounds_per_s
         samples = read_samples(timed.out, model=model, process=process, details=details)
         timed.out.unlink(missing_ok=True)
-        return samples if read is None else replace(samples, telemetry=read.telemetry)
-
-
-class _Read:
-    """What the sampler read, once it has stopped."""
-
-    def __init__(self) -> None:
-        self.telemetry: Telemetry | None = None
+        return replace(samples, telemetry=timed.telemetry)
 
 
 @contextlib.contextmanager
-def _read(worker: Child, timed: _Timed) -> Iterator[_Read]:
+def _read(timed: _Timed) -> Iterator[None]:
     """Reads the machine's counters meanwhile, where the schedule asks for it."""
-    read = _Read()
     if timed.schedule.telemetry_s is None:
-        yield read
+        yield
         return
-    sampler = _sampler(worker, timed.schedule.telemetry_s, timed.origin_ns, timed.gpu, timed.beside)
+    sampler = _sampler(timed.worker, timed.schedule.telemetry_s, timed.origin_ns, timed.gpu, timed.beside)
     try:
-        yield read
+        yield
     finally:
-        read.telemetry = sampler.stop()
+        timed.telemetry = sampler.stop()
 
 
-def _sampler(worker: Child, every_s: float, origin_ns: int, gpu: int, beside: tuple[int, ...]) -> Sampler:
+def _sampler(worker: Child, every_s: float, origin_ns: int, gpu: int | None, beside: tuple[int, ...]) -> Sampler:
     from evalspec.measure.telemetry import Sampler
 
     sampler = Sampler(worker.pid, every_s, origin_ns, gpu=gpu, beside=beside)
@@ -344,7 +377,7 @@ def _shares(schedule: Schedule) -> list[Schedule]:
     return shares
 
 
-def together(parts: list[Samples]) -> Samples:
+def merged(parts: list[Samples]) -> Samples:
     """What several clients measured at the same time, as one, in the order of intended times.
 
     Args:
@@ -354,14 +387,13 @@ def together(parts: list[Samples]) -> Samples:
 
     order = np.argsort(np.concatenate([one.intended_ns for one in parts]), kind="stable")
 
-    def merged(name: str) -> Any:
+    def joined(name: str) -> Any:
         found = [getattr(one, name) for one in parts]
         return None if any(one is None for one in found) else np.concatenate(found)[order]
 
-    names = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok", "answers", "first_ns", "outcome", "together")
     details = dict(parts[0].details) | {"clients": len(parts)}
     for name in {name for one in parts for name in one.details if name.startswith("generator_lag")}:
         values = [one.details.get(name) for one in parts]
         details[name] = max((value for value in values if isinstance(value, int | float)), default=None)
     details["complete"] = all(one.details.get("complete") is not False for one in parts)
-    return replace(parts[0], details=details, **{name: merged(name) for name in names})
+    return replace(parts[0], details=details, **{name: joined(name) for name in PER_QUERY})

@@ -59,7 +59,7 @@ class Percentile:
 
     @cached_property
     def _sorted_each(self) -> list[NDArray[np.float64]]:
-        return [np.sort(series) for series in self.processes]
+        return [self._sorted] if len(self.processes) == 1 else [np.sort(series) for series in self.processes]
 
     @property
     def n(self) -> int:

@@ -81,11 +81,11 @@ def saturation(
         span = int(due.max() - due.min()) if len(due) > 1 else 0
         if span <= 0:
             continue
-        edges = due.min() + np.linspace(0.0, span, each + 1)
-        came = np.histogram(due, edges)[0]
-        went = np.histogram(end[np.isfinite(latency)], edges)[0]
+        reach = (float(due.min()), float(due.max()))
+        came = np.histogram(due, each, reach)[0]
+        went = np.histogram(end[np.isfinite(latency)], each, reach)[0]
         short.append((went - came) / (span / each / 1e9))
-        waiting.append((np.histogram(end, edges)[0] - came) / (span / each / 1e9))
+        waiting.append((np.histogram(end, each, reach)[0] - came) / (span / each / 1e9))
         offered, served, spent = offered + float(came.sum()), served + float(went.sum()), spent + span / 1e9
         last.append(float(np.median(latency[due >= due.min() + (1.0 - LAST) * span])))
     if not short:
@@ -114,8 +114,9 @@ class UnderLoad:
     """A percentile of latencies under load. Implements `Estimate`.
 
     Where the system fell behind and most queries at the end took longer than a threshold, the requirement is violated
-    whatever the count of queries: latency would only have grown. Where latency stepped up to a level that lasted, a
-    violation may be shown by what followed the step (a machine that throttles stays so), at half the level.
+    whatever the count of queries: latency would only have grown. Where latency stepped up to a level that lasted (a
+    machine that throttles stays so), what followed must hold the threshold too; and a violation may be shown by it
+    alone, at half the level.
 
     Args:
         latency: The percentile of what was measured.
@@ -150,8 +151,7 @@ class UnderLoad:
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        after = "" if self.after is None else f"; or after a step up, at half the level, {self.after.method}"
-        return _method(self.latency.method + after, self.saturation)
+        return _method(self.latency.method, self.saturation, self.after)
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """That of the percentile; from below also that after a step, and what most took at an overloaded end."""
@@ -159,8 +159,8 @@ class UnderLoad:
         if end is not None and not math.isfinite(end):
             end = None
         if side == "upper":
-            inner = self.latency.bound(confidence, side)
-            return inner if inner is None or end is None or inner >= end else None
+            known = _all_of([look.bound(confidence, side) for look in self._looks])
+            return known if known is None or end is None or known >= end else None
         one_of = 1.0 - (1.0 - confidence) / len(self._looks)
         bounds = [*(look.bound(one_of, side) for look in self._looks), end]
         return max((bound for bound in bounds if bound is not None), default=None)
@@ -169,10 +169,7 @@ class UnderLoad:
         """That of the percentile (and of what followed a step), unless over-saturation settles it."""
         if self.saturation is not None and self.saturation.over(threshold):
             return 0.0 if side == "lower" else 1.0
-        if side == "upper":
-            return self.latency.p_value(threshold, side)
-        found = [p for look in self._looks if (p := look.p_value(threshold, side)) is not None]
-        return min(1.0, len(self._looks) * min(found)) if found else None
+        return _of_looks([look.p_value(threshold, side) for look in self._looks], passing=side == "upper")
 
     @property
     def _looks(self) -> tuple[Percentile, ...]:
@@ -194,10 +191,12 @@ class LateUnderLoad:
     Args:
         share: Of what was measured.
         saturation: Of the same run, or None.
+        after: Of what followed a step up of latency, or None.
     """
 
     share: ShareOver
     saturation: Saturation | None
+    after: ShareOver | None = None
 
     @property
     def value(self) -> float | None:
@@ -212,20 +211,26 @@ class LateUnderLoad:
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        return _method(self.share.method, self.saturation)
+        return _method(self.share.method, self.saturation, self.after)
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """That of the share; at least one half where over-saturation settles it."""
-        inner = self.share.bound(confidence, side)
-        if not self._over or inner is None:
-            return inner
-        return max(inner, MOST) if side == "lower" else 1.0
+        if side == "upper":
+            return 1.0 if self._over else _all_of([look.bound(confidence, side) for look in self._looks])
+        one_of = 1.0 - (1.0 - confidence) / len(self._looks)
+        bounds = [look.bound(one_of, side) for look in self._looks]
+        known = [bound for bound in bounds if bound is not None]
+        return max([*known, MOST] if self._over and known else known, default=None)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """That of the share, unless over-saturation settles it."""
         if self._over and threshold < MOST:
             return 0.0 if side == "lower" else 1.0
-        return self.share.p_value(threshold, side)
+        return _of_looks([look.p_value(threshold, side) for look in self._looks], passing=side == "upper")
+
+    @property
+    def _looks(self) -> tuple[ShareOver, ...]:
+        return (self.share,) if self.after is None else (self.share, self.after)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """That of the share; None where over-saturation settles it."""
@@ -236,7 +241,23 @@ class LateUnderLoad:
         return self.saturation is not None and self.saturation.over(self.share.deadline_ms)
 
 
-def _method(inner: str, found: Saturation | None) -> str:
+def _all_of(bounds: list[float | None]) -> float | None:
+    """An upper bound of all of them."""
+    known = [bound for bound in bounds if bound is not None]
+    return max(known) if len(known) == len(bounds) else None
+
+
+def _of_looks(p_values: list[float | None], *, passing: bool) -> float | None:
+    """All must hold, the largest; one may be violated, the smallest times their number."""
+    known = [p for p in p_values if p is not None]
+    if not known or (passing and len(known) < len(p_values)):
+        return None
+    return max(known) if passing else min(1.0, len(p_values) * min(known))
+
+
+def _method(inner: str, found: Saturation | None, after: Percentile | ShareOver | None) -> str:
+    if after is not None:
+        inner = f"{inner}; the same for the {after.n:,} queries after a step up"
     if found is None or not found.behind:
         return inner
     what = "over-saturated" if found.growing else "not all was served"

@@ -55,6 +55,16 @@ def hungry(inputs):
         hoard.append(bytearray(os.urandom(1 << 20)) * 32)
         time.sleep(0.005)
 
+asked = 0
+
+def wears_out(inputs):
+    global asked
+    asked += 1
+    time.sleep(0.002)
+    if asked > 1000:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return good(inputs)
+
 def short(inputs):
     return {"probabilities": good(inputs)["probabilities"][:-1]}
 """
@@ -134,6 +144,39 @@ def test_a_bad_model_is_an_error_and_the_other_check_stays(
     statuses = {one["name"]: one["status"] for one in record["verdict"]["decisions"]}
     assert statuses == {"quality/accuracy": "PASS", "other/accuracy": "ERROR"}
     assert (folder / "reports/faults/latest/report.html").exists()
+
+
+TIMED = """
+evalspec: 1
+name: faults
+models:
+  candidate: {kind: python, function: "behaviour:wears_out", artifact: behaviour.py, inputs: {x: x}, classes: [a, b]}
+datasets:
+  test: {kind: parquet, path: test.parquet, label: y}
+system:
+  - {check: latency, dataset: test, queries: 5000, caching_audit: false, require: [latency_p50 <= 1 s]}
+"""
+
+
+def test_what_was_timed_before_a_model_died_is_kept(folder: Path) -> None:
+    from evalspec.run.samples import read_samples
+
+    (folder / "evalspec.yaml").write_text(TIMED)
+    done = subprocess.run(
+        [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--trust"],
+        capture_output=True, text=True, check=False, cwd=folder, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 4, done.stdout + done.stderr
+    (check,) = record_of(folder)["checks"]
+    assert (check["status"], check["measured"]) == ("error", {})
+    assert "was killed by SIGKILL" in check["reason"]
+    evidence = folder / "reports/faults/latest/evidence"
+    (samples,) = read_samples(evidence / "samples-latency.parquet")
+    assert samples.details["complete"] is False
+    # Warm-up takes some of the 1,000 that it answers.
+    assert 0 < len(samples.end_ns) < 1000
+    assert samples.ok.all() and (samples.end_ns > samples.sent_ns).all()
+    assert list(evidence.glob(".*")) == []
 
 
 def test_without_trust_no_code_runs(folder: Path) -> None:

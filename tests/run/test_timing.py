@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evalspec.language.inputs import Samples, Schedule
-from evalspec.run.timing import _shares, together
+from evalspec.run.timing import _shares, merged
 
 
 def part(intended: list[int], lag_ms: float, *, answers: bool = True) -> Samples:
@@ -20,7 +20,7 @@ def part(intended: list[int], lag_ms: float, *, answers: bool = True) -> Samples
 
 
 def test_clients_become_one_in_the_order_of_the_schedule() -> None:
-    whole = together([part([0, 20, 40], 0.1), part([10, 30, 50], 0.7)])
+    whole = merged([part([0, 20, 40], 0.1), part([10, 30, 50], 0.7)])
     np.testing.assert_array_equal(whole.intended_ns, [0, 10, 20, 30, 40, 50])
     assert whole.answers is not None and whole.outcome is not None
     np.testing.assert_array_equal(whole.answers[:, 0], whole.intended_ns)
@@ -31,7 +31,7 @@ def test_clients_become_one_in_the_order_of_the_schedule() -> None:
 
 def test_what_one_client_lacks_the_whole_lacks() -> None:
     late = replace(part([10], 0.1, answers=False), details={"complete": False})
-    whole = together([part([0], 0.1), late])
+    whole = merged([part([0], 0.1), late])
     assert whole.answers is None
     assert whole.details["complete"] is False
 

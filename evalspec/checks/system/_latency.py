@@ -118,15 +118,14 @@ def _schedule(check: Latency, inputs: Inputs) -> Schedule:
 def _course(
     check: Latency, samples: list[Samples], latencies: list[NDArray[np.float64]]
 ) -> tuple[Course, list[NDArray[np.float64]]]:
-    """How steady the run was, and latencies after a step up in long processes, which is no steady state either."""
+    """How steady the run was, and latencies after a step up in long processes."""
     course = steadiness(latencies, check.max_cv)
     found, after = rises(samples, latencies)
     if found is None:
         return course, []
     cause = surroundings(samples).throttled or "a machine that grows hot does that"
     text = f"latency steps up by {found.change:.0%} after {found.at_s:.0f} s"
-    withhold = course.withhold or f"{text}: no steady state was reached"
-    return replace(course, withhold=withhold, notes=(*course.notes, f"{text[0].upper()}{text[1:]} ({cause}).")), after
+    return replace(course, notes=(*course.notes, f"{text[0].upper()}{text[1:]} ({cause}).")), after
 
 
 def _late(check: Latency, samples: list[Samples]) -> str | None:
@@ -192,7 +191,9 @@ def _estimates(
     if check.limit_ms is None:
         missing["deadline_miss_rate"] = "the check has no `deadline:`"
     else:
-        estimates["deadline_miss_rate"] = LateUnderLoad(share_over(latencies, check.limit_ms), queued)
+        estimates["deadline_miss_rate"] = LateUnderLoad(
+            share_over(latencies, check.limit_ms), queued, share_over(after, check.limit_ms) if after else None
+        )
     return estimates, missing
 
 

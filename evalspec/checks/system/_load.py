@@ -253,7 +253,9 @@ def errors(run: AtRate) -> ShareOver:
 
 def goodput(run: AtRate, limit_ms: float) -> Goodput:
     """Queries a second of the steady part that were answered within the limit."""
-    return Goodput(run.traffic.asked_qps, LateUnderLoad(share_over([run.judged_ms], limit_ms), run.saturation))
+    after = None if run.after_ms is None else share_over([run.after_ms], limit_ms)
+    late = LateUnderLoad(share_over([run.judged_ms], limit_ms), run.saturation, after)
+    return Goodput(run.traffic.asked_qps, late)
 
 
 def _spike_factor(run: AtRate) -> Factor:

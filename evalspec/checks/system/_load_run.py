@@ -110,14 +110,20 @@ class AtRate:
     @cached_property
     def _latency(self) -> dict[str, UnderLoad]:
         median = percentile([self.judged_ms], 0.5)
-        after = None
-        if self.step is not None and self.step.change > 0:
-            due_s = self.due_ns[self.steady] / 1e9
-            after = percentile([self.judged_ms[due_s - due_s[0] >= self.step.at_s]], 0.5)
+        after = None if self.after_ms is None else percentile([self.after_ms], 0.5)
         return {
             name: UnderLoad(median.at(p), self.saturation, None if after is None else after.at(p))
             for name, p in PERCENTILES.items()
         }
+
+    @cached_property
+    def after_ms(self) -> NDArray[np.float64] | None:
+        """Latencies of the steady part that followed a step up, or None."""
+        if self.step is None or self.step.change <= 0:
+            return None
+        due_s = self.due_ns[self.steady] / 1e9
+        kept: NDArray[np.float64] = self.judged_ms[due_s - due_s[0] >= self.step.at_s]
+        return kept
 
     @cached_property
     def lag_ms(self) -> NDArray[np.float64]:
@@ -250,14 +256,17 @@ class AtRate:
     @property
     def withhold(self) -> str | None:
         """What the system did that keeps it from PASS."""
-        found, change = self.saturation, self.step
+        found, after = self.saturation, self.after_ms
         if found is not None and found.growing:
             return (
                 f"at most {found.most_served_qps:,.4g} of {found.offered_qps:,.4g} qps were answered: latency grows as "
                 "long as this goes on"
             )
-        if change is not None and change.change > 0:
-            return f"latency steps up by {change.change:.0%} after {change.at_s:.0f} s: no steady state was reached"
+        if after is None:
+            return None
+        again = step(after[np.isfinite(after)], np.arange(int(np.isfinite(after).sum()), dtype=np.float64))
+        if again is not None and again.change > 0:
+            return "latency steps up again and again: no steady state was reached"
         return None
 
     def outcomes(self) -> dict[str, int]:

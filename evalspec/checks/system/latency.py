@@ -81,7 +81,8 @@ class Latency(Check):
     ## What it cannot show
     Waiting: without `interval:` nothing queues here, so latency under load is longer. What is rarer than the run
     itself: slow spells that come three times or less in a run of this length are missed altogether in 5 % of runs or
-    more. Other machines, and this one when it is busy. Network and serialisation, unless the model is a server.
+    more. Other machines, and this one when it is busy. Network and serialisation, unless the model is a server. A
+    cache of a server that was asked for all rows before the audit.
 
     ## Example
     ```yaml

@@ -90,7 +90,8 @@ class Load(Check):
     other, so t and n are divided by a design effect, and 50 times 10/(1 - p) queries are planned (`design_effect:` 50;
     a pilot's may be put there), never fewer than 10/(1 - p). Where less is served than offered (t over 20 blocks of
     time, level 0.001) and most queries of the last tenth are over the threshold, the system is over-saturated: FAIL
-    without further statistics. Falling behind alone, or latency that steps up, keeps a rate from PASS.
+    without further statistics. Falling behind alone keeps a rate from PASS. Where latency steps up and stays there
+    (Pettitt's test, level 0.001: a machine that throttles), what followed the step must hold the threshold too.
     `max_rate >= R` is decided by one planned run at R. A search (doubling, then bisection over short runs) shows the
     highest rate for the report; it is confirmed once on fresh queries, and decides nothing.
     The generator must not be the bottleneck: queries that were sent late by its fault (p99 over 1 ms and over 1 % of
@@ -99,12 +100,12 @@ class Load(Check):
     and what follows it only in `spike_factor`. The audit for caching asks for the same items twice.
 
     References: MLPerf Inference rules (server scenario). Schroeder, Wierman, Harchol-Balter, NSDI 2006 (open and
-    closed). Conover, Practical Nonparametric Statistics (quantile test).
+    closed). Conover, Practical Nonparametric Statistics (quantile test). Pettitt, Applied Statistics 1979 (step).
 
     ## What it cannot show
     Traffic that is not like the arrivals here: real bursts last longer than Poisson's. What comes less often than a
     few times in a run. The network between users and the server, and other tenants of it. Sizes in a trace are not
-    replayed: each query asks for one row.
+    replayed: each query asks for one row. A cache of a server that was asked for all rows before the audit.
 
     ## Example
     ```yaml

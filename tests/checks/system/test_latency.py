@@ -19,6 +19,8 @@ from evalspec.language.inputs import Samples, Schedule, Telemetry
 from evalspec.language.names import SpecNames
 from evalspec.language.parts import CheckResult, NeedTiming
 from evalspec.language.requirement import Requirement
+from evalspec.run.replay import Replay
+from evalspec.run.samples import write_samples
 from tests.fakes import FakeInputs, comparison_p_values, p_values, samples
 
 P99 = Requirement("latency_p99 <= 5 ms", "latency_p99", None, "<=", 5.0, "ms")
@@ -467,3 +469,18 @@ def test_a_machine_that_throttles_in_a_long_process_is_told_and_a_violation_stay
     assert measured(warm, "latency_p90").withhold is not None
     slow = run(tmp_path, hot(3.0), queries=50_000, require=(limit,))
     assert below(p_values(slow, limit)[1], 0.01) and measured(slow, "latency_p90").invalid is None
+
+
+def test_timings_without_an_audit_say_so(tmp_path: Path) -> None:
+    """As those of an earlier run, given back from its evidence."""
+    rng = np.random.default_rng(8)
+    path = tmp_path / "samples-latency.parquet"
+    write_samples([samples(steady(400, rng), process=process) for process in range(5)], path)
+    replay = Replay(tmp_path, "latency")
+
+    def again(model: str, schedule: Schedule) -> list[Samples]:
+        return replay.measure(schedule, "test", model, lambda done, total, what: None)
+
+    result = Latency(dataset="test", require=(P99,)).run(FakeInputs(tmp_path, samples=again))
+    assert result.invalid is None and below(p_values(result, P99)[0], 0.01)
+    assert any("Caching was not audited: nothing was asked for twice" in note for note in result.notes)

@@ -79,7 +79,7 @@ def test_waits_are_those_of_the_recursion_query_by_query() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["M/M/1", "M/D/1"])
-@pytest.mark.parametrize(("utilization", "n", "repeats"), [(0.5, 20_000, 300), (0.8, 100_000, 120)])
+@pytest.mark.parametrize(("utilization", "n", "repeats"), [(0.5, 20_000, 400), (0.8, 100_000, 250)])
 def test_at_the_truth_few_runs_pass_and_few_fail(kind: str, utilization: float, n: int, repeats: int) -> None:
     rates = decided(kind, utilization, n, repeats, seed=7)
     assert rates.passed <= 0.08

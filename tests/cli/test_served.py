@@ -1,0 +1,59 @@
+"""What a spec with a served model may reach, as the command line says it. Nobody is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from evalspec.cli import app
+
+SPEC = """
+evalspec: 1
+name: far
+models:
+  candidate: {kind: http, url: "http://models.example.com:8080", model_name: m, inputs: {x: x}, outputs: {value: s}}
+datasets:
+  test: {kind: parquet, path: test.parquet, label: y}
+model:
+  - {check: quality, dataset: test, require: [mae <= 1]}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    pq.write_table(pa.table({"x": [1.0, 2.0], "y": [1.0, 2.0]}), tmp_path / "test.parquet")
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    return tmp_path / "spec.yaml"
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "run"])
+def test_another_machine_is_refused_before_anything_runs(command: str, spec: Path) -> None:
+    ended = CliRunner().invoke(app, [command, str(spec)])
+    assert ended.exit_code == 2
+    assert (
+        "models.candidate: 'models.example.com' is another machine; pass --allow-host models.example.com"
+        in ended.output
+    )
+
+
+@pytest.mark.parametrize("command", ["validate", "plan"])
+def test_it_may_be_allowed(command: str, spec: Path) -> None:
+    ended = CliRunner().invoke(app, [command, str(spec), "--allow-host", "models.example.com"])
+    assert ended.exit_code == 0, ended.output
+
+
+def test_a_repository_may_allow_it(spec: Path) -> None:
+    (spec.parent / "pyproject.toml").write_text('[tool.evalspec]\nallow-host = ["models.example.com"]\n')
+    assert CliRunner().invoke(app, ["validate", str(spec)]).exit_code == 0
+
+
+@pytest.mark.parametrize("value", ['"models.example.com"', "[1]"])
+def test_the_setting_is_a_list_of_names(value: str, spec: Path) -> None:
+    (spec.parent / "pyproject.toml").write_text(f"[tool.evalspec]\nallow-host = {value}\n")
+    ended = CliRunner().invoke(app, ["validate", str(spec)])
+    assert ended.exit_code == 2
+    assert "allow-host is no setting, or of another type" in ended.output
