@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from evalspec.errors import InputError, NotRunError
-from evalspec.evidence.blocks import Cell
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
+from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Predictions, Probe, Samples, Schedule, SliceMask
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement

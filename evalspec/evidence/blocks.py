@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from evalspec.evidence.frozen import Cell as Cell
-from evalspec.evidence.frozen import Frozen
+from evalspec.evidence.frozen import Cell, Frozen
 
 
 class Block(Frozen):

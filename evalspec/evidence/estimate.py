@@ -116,10 +116,12 @@ class Comparison(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonParts:
-    """Comparisons by part."""
+    """Comparisons by part, and reasons to mistrust their measurement, as in `Measured`."""
 
     parts: Mapping[str, Comparison]
     whole: Comparison | None = None
+    invalid: str | None = None
+    withhold: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from evalspec.evidence.frozen import Cell
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+
+
+Cells = Mapping[str, Cell]
+"""Facts by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +52,13 @@ class Predictions:
     clusters: NDArray[np.int64] | None
     digest: str
     label_unit: str | None = None
-    details: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+    details: Cells = field(default_factory=dict)
 
     @property
     def is_classification(self) -> bool:
         """It has classes."""
         return self.classes is not None
 
-
-Cells = Mapping[str, str | int | float | bool | None]
 
 OUTCOMES: tuple[str, ...] = (
     "answered",
@@ -188,6 +192,11 @@ class Schedule:
     background: str | None = None
     background_workers: int = 1
 
+    @property
+    def measuring_s(self) -> float:
+        """Of ``limit_s``: what is left is for the answer of the process."""
+        return 0.9 * self.limit_s
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:
@@ -306,7 +315,7 @@ class Inputs(Protocol):
         """
         ...
 
-    def model_facts(self, model: str | None = None) -> Mapping[str, str | int | float | bool | None]:
+    def model_facts(self, model: str | None = None) -> Cells:
         """Size, precision asked and observed, device, batch, preprocessing digest."""
         ...
 

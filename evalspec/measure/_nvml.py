@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from evalspec.measure._proc import Ours
 from evalspec.measure._source import Absent
 
 MIB = 2.0**20
@@ -20,6 +21,8 @@ SOURCES = {
     "gpu_utilization_share": "NVML utilization: share of time with a kernel running",
     "gpu_memory_mib": "NVML memory of the worker's process",
     "gpu_board_memory_mib": "NVML memory in use on the board, by whomever",
+    "gpu_others_count": "NVML processes on the GPU that are not ours",
+    "gpu_others_share": "NVML utilization by processes that are not ours",
 }
 
 
@@ -30,9 +33,10 @@ class Nvml:
         pid: Whose memory is looked up; None: nobody's.
         gpu: Its number, as CUDA counts the visible ones.
         library: `pynvml`, or a stand-in.
+        beside: Processes that are ours too.
     """
 
-    def __init__(self, pid: int | None, gpu: int = 0, library: Any | None = None) -> None:
+    def __init__(self, pid: int | None, gpu: int = 0, library: Any | None = None, beside: Sequence[int] = ()) -> None:
         """Opens NVML.
 
         Raises:
@@ -41,6 +45,8 @@ class Nvml:
         self._nvml = _imported() if library is None else library
         self._error: type[Exception] = self._nvml.NVMLError
         self._pid = pid
+        self._ours = Ours(pid, beside=beside)
+        self._seen_us = 0
         try:
             self._nvml.nvmlInit()
         except self._error as error:
@@ -108,6 +114,7 @@ class Nvml:
             "gpu_utilization_share": lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100.0,
             "gpu_board_memory_mib": lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used / MIB,
         }
+        found |= {"gpu_others_count": self._count_of_others, "gpu_others_share": self._used_by_others}
         if self._pid is not None:
             found["gpu_memory_mib"] = self._memory_of_process
         return found
@@ -118,6 +125,32 @@ class Nvml:
             if process.pid == self._pid and process.usedGpuMemory is not None:
                 return float(process.usedGpuMemory) / MIB
         return math.nan
+
+    def _others(self) -> frozenset[int] | None:
+        """Processes on the GPU that are not ours; None where NVML knows none of ours, as in a container.
+
+        Their numbers are then others than the system's here, and ours can't be told from theirs.
+        """
+        here = {int(process.pid) for process in self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)}
+        ours = here.intersection(self._ours.pids())
+        return frozenset(here - ours) if ours or not here else None
+
+    def _count_of_others(self) -> float:
+        others = self._others()
+        return math.nan if others is None else float(len(others))
+
+    def _used_by_others(self) -> float:
+        """Share of time in which kernels of others ran, since the reading before."""
+        others = self._others()
+        if not others:
+            return math.nan if others is None else 0.0
+        try:
+            seen = self._nvml.nvmlDeviceGetProcessUtilization(self._handle, self._seen_us)
+        except self._nvml.NVMLError_NotFound:
+            # Nobody ran a kernel since.
+            return 0.0
+        self._seen_us = max([self._seen_us, *(int(one.timeStamp) for one in seen)])
+        return float(min(1.0, sum(one.smUtil for one in seen if one.pid in others) / 100.0))
 
 
 def _imported() -> Any:

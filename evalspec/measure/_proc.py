@@ -26,8 +26,8 @@ def _words(path: Path) -> list[bytes]:
 class ProcessorTime:
     """Shares of the machine's processor time since the reading before: stolen, and used by others.
 
-    What is ours: the process that is measured with all that it has started, the process that reads, its parent, and
-    what is named beside: the server that is asked, other clients of it.
+    What is ours: see `Ours`, and the parent of the process that reads. ``processor_count`` is how many processors the
+    shares are of.
     """
 
     def __init__(self, pid: int | None, proc: Path = Path("/proc"), beside: Sequence[int] = ()) -> None:
@@ -36,10 +36,15 @@ class ProcessorTime:
         Raises:
             Absent: There is no /proc/stat.
         """
-        self.sources = {"cpu_steal_share": "/proc/stat", "cpu_others_share": "/proc/stat less /proc/PID/stat of ours"}
+        self.sources = {
+            "cpu_steal_share": "/proc/stat",
+            "cpu_others_share": "/proc/stat less /proc/PID/stat of ours",
+            "processor_count": "/proc/stat",
+        }
         self._proc = proc
-        self._families = [Family(one, proc) for one in (pid, *beside)]
+        self._ours = Ours(pid, proc, beside)
         try:
+            self._count = sum(line[:3] == b"cpu" for line in (proc / "stat").read_bytes().splitlines()) - 1
             self._before = self._all()
         except OSError as error:
             raise Absent(f"{proc / 'stat'} can't be read: {error.strerror or error}") from error
@@ -48,11 +53,12 @@ class ProcessorTime:
         """Shares in 0..1 of the time of all processors; NaN where no tick has passed."""
         now = self._all()
         total, busy, stolen, ours = (after - before for after, before in zip(now, self._before, strict=True))
+        count = {"processor_count": float(self._count)}
         if total <= 0:
-            return {"cpu_steal_share": math.nan, "cpu_others_share": math.nan}
+            return {"cpu_steal_share": math.nan, "cpu_others_share": math.nan} | count
         self._before = now
         others = min(1.0, max(0.0, (busy - ours) / total))
-        return {"cpu_steal_share": max(0.0, stolen / total), "cpu_others_share": others}
+        return {"cpu_steal_share": max(0.0, stolen / total), "cpu_others_share": others} | count
 
     def close(self) -> None:
         """Nothing is held."""
@@ -63,10 +69,12 @@ class ProcessorTime:
         ticks = [float(word) for word in (self._proc / "stat").read_bytes().split(b"\n", 1)[0].split()[1:9]]
         ticks += [0.0] * (8 - len(ticks))
         busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]
-        family = list(dict.fromkeys(one for each in self._families for one in each.pids()))
+        family = self._ours.pids()
         ours = sum(self._ticks(pid, with_children=True) for pid in family)
-        # Of these two the children that have ended don't count: they were workers of an earlier time.
-        ours += sum(self._ticks(pid, with_children=False) for pid in {os.getpid(), os.getppid()} - set(family))
+        for pid in {os.getpid(), os.getppid()} - set(family):
+            # A process that this one started and that has ended, such as a background's, goes on in its sum; what the
+            # parent started was of an earlier time.
+            ours += self._ticks(pid, with_children=pid == os.getpid())
         return sum(ticks), busy, ticks[7], ours
 
     def _ticks(self, pid: int, *, with_children: bool) -> float:
@@ -77,6 +85,31 @@ class ProcessorTime:
         # The name stands in brackets and may hold spaces; utime is the 12th word behind it.
         words = text[text.rfind(b")") + 2 :].split()
         return float(sum(int(word) for word in words[11 : 15 if with_children else 13]))
+
+
+class Ours:
+    """Processes that are no others: the one that is measured and what is named beside it (the server that is asked,
+    other clients of it), each with all that it has started, and whatever this process has started.
+    """
+
+    def __init__(self, pid: int | None, proc: Path = Path("/proc"), beside: Sequence[int] = ()) -> None:
+        """``pid`` of the process that is measured, or None."""
+        self._proc = proc
+        self._families = [Family(one, proc) for one in (pid, *beside)]
+
+    def pids(self) -> tuple[int, ...]:
+        """Those of now; a load that runs for a moment beside a measurement must not be missed."""
+        known = [one for each in self._families for one in each.pids()]
+        return tuple(dict.fromkeys((*known, *_started(os.getpid(), self._proc))))
+
+
+def _started(pid: int, proc: Path) -> list[int]:
+    """Children of a process."""
+    found: list[int] = []
+    for listed in (proc / str(pid) / "task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in _words(listed)]
+    return found
 
 
 class Family:
@@ -101,9 +134,7 @@ class Family:
     def _all(self, pid: int) -> tuple[int, ...]:
         found = [pid]
         for one in found:
-            for listed in (self._proc / str(one) / "task").glob("*/children"):
-                with contextlib.suppress(OSError):
-                    found += [int(word) for word in _words(listed)]
+            found += _started(one, self._proc)
         return tuple(dict.fromkeys(found))
 
 

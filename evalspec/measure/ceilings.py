@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.measure.clocks import now_ns
+from evalspec.clocks import now_ns
 from evalspec.measure.engines import Call, Engine
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.measure.telemetry import readings
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -137,7 +139,7 @@ def counter_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) 
         end_ns: Its end.
     """
     seconds = (end_ns - start_ns) / 1e9
-    times, values = _readings(telemetry, name)
+    times, values = readings(telemetry, name)
     if not len(times):
         return Energy(None, seconds, reason=_why_missing(telemetry, name))
     if (np.diff(values) < 0).any():
@@ -173,7 +175,7 @@ def power_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) ->
         end_ns: Its end.
     """
     seconds = (end_ns - start_ns) / 1e9
-    times, values = _readings(telemetry, name)
+    times, values = readings(telemetry, name)
     if not len(times):
         return Energy(None, seconds, reason=_why_missing(telemetry, name))
     inside = (times > start_ns) & (times < end_ns)
@@ -188,24 +190,6 @@ def power_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) ->
     joules = float(np.trapezoid(watts, at / 1e9))
     source = f"{telemetry.sources.get(name, 'power')}, {int(inside.sum())} readings x time"
     return Energy(joules, seconds, source, from_power=True, period_s=period_s)
-
-
-def window(telemetry: Telemetry | None, name: str, start_ns: int, end_ns: int) -> NDArray[np.float64]:
-    """What a series was inside a window, shape (t,); empty where it was not read."""
-    if telemetry is None or name not in telemetry.series:
-        return np.empty(0)
-    values = telemetry.series[name]
-    inside = (telemetry.times_ns >= start_ns) & (telemetry.times_ns <= end_ns) & np.isfinite(values)
-    return values[inside]
-
-
-def _readings(telemetry: Telemetry, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Times and values of a series where it could be read."""
-    if name not in telemetry.series:
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    values = telemetry.series[name]
-    known = np.isfinite(values)
-    return telemetry.times_ns[known], values[known]
 
 
 def _why_missing(telemetry: Telemetry, name: str) -> str:

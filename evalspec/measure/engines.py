@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from evalspec.clocks import now_ns
 from evalspec.errors import NotRunError
-from evalspec.measure.clocks import now_ns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

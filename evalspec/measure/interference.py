@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from evalspec.measure.clocks import now_ns
+from evalspec.clocks import now_ns
+from evalspec.evidence.frozen import Cell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +48,7 @@ class Watch:
         gc.callbacks.remove(self._on_collection)
         gc.unfreeze()
 
-    def details(self) -> dict[str, str | int | float | bool | None]:
+    def details(self) -> dict[str, Cell]:
         """As facts of a run."""
         return {
             "gc": "on, older objects set aside" if gc.isenabled() else "off",
@@ -61,7 +62,7 @@ class Watch:
         """Share of the slowest hundredth of queries that a garbage collection fell into.
 
         Args:
-            from_ns: shape (q,), on `evalspec.measure.clocks.now_ns`.
+            from_ns: shape (q,), on `evalspec.clocks.now_ns`.
             end_ns: shape (q,).
 
         Returns:

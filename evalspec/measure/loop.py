@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.clocks import fine_timer, now_ns, read_clock
 from evalspec.errors import EvalspecError, InputError
+from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Schedule
 from evalspec.measure._kept import Kept
-from evalspec.measure.clocks import now_ns, read_clock, wake_sharply
 from evalspec.measure.interference import Watch
-from evalspec.measure.open_loop import HOPELESS, LIMIT_SHARE, generator_lag_ns, lockstep, open_loop, rows_asked
+from evalspec.measure.open_loop import HOPELESS, generator_lag_ns, lockstep, open_loop, rows_asked
 from evalspec.measure.samples import FAILED, Sink, read_samples
-from evalspec.measure.servable import Remote, Rotation, Servable, TellsFacts
+from evalspec.measure.servable import Remote, Rotation, Servable
 from evalspec.measure.warmup import WarmUp, warm_up
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class _Loop:
     def run(self, schedule: Schedule) -> bool:
         """All queries of the schedule."""
         until = self.end + int(schedule.min_s * 1e9)
-        limit = self.end + int(LIMIT_SHARE * schedule.limit_s * 1e9)
+        limit = self.end + int(schedule.measuring_s * 1e9)
         repeats = schedule.repeats
         size = max(1, min(AT_ONCE, ROWS_AT_ONCE // schedule.batch) // repeats) * repeats
         while (left := schedule.queries - (self.sink.count - self.first)) > 0 or self.end < until:
@@ -186,7 +187,7 @@ class Session:
         """Queries measured so far."""
         return self.sink.count
 
-    def warm_up(self) -> dict[str, str | int | float | bool | None]:
+    def warm_up(self) -> dict[str, Cell]:
         """Warm up; the queries are not kept.
 
         Returns:
@@ -219,15 +220,15 @@ class Session:
         sides = (self._servable, asked, self.sink, self._rotation)
         with self._watch:
             if self._timed:
-                wake_sharply()
                 way = open_loop if asked.kind == "open_loop" else lockstep
-                done = way(*sides, block=block, origin_ns=self._origin_ns, start_ns=start_ns)
+                with fine_timer():
+                    done = way(*sides, block=block, origin_ns=self._origin_ns, start_ns=start_ns)
             else:
                 measure = offline if asked.kind == "offline" else single_stream
                 done = measure(*sides, block=block, origin_ns=self._origin_ns)
         self._complete = self._complete and done
 
-    def finish(self) -> dict[str, str | int | float | bool | None]:
+    def finish(self) -> dict[str, Cell]:
         """Close the file.
 
         Returns:
@@ -245,7 +246,6 @@ class Session:
             **self._watch.details(),
             **self._slow(),
             **(self._lag() if self._timed else {}),
-            **(self._servable.facts() if isinstance(self._servable, TellsFacts) else {}),
             **(self._servable.facts() if isinstance(self._servable, Remote) else {}),
         }
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.clocks import NEVER_NS, now_ns
 from evalspec.errors import EvalspecError, InputError
 from evalspec.language.inputs import Schedule
 from evalspec.measure._kept import Kept
-from evalspec.measure.clocks import now_ns
 from evalspec.measure.samples import FAILED, NOT_SENT, TIMED_OUT, Sink
 from evalspec.measure.servable import Remote, Rotation, Servable, rows_of_queries
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["generator_lag_ns", "lockstep", "open_loop"]
+__all__ = ["generator_lag_ns", "lockstep", "open_loop", "served_without_lag_ns"]
 
 LEAD_NS = 50_000_000
 """From now to the start of a schedule: its times are laid out meanwhile."""
@@ -32,9 +32,6 @@ SPIN_NS = 50_000
 put off the CPU when it is wanted elsewhere."""
 HOPELESS = 20
 """After so many failures in a row from the start, the model is broken, not unreliable."""
-LIMIT_SHARE = 0.9
-"""Of a process's time limit: what is left is for its answer."""
-NEVER_NS = 1 << 62
 
 
 def open_loop(
@@ -77,7 +74,7 @@ def open_loop(
     rows = rows_asked(schedule, rotation, sink.count)
     lead_ns = REMOTE_LEAD_NS if isinstance(servable, Remote) else LEAD_NS
     started = _start(sink, rows, arrivals, block, origin_ns, start_ns, lead_ns)
-    limit_ns = started + int(LIMIT_SHARE * schedule.limit_s * 1e9)
+    limit_ns = started + int(schedule.measuring_s * 1e9)
     if isinstance(servable, Remote):
         done = servable.drive(schedule, started - origin_ns + arrivals, rows, sink, origin_ns)
         return _close(sink, origin_ns) and done
@@ -129,7 +126,7 @@ def lockstep(
     times = interval * np.arange(queries, dtype=np.int64)
     rows = rotation.table(sink.count, queries)
     started = _start(sink, rows, times, block, origin_ns, start_ns, LEAD_NS)
-    limit_ns = started + int(LIMIT_SHARE * schedule.limit_s * 1e9)
+    limit_ns = started + int(schedule.measuring_s * 1e9)
     server = _Server(servable, sink, rows, Kept(schedule.seed, block), origin_ns)
     return server.run((started + times).tolist(), _Rules(limit_ns=limit_ns, timeout_ns=NEVER_NS))
 
@@ -164,12 +161,60 @@ def generator_lag_ns(
     intended, sent, end = intended_ns[handed], sent_ns[handed], end_ns[handed]
     if not in_process or not len(sent):
         return sent - intended
+    first, last, ready = _batches(intended, sent, max_batch, queue_delay_ns)
+    free = np.concatenate([[np.iinfo(np.int64).min], end[first[:-1]]])
+    return np.asarray(sent[first] - np.maximum(ready, free))
+
+
+def _batches(
+    intended: NDArray[np.int64], sent: NDArray[np.int64], max_batch: int, queue_delay_ns: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+    """First and last query of each batch in process, and when it should have been served, were the server free."""
     first = np.flatnonzero(np.diff(sent, prepend=sent[0] - 1))
     last = np.append(first[1:], len(sent)) - 1
-    free = np.concatenate([[np.iinfo(np.int64).min], end[first[:-1]]])
     full = np.where(last - first + 1 >= max_batch, intended[last], NEVER_NS)
     waits = np.minimum(intended[first] + queue_delay_ns, full)
-    return np.asarray(sent[first] - np.maximum(np.maximum(intended[first], waits), free))
+    return first, last, np.maximum(intended[first], waits)
+
+
+def served_without_lag_ns(
+    intended_ns: NDArray[np.int64],
+    sent_ns: NDArray[np.int64],
+    end_ns: NDArray[np.int64],
+    *,
+    max_batch: int = 1,
+    queue_delay_ns: int = 0,
+) -> NDArray[np.int64]:
+    """Latencies in process as they would have been, had each query been handed over when it should.
+
+    First come, first served, in the batches that were made and with the service times that were measured: each begins
+    when all of it has come, batching has nothing more to wait for, and the one before has ended (Lindley's recursion).
+
+    Args:
+        intended_ns: shape (q,), in the order of the schedule.
+        sent_ns: shape (q,).
+        end_ns: shape (q,).
+        max_batch: Of the schedule.
+        queue_delay_ns: Of the schedule.
+
+    Returns:
+        shape (q,), from the intended time; as measured for queries that were never served.
+
+    References:
+        Lindley (1952), The theory of queues with a single server, Proc. Cambridge Philosophical Society 48.
+    """
+    found = end_ns - intended_ns
+    handed = np.flatnonzero(end_ns > sent_ns)
+    if not len(handed):
+        return found
+    intended, sent = intended_ns[handed], sent_ns[handed]
+    first, last, ready = _batches(intended, sent, max_batch, queue_delay_ns)
+    ready = np.maximum(ready, intended[last])
+    service = end_ns[handed][first] - sent[first]
+    done = np.cumsum(service)
+    ended = np.maximum.accumulate(ready - done + service) + done
+    found[handed] = np.repeat(ended, last - first + 1) - intended
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import RecordError, WorkerError
+from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import OUTCOMES, Samples
 
 MAGIC = "evalspec samples 2"
@@ -208,7 +209,7 @@ def read_samples(
     *,
     model: str,
     process: int,
-    details: Mapping[str, str | int | float | bool | None] | None = None,
+    details: Mapping[str, Cell] | None = None,
 ) -> Samples:
     """What a `Sink` holds, also after its process was killed.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -67,7 +66,7 @@ class Remote(Protocol):
             times_ns: shape (q,), rising: when each query is to be sent, in ns from ``origin_ns``.
             rows: shape (q, batch), rows of each query.
             sink: Takes what came of each query; times in ns from ``origin_ns``.
-            origin_ns: Where times count from, on `evalspec.measure.clocks.now_ns`.
+            origin_ns: Where times count from, on `evalspec.clocks.now_ns`.
 
         Returns:
             Whether all were sent.
@@ -76,15 +75,6 @@ class Remote(Protocol):
 
     def facts(self) -> Mapping[str, Cell]:
         """Of what was driven last; a ``generator_lag_...`` stands in place of the loop's own."""
-        ...
-
-
-@runtime_checkable
-class TellsFacts(Protocol):
-    """A servable that knows something of what was measured that its samples do not show."""
-
-    def facts(self) -> Mapping[str, str | int | float | bool | None]:
-        """Facts of the run, by name; they stand in the place of those that the session made itself."""
         ...
 
 

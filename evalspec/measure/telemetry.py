@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.clocks import now_ns
 from evalspec.language.inputs import Telemetry
 from evalspec.measure import _proc
 from evalspec.measure._nvml import SOURCES as NVML_SERIES
@@ -16,10 +17,9 @@ from evalspec.measure._nvml import Nvml
 from evalspec.measure._rapl import SERIES as RAPL_SERIES
 from evalspec.measure._rapl import Rapl
 from evalspec.measure._source import Absent, Source
-from evalspec.measure.clocks import now_ns
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 REASONS = {
     0x1: "idle",
@@ -37,11 +37,46 @@ THROTTLED = 0x8 | 0x20 | 0x40 | 0x80
 """Reasons for which a GPU runs slower than it was asked to. A power cap (0x4) may be how it is deployed."""
 
 
-def reasons(mask: float) -> tuple[str, ...]:
-    """A bit mask of clocks-event reasons in words; empty where it is not known."""
-    if mask != mask:
-        return ()
-    return tuple(word for bit, word in REASONS.items() if int(mask) & bit)
+def readings(
+    telemetry: Telemetry | None, name: str, start_ns: int | None = None, end_ns: int | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """What a series was in a window, without the readings that failed.
+
+    Args:
+        telemetry: What was read, or None.
+        name: Of the series.
+        start_ns: Start of the window, which belongs to it; None: from the first reading on.
+        end_ns: Its end, which belongs to it; None: to the last reading.
+
+    Returns:
+        When it was read, shape (t,), ns; and what was read, shape (t,). Empty where the series was not read.
+    """
+    if telemetry is None or name not in telemetry.series:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    times, values = telemetry.times_ns, telemetry.series[name]
+    inside = np.isfinite(values)
+    if start_ns is not None:
+        inside &= times >= start_ns
+    if end_ns is not None:
+        inside &= times <= end_ns
+    return times[inside], values[inside]
+
+
+def reasons(masks: ArrayLike) -> dict[str, float]:
+    """Bit masks of clocks-event reasons in words.
+
+    Args:
+        masks: shape (t,), or one of them; those that are not a number are left out.
+
+    Returns:
+        Reason: share of the masks in which it stands; without those that stand in none.
+    """
+    read = np.atleast_1d(np.asarray(masks, dtype=np.float64))
+    known = read[np.isfinite(read)].astype(np.int64)
+    if not len(known):
+        return {}
+    shares = {word: float(((known & bit) != 0).mean()) for bit, word in REASONS.items()}
+    return {word: share for word, share in shares.items() if share > 0}
 
 
 @dataclass(frozen=True)
@@ -71,7 +106,7 @@ def open_sources(pid: int | None, gpu: int | None = 0, beside: Sequence[int] = (
         beside: Processes that are ours too, such as the server that is asked.
     """
     makers: list[tuple[Sequence[str], Callable[[], Source]]] = [
-        (("cpu_steal_share", "cpu_others_share"), lambda: _proc.ProcessorTime(pid, beside=beside)),
+        (("cpu_steal_share", "cpu_others_share", "processor_count"), lambda: _proc.ProcessorTime(pid, beside=beside)),
         (("load_average",), _proc.Load),
         (("cpu_clock_mhz",), _proc.CpuClock),
         (("cpu_temperature_c",), _proc.CpuTemperature),
@@ -83,7 +118,7 @@ def open_sources(pid: int | None, gpu: int | None = 0, beside: Sequence[int] = (
         makers.append((("resident_mib", "resident_peak_mib"), lambda: _proc.Resident(process)))
     if gpu is not None:
         number = gpu
-        makers.append((tuple(NVML_SERIES), lambda: Nvml(pid, number)))
+        makers.append((tuple(NVML_SERIES), lambda: Nvml(pid, number, beside=beside)))
     opened: list[Source] = []
     missing: dict[str, str] = {}
     for names, make in makers:
@@ -120,7 +155,7 @@ class Sampler:
         Args:
             pid: The process that is measured, or None.
             every_s: Seconds between readings.
-            origin_ns: Where times count from, on `evalspec.measure.clocks.now_ns`.
+            origin_ns: Where times count from, on `evalspec.clocks.now_ns`.
             gpu: Number of the GPU, as CUDA counts; None: no GPU is looked at.
             opened: Sources to read from; default: all that this machine offers.
             beside: Processes that are ours too, such as the server that is asked.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evalspec.clocks import now_ns
+from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Schedule
-from evalspec.measure.clocks import now_ns
 from evalspec.measure.servable import Remote, Rotation, Servable
 
 STEADY = 0.05
@@ -36,7 +37,7 @@ class WarmUp:
     first_ms: float
     last_ms: float
 
-    def details(self) -> dict[str, str | int | float | bool | None]:
+    def details(self) -> dict[str, Cell]:
         """As facts of a run."""
         return {
             "warmup_queries": self.queries,

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from evalspec.evidence.blocks import (
     AnyBlock,
     Bars,
-    Cell,
     Curve,
     Example,
     Examples,
@@ -23,6 +22,7 @@ from evalspec.evidence.blocks import (
     Table,
     Text,
 )
+from evalspec.evidence.frozen import Cell
 from evalspec.evidence.units import format_number
 from evalspec.report._charts import ChartView, chart_view
 from evalspec.report._names import MAX_UNIT, quantity, shorten

@@ -11,6 +11,8 @@ from evalspec.report._names import quantity, short_digest
 PERFORMANCE_UNITS = ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "GFLOP/s")
 MOST = 3
 """Values in one sentence."""
+SHARED = ("batch", "scenario", "dataset")
+"""Of one check, these are the same for both models."""
 QUALITY = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "rmse", "mae", "r2")
 """What stands for how good the answers are, first that was measured."""
 
@@ -53,11 +55,10 @@ def unlike_words(record: Record, check: CheckRecord, against: str) -> str:
     if model is None or other is None:
         return ""
     ours, theirs = holds_for(record, check, model), holds_for(record, check, other)
-    shared = ("batch", "scenario", "dataset")
     return "; ".join(
-        f"{name} {ours[name]} against {theirs[name]}"
+        f"{name} {ours[name]} against {theirs[name]}" if ours[name] != theirs[name] else f"{name} not shown of either"
         for name in unlike(ours, theirs)
-        if name not in shared and ours[name] != theirs[name]
+        if name not in SHARED
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from evalspec.evidence.frozen import Cell
 from evalspec.evidence.policy import Claim
 from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
 from evalspec.report._blocks import cell
@@ -311,5 +312,5 @@ def _source(claim: Claim) -> str:
     return f"{claim.by}, {claim.source}" if claim.source else claim.by
 
 
-def _pairs(conditions: Mapping[str, str | int | float | bool | None]) -> str:
+def _pairs(conditions: Mapping[str, Cell]) -> str:
     return ", ".join(f"{name} {cell(value).text}" for name, value in conditions.items())

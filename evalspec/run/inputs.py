@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,6 @@ from evalspec.run.timing import Timing
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
-
-Facts = Mapping[str, str | int | float | bool | None]
 
 
 class RunInputs:
@@ -148,7 +146,7 @@ class RunInputs:
         name = model or self._job.check.model
         return self.timing.probe(probe, dataset, name, processes, options or {}, telemetry_s, self._progress)
 
-    def model_facts(self, model: str | None = None) -> Facts:
+    def model_facts(self, model: str | None = None) -> Cells:
         """What is known of a model."""
         return self._job.model_facts.get(model or self._job.check.model, {})
 

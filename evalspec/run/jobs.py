@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evalspec.evidence.frozen import Cell
 from evalspec.language.parts import Access, Check, Dataset, Model
 from evalspec.run.process import Limits
 
@@ -58,7 +59,7 @@ class CheckJob:
     parts: Parts
     check: Check
     predictions: Mapping[str, str]
-    model_facts: Mapping[str, Mapping[str, str | int | float | bool | None]]
+    model_facts: Mapping[str, Mapping[str, Cell]]
     confidence: float
     alpha_fail: float
     seed: int

@@ -130,19 +130,21 @@ def _find(requirement: Requirement, result: CheckResult, test: Test) -> tuple[Es
     if requirement.model is not None:
         return _compared(requirement, measured, result, test)
     if isinstance(measured, Parts):
-        return _of_parts(measured, requirement, test)
+        return _of_parts(measured, requirement, result, test)
     if requirement.part is not None:
         parts: Mapping[str, Estimate] = getattr(measured, "parts", {})
         return parts.get(requirement.part), test
     return measured, test
 
 
-def _of_parts(parts: Parts, requirement: Requirement, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
+def _of_parts(
+    parts: Parts, requirement: Requirement, result: CheckResult, test: Test
+) -> tuple[Estimate | Fact | Parts | None, Test]:
     if requirement.part is not None:
         return _one(parts.parts.get(requirement.part), test)
     if parts.whole is not None:
         return parts.whole, test
-    return _all_of(parts, requirement, test)
+    return _all_of(parts, requirement, result, test)
 
 
 def _one(part: Estimate | Fact | Measured | None, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
@@ -158,8 +160,10 @@ def _one(part: Estimate | Fact | Measured | None, test: Test) -> tuple[Estimate 
     return part.estimate, test
 
 
-def _all_of(parts: Parts, requirement: Requirement, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
-    """All parts together; those that are void leave a violation that another part shows, and nothing to pass."""
+def _all_of(
+    parts: Parts, requirement: Requirement, result: CheckResult, test: Test
+) -> tuple[Estimate | Fact | Parts | None, Test]:
+    """All parts together; those that are void or missing leave a violation that another shows, and nothing to pass."""
     from evalspec.stats.conjunction import AllParts
 
     plain: dict[str, Estimate | Fact] = {}
@@ -175,12 +179,17 @@ def _all_of(parts: Parts, requirement: Requirement, test: Test) -> tuple[Estimat
         plain[name] = found
         if mistrust is not None and mistrust.withhold is not None:
             test = _with(test, withhold=test.withhold or f"{name}: {mistrust.withhold}")
+    violated = any(_violates(one, requirement) for one in plain.values())
     if void:
         name, reason = next(iter(void.items()))
-        violated = any(_violates(one, requirement) for one in plain.values())
         test = _with(
             test, **{"withhold": f"{name}: {reason}"} if violated else {"invalid": test.invalid or f"{name}: {reason}"}
         )
+    lost = _lost_parts(requirement, result, parts.parts)
+    if lost is not None and not violated:
+        return None, _with(test, missing=lost)
+    if lost is not None:
+        test = _with(test, withhold=test.withhold or lost)
     estimates = {name: part for name, part in plain.items() if not isinstance(part, Fact)}
     if len(estimates) < len(plain):
         return Parts(plain), test
@@ -202,6 +211,7 @@ def _compared(
 
     comparison = result.comparisons.get((requirement.metric, requirement.model or ""))
     if isinstance(comparison, ComparisonParts):
+        test = _with(test, invalid=test.invalid or comparison.invalid, withhold=test.withhold or comparison.withhold)
         if requirement.part is None and comparison.whole is None:
             estimates = {name: _against(part, requirement) for name, part in comparison.parts.items()}
             whole = {name: one for name, one in estimates.items() if one is not None}
@@ -226,11 +236,15 @@ def _compared(
 
 
 def _lost_parts(requirement: Requirement, result: CheckResult, there: Mapping[str, object]) -> str | None:
-    """Why a sentence over all parts of a comparison can't be decided: a part of it could not be compared."""
-    start, end = f"{requirement.metric}(", f") vs {requirement.model}"
+    """Why a sentence over all parts can't be shown to hold: one of them could not be measured, or not compared."""
+    start, against = f"{requirement.metric}(", "" if requirement.model is None else f" vs {requirement.model}"
+    end = f"){against}"
     for name, reason in result.missing.items():
-        if name.startswith(start) and name.endswith(end) and name[len(start) : -len(end)] not in there:
-            return f"{name[: -len(f' vs {requirement.model}')]}: {reason}"
+        if not name.startswith(start) or not name.endswith(end):
+            continue
+        part = name[len(start) : -len(end)]
+        if part not in there and (against or ") vs " not in part):
+            return f"{start}{part}): {reason}"
     return None
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evalspec.errors import RecordError, WriteError
-from evalspec.language.inputs import Samples, Telemetry
+from evalspec.language.inputs import Samples
+from evalspec.run.as_json import telemetry_as_json, telemetry_from_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
 
 META_KEY = b"evalspec"
 ARRAYS = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok")
@@ -88,36 +87,6 @@ def read_samples(path: Path) -> list[Samples]:
         telemetry = None if told is None else telemetry_from_json(told)
         found.append(Samples(**one, **arrays, answers=kept, telemetry=telemetry))
     return found
-
-
-def telemetry_as_json(telemetry: Telemetry) -> dict[str, Any]:
-    """As JSON can hold it; a failed reading is null."""
-    return {
-        "times_ns": telemetry.times_ns.tolist(),
-        "series": {name: numbers_as_json(values) for name, values in telemetry.series.items()},
-        "sources": dict(telemetry.sources),
-        "missing": dict(telemetry.missing),
-    }
-
-
-def telemetry_from_json(found: Mapping[str, Any]) -> Telemetry:
-    """The inverse of `telemetry_as_json`."""
-    return Telemetry(
-        times_ns=np.array(found["times_ns"], dtype=np.int64),
-        series={name: numbers_from_json(values) for name, values in found["series"].items()},
-        sources=found["sources"],
-        missing=found["missing"],
-    )
-
-
-def numbers_as_json(values: NDArray[np.float64]) -> list[float | None]:
-    """Numbers; null where there is none."""
-    return [value if math.isfinite(value) else None for value in np.asarray(values, dtype=np.float64).tolist()]
-
-
-def numbers_from_json(values: Sequence[float | None]) -> NDArray[np.float64]:
-    """The inverse of `numbers_as_json`; NaN where there is no number."""
-    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def _optional(one: Samples, name: str) -> pa.Array:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evalspec.errors import EvalspecError, InputError, WorkerError
+from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import DatasetRecord, EvidenceFile, ModelRecord
 from evalspec.language.parts import Access
 from evalspec.run.files import Journal, sha256_of
@@ -230,7 +231,7 @@ class Subjects:
                 )
         return None
 
-    def facts(self) -> dict[str, dict[str, str | int | float | bool | None]]:
+    def facts(self) -> dict[str, dict[str, Cell]]:
         """Model: what is known of it, for the checks."""
         return {name: model_facts(record) for name, record in self.models.items()}
 
@@ -262,7 +263,7 @@ def _digest(datasets: Mapping[str, DatasetRecord], name: str) -> str | None:
     return datasets[name].digest if name in datasets else None
 
 
-def model_facts(record: ModelRecord) -> dict[str, str | int | float | bool | None]:
+def model_facts(record: ModelRecord) -> dict[str, Cell]:
     """What a check is told of a model."""
     return {
         "digest": record.digest,

@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from evalspec.clocks import now_ns
 from evalspec.errors import WorkerError
-from evalspec.language.inputs import PER_QUERY, Cells, Probe, Samples, Schedule, Telemetry
-from evalspec.measure.clocks import now_ns
+from evalspec.evidence.frozen import Cell
+from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Telemetry
+from evalspec.run.clients import merged, shares
 from evalspec.run.jobs import CheckJob, WorkerJob
 from evalspec.run.messages import Message, Progress
 from evalspec.run.process import Child
@@ -129,7 +131,7 @@ class Workers:
         self._job = job
         self._made: list[Samples] = []
         self._found: list[Probe] = []
-        self.observed: dict[str, dict[str, str | int | float | bool | None]] = {}
+        self.observed: dict[str, dict[str, Cell]] = {}
 
     @property
     def samples(self) -> tuple[Samples, ...]:
@@ -205,7 +207,7 @@ class Workers:
         progress: Progress,
     ) -> list[Probe]:  # fmt: skip
         """One fresh process after the other, asked for what it finds."""
-        from evalspec.run.samples import numbers_from_json
+        from evalspec.run.as_json import found_from_json
 
         made = []
         for process in range(processes):
@@ -214,15 +216,14 @@ class Workers:
             with self._worker(model, process) as worker:
                 loaded = worker.ask({"do": "load"})
                 ready_s = (now_ns() - began) / 1e9
-                origin = now_ns()
                 question = {
-                    "do": "probe", "probe": probe, "dataset": dataset, "options": dict(options), "origin_ns": origin,
+                    "do": "probe", "probe": probe, "dataset": dataset, "options": dict(options),
                     "seed": self._job.seed + process,
                 }  # fmt: skip
                 sampler = (
                     None
                     if telemetry_s is None
-                    else _sampler(worker, telemetry_s, origin, self._gpu(model), self._server(model))
+                    else _sampler(worker, telemetry_s, now_ns(), self._gpu(model), self._server(model))
                 )
                 try:
                     found = worker.ask(question)
@@ -231,17 +232,7 @@ class Workers:
             self.observed[model] = dict(found["observed"])
             import_s, load_s = float(loaded["import_s"]), float(loaded["load_s"])
             begin = {"start_s": max(0.0, ready_s - import_s - load_s), "import_s": import_s, "load_s": load_s}
-            made.append(
-                Probe(
-                    probe=probe,
-                    model=model,
-                    process=process,
-                    facts=begin | found["facts"],
-                    series={name: numbers_from_json(values) for name, values in found["series"].items()},
-                    texts={name: tuple(words) for name, words in found["texts"].items()},
-                    telemetry=telemetry,
-                )
-            )
+            made.append(found_from_json(found).as_probe(probe, model, process, begin=begin, telemetry=telemetry))
         self._found += made
         return made
 
@@ -250,7 +241,7 @@ class Workers:
         origin = now_ns()
         with contextlib.ExitStack() as stack:
             timed = []
-            for client, part in enumerate(_shares(schedule)):
+            for client, part in enumerate(shares(schedule)):
                 worker = stack.enter_context(self._worker(model, process * schedule.clients + client))
                 timed.append(
                     self._prepared(worker, part, dataset, model, process, side=f"client-{client}", origin_ns=origin)
@@ -359,41 +350,3 @@ def _background(schedule: Schedule | None, timed: _Timed) -> Iterator[None]:
         yield
         done, before = load.stop()["rounds_per_s"], timed.background_rounds_per_s
         timed.background_rounds_per_s = done if before is None else min(done, before)
-
-
-def _shares(schedule: Schedule) -> list[Schedule]:
-    """Every so many-th query for each client; together they ask in the order of the schedule."""
-    arrivals = schedule.arrivals_ns
-    if arrivals is None:
-        raise ValueError("an open loop has no arrivals")
-    step = schedule.clients
-    shares = []
-    for client in range(step):
-        items = None if schedule.items is None else schedule.items[client::step]
-        mine = arrivals[client::step]
-        shares.append(
-            replace(schedule, arrivals_ns=mine, items=items, queries=len(mine), clients=1, seed=schedule.seed + client)
-        )
-    return shares
-
-
-def merged(parts: list[Samples]) -> Samples:
-    """What several clients measured at the same time, as one, in the order of intended times.
-
-    Args:
-        parts: At least one, of the same process and batch, with times from the same origin.
-    """
-    import numpy as np
-
-    order = np.argsort(np.concatenate([one.intended_ns for one in parts]), kind="stable")
-
-    def joined(name: str) -> Any:
-        found = [getattr(one, name) for one in parts]
-        return None if any(one is None for one in found) else np.concatenate(found)[order]
-
-    details = dict(parts[0].details) | {"clients": len(parts)}
-    for name in {name for one in parts for name in one.details if name.startswith("generator_lag")}:
-        values = [one.details.get(name) for one in parts]
-        details[name] = max((value for value in values if isinstance(value, int | float)), default=None)
-    details["complete"] = all(one.details.get("complete") is not False for one in parts)
-    return replace(parts[0], details=details, **{name: joined(name) for name in PER_QUERY})

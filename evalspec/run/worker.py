@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalspec.clocks import now_ns
 from evalspec.errors import WorkerError
 from evalspec.language.inputs import Schedule
-from evalspec.measure.clocks import now_ns
 from evalspec.run.child import Handler
 from evalspec.run.jobs import WorkerJob
 from evalspec.run.messages import Message, Progress
@@ -96,7 +96,7 @@ class _Worker:
 
     def _probe(self, question: Message, progress: Progress) -> Message:
         from evalspec.measure.probes import Context
-        from evalspec.run.samples import numbers_as_json
+        from evalspec.run.as_json import found_as_json
 
         rows = self._rows(str(question["dataset"]))
 
@@ -105,16 +105,10 @@ class _Worker:
 
         context = Context(
             model=self.model, loaded=rows.served.loaded, rows=rows, tensors=tensors, access=self.job.parts.access,
-            options=question["options"], origin_ns=int(question["origin_ns"]), seed=int(question["seed"]),
-            progress=progress,
+            options=question["options"], seed=int(question["seed"]), progress=progress,
         )  # fmt: skip
         found = importlib.import_module(f"evalspec.measure.probes.{question['probe']}").probe(context)
-        return {
-            "facts": dict(found.facts),
-            "series": {name: numbers_as_json(values) for name, values in found.series.items()},
-            "texts": {name: list(words) for name, words in found.texts.items()},
-            "observed": dict(rows.served.loaded.observed),
-        }
+        return {**found_as_json(found), "observed": dict(rows.served.loaded.observed)}
 
 
 def _spread(table: pa.Table, rows: int) -> pa.Table:

@@ -14,12 +14,11 @@ import gc
 import select
 import selectors
 import socket
-import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from evalspec.clocks import NEVER_NS, fine_timer, now_ns
 from evalspec.runtimes._http_connection import Reader
 from evalspec.runtimes._http_wire import (
     ANSWERED,
@@ -33,12 +32,10 @@ from evalspec.runtimes._http_wire import (
     status_outcome,
 )
 
-now_ns = time.perf_counter_ns
 SPIN_NS = 50_000
 """The last stretch before a query is due is not slept: a timer wakes up so late at times."""
 LONGEST_SLEEP_NS = 100_000_000
 ROOM = 1 << 16
-NEVER_NS = 1 << 62
 CLOSED, CONNECTING, IDLE, BUSY = range(4)
 
 Took = Callable[[int, "Outcome"], None]
@@ -46,7 +43,7 @@ Took = Callable[[int, "Outcome"], None]
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one query; times on the clock of `time.perf_counter_ns`.
+    """What came of one query; times on `evalspec.clocks.now_ns`.
 
     Args:
         sent_ns: When its first byte was handed over; 0: it never was.
@@ -103,7 +100,7 @@ class Client:
         self._room = memoryview(bytearray(ROOM))
         self._free_ns = 0
         self.until_ns = NEVER_NS
-        """Send nothing after this; another thread may set it while `run` lasts."""
+        """Send nothing that is due after this; another thread may set it while `run` lasts."""
         self.reconnected = 0
         """Connections that were opened again."""
 
@@ -137,12 +134,12 @@ class Client:
         self._outcomes = [Outcome() for _ in range(self._total)]
         self._next = self._ended = self._oldest = 0
         self._finished: deque[int] = deque()
-        with _fine_timer(), _no_collections():
+        with fine_timer(), _no_collections():
             while self._ended < self._total:
-                now = now_ns()
-                if now >= self.until_ns:
-                    self._give_up(now)
-                self._send_due(now)
+                now, until = now_ns(), self.until_ns
+                self._send_due(min(now, until))
+                if now >= until:
+                    self._give_up(now, until)
                 self._expire()
                 self._wait(took)
         for query in self._finished:
@@ -341,9 +338,9 @@ class Client:
         self._ended += 1
         self._finished.append(query)
 
-    def _give_up(self, now: int) -> None:
+    def _give_up(self, now: int, until: int) -> None:
         """The run's time is over: what was due and not sent stays so, and what was not yet due is left out."""
-        while self._next < self._total and self._due[self._next] <= now:
+        while self._next < self._total and self._due[self._next] <= until:
             self._unsent(self._next, now)
             self._next += 1
         self._total = self._next
@@ -384,21 +381,3 @@ def _no_collections() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-@contextlib.contextmanager
-def _fine_timer() -> Iterator[None]:
-    """Sleep to the microsecond where Linux rounds to 50 of them."""
-    if sys.platform != "linux":
-        yield
-        return
-    import ctypes
-
-    set_slack, get_slack = 29, 30
-    libc = ctypes.CDLL(None, use_errno=True)
-    before = libc.prctl(get_slack, 0, 0, 0, 0)
-    libc.prctl(set_slack, 1, 0, 0, 0)
-    try:
-        yield
-    finally:
-        libc.prctl(set_slack, before, 0, 0, 0)

@@ -18,8 +18,8 @@ from evalspec.runtimes._loaded import Loaded
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from evalspec.language.abilities import Kill, Killed
     from evalspec.language.parts import Access
-    from evalspec.language.recovery import Kill, Killed
     from evalspec.runtimes._http_rows import RemoteRows
     from evalspec.runtimes._serve import Served
     from evalspec.runtimes.http import Http
@@ -84,7 +84,7 @@ class LoadedHttp(Loaded):
         return oip.decode(reply)
 
     def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> RemoteRows:
-        """As `evalspec.runtimes._serve.Remote`."""
+        """As `evalspec.language.abilities.MakesClient`."""
         from evalspec.runtimes._http_rows import RemoteRows
 
         return RemoteRows(served, dict(arrays), self)
@@ -92,7 +92,7 @@ class LoadedHttp(Loaded):
     def recover(
         self, rows: Any, kill: Kill, access: Access, progress: Callable[[float, float, str], None]
     ) -> list[Killed]:
-        """As `evalspec.language.recovery.Recoverable`."""
+        """As `evalspec.language.abilities.Recoverable`."""
         from evalspec.runtimes._http_recovery import recover
 
         return recover(self, rows, kill, access, progress)

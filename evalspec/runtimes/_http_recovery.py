@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.errors import InputError
+from evalspec.clocks import now_ns
+from evalspec.errors import InputError, InvalidError
+from evalspec.language.abilities import Kill, Killed
 from evalspec.language.parts import Access
-from evalspec.language.recovery import Kill, Killed
-from evalspec.runtimes._http_drive import Client, Outcome, now_ns
+from evalspec.runtimes._http_drive import Client, Outcome
 from evalspec.runtimes._http_server import ServerProcess, kill_group
 
 if TYPE_CHECKING:
@@ -29,15 +30,17 @@ OPEN_S = 5.0
 def recover(
     loaded: LoadedHttp, rows: RemoteRows, kill: Kill, access: Access, progress: Callable[[float, float, str], None]
 ) -> list[Killed]:
-    """As `evalspec.language.recovery.Recoverable.recover`; the last server that was started is stopped at the end."""
+    """As `evalspec.language.abilities.Recoverable.recover`; the last server that was started is stopped at the end."""
     found: list[Killed] = []
     server: ServerProcess | None = None
     try:
         for repeat in range(kill.repeats):
             progress(repeat, kill.repeats, f"kill {repeat + 1} of {kill.repeats}")
             asked = replace(kill, seed=kill.seed + repeat, pid=kill.pid if server is None else server.pid)
-            one, server = _once(loaded, rows, asked, access)
+            before, (one, server) = server, _once(loaded, rows, asked, access)
             found.append(one)
+            if before is not None:
+                before.stop()
             if one.healthy_s is None:
                 break
     finally:
@@ -54,26 +57,52 @@ def _once(loaded: LoadedHttp, rows: RemoteRows, kill: Kill, access: Access) -> t
     requests = {row: rows.take(np.array([row])).requests[0] for row in np.unique(chosen).tolist()}
     client = Client(loaded.model.address, kill.connections, int(kill.timeout_s * 1e9))
     outcomes: dict[int, Outcome] = {}
-    try:
+    with contextlib.ExitStack() as unless_done, contextlib.closing(client):
         client.open(OPEN_S)
-        origin = now_ns() + LEAD_NS
-        due = origin + np.cumsum(gaps).astype(np.int64)
-        # The load has the other thread: Linux ends a server together with the thread that has started it.
-        thread = threading.Thread(
-            target=client.run,
-            args=([requests[row] for row in chosen.tolist()], due.tolist(), outcomes.__setitem__),
-            daemon=True,
-        )
-        thread.start()
-        time.sleep(kill.kill_after_s + LEAD_NS / 1e9)
-        killed = kill_group(kill.pid)
-        server = ServerProcess(loaded.model, access, kill.log)
-        healthy_s = _ready(server, dict(loaded.headers), kill.within_s, killed)
-        client.until_ns = now_ns() + int(kill.settle_s * 1e9)
-        thread.join()
-    finally:
-        client.close()
-    return _killed(outcomes, due, killed, healthy_s), server
+        due = now_ns() + LEAD_NS + np.cumsum(gaps).astype(np.int64)
+        with _load(client, [requests[row] for row in chosen.tolist()], due, outcomes) as load:
+            # One that can't go on ends now, before anything is killed.
+            if wait([load], timeout=kill.kill_after_s + LEAD_NS / 1e9).done:
+                load.result()
+            killed = kill_group(kill.pid)
+            server = ServerProcess(loaded.model, access, kill.log)
+            unless_done.callback(server.stop)
+            healthy_s = _ready(server, dict(loaded.headers), kill.within_s, killed)
+            until = client.until_ns = now_ns() + int(kill.settle_s * 1e9)
+            load.result()
+        _check_all(outcomes, int(np.searchsorted(due, until, side="right")))
+        one = _killed(outcomes, due, killed, healthy_s)
+        unless_done.pop_all()
+    return one, server
+
+
+@contextlib.contextmanager
+def _load(
+    client: Client, requests: Sequence[bytes], due_ns: NDArray[np.int64], outcomes: dict[int, Outcome]
+) -> Iterator[Future[bool]]:
+    """Queries in a thread beside this one, which must have ended before their connections are closed.
+
+    The load has the other thread: Linux ends a server together with the thread that has started it.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            yield threads.submit(client.run, requests, due_ns.tolist(), outcomes.__setitem__)
+        finally:
+            client.until_ns = min(client.until_ns, now_ns())
+
+
+def _check_all(outcomes: dict[int, Outcome], due: int) -> None:
+    """Stop where the client does not say what came of each query.
+
+    Args:
+        outcomes: By number of the query; later ones than were due are not sent, and known to be.
+        due: Queries whose time had come.
+
+    Raises:
+        InvalidError: Some are not there.
+    """
+    if len(outcomes) < due or set(outcomes) != set(range(len(outcomes))):
+        raise InvalidError(f"the client told of {len(outcomes):,} queries, and {due:,} were due")
 
 
 def _ready(server: ServerProcess, headers: dict[str, str], within_s: float, killed_ns: int) -> float | None:
@@ -93,5 +122,5 @@ def _killed(outcomes: dict[int, Outcome], due_ns: NDArray[np.int64], killed_ns: 
         due_s=(due_ns[order] - killed_ns) / 1e9,
         end_s=(np.array([one.end_ns for one in made], dtype=np.int64) - killed_ns) / 1e9,
         outcome=np.array([one.outcome for one in made], dtype=np.int64),
-        lag_p99_ms=float(np.quantile(lag, 0.99)) / 1e6 if lag else 0.0,
+        lag_p99_ms=float(np.quantile(lag, 0.99)) / 1e6 if lag else None,
     )

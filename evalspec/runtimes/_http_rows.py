@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, NotRunError
 from evalspec.evidence.frozen import Cell
-from evalspec.runtimes._http_drive import Client, Outcome, now_ns
+from evalspec.runtimes._http_drive import Client, Outcome
 from evalspec.runtimes._http_wire import ANSWERED, NOT_FINITE, OTHER_SHAPE, HttpError, Reply
 from evalspec.runtimes._inputs import Arrays, take
 from evalspec.runtimes._oip import JSON_LENGTH
@@ -25,8 +26,6 @@ HELD_BYTES = 1 << 28
 """Answers that wait to be read until a run is over; beyond it they are read as soon as nothing is to be done."""
 AT_ONCE = 1024
 OPEN_S = 5.0
-LIMIT_SHARE = 0.9
-"""Of a process's time limit: what is left is for its answer."""
 HEADER = JSON_LENGTH.lower().encode()
 
 
@@ -145,7 +144,7 @@ class RemoteRows(ServedRows):
         try:
             opened = client.open(OPEN_S)
             # What is still being answered then gets its time too, before the process's own is over.
-            client.until_ns = now_ns() + int(max(0.0, LIMIT_SHARE * schedule.limit_s - schedule.timeout_s) * 1e9)
+            client.until_ns = now_ns() + int(max(0.0, schedule.measuring_s - schedule.timeout_s) * 1e9)
             due = (times_ns + origin_ns).tolist()
             complete = client.run([query.requests[0] for query in queries], due, held.took)
         finally:

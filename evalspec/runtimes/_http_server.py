@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalspec.clocks import now_ns
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
 from evalspec.runtimes._code import need_trust
@@ -126,7 +127,7 @@ def kill_group(group: int, within_s: float = STOP_S) -> int:
     """Kill all processes of a group at once, and wait until none of them runs.
 
     Returns:
-        When they were killed, on the clock of `time.perf_counter_ns`.
+        When they were killed, on `evalspec.clocks.now_ns`.
     """
     import psutil
 
@@ -135,7 +136,7 @@ def kill_group(group: int, within_s: float = STOP_S) -> int:
         with contextlib.suppress(OSError, psutil.Error):
             if os.getpgid(one.pid) == group:
                 members.append(one)
-    killed = time.perf_counter_ns()
+    killed = now_ns()
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
     until = time.monotonic() + within_s

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalspec.errors import InputError, NotRunError
+from evalspec.language.abilities import Inside, Operator
 from evalspec.language.inputs import Cells
-from evalspec.language.operators import Inside, Operator
 from evalspec.runtimes._code import first_line
 from evalspec.runtimes._onnx_profile import UNCOUNTED, read_profile
 

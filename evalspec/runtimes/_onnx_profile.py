@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evalspec.errors import NotRunError
-from evalspec.language.operators import Operator
+from evalspec.language.abilities import Operator
 
 Shape = tuple[int, ...]
 Typed = tuple[str, Shape]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import EvalspecError, InputError, NotRunError
-from evalspec.language.operators import Stepped
+from evalspec.language.abilities import MakesClient, PerDataset, Stepped
 from evalspec.language.parts import Access, LoadedModel, Model, OutputName
 from evalspec.runtimes._answers import Answers, joined
 from evalspec.runtimes._code import first_line
@@ -25,24 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_AT_ONCE = 4096
-
-
-@runtime_checkable
-class PerDataset(Protocol):
-    """A loaded model that answers by key, from one file for each dataset."""
-
-    def for_dataset(self, facts: DatasetFacts, keys: NDArray[Any]) -> LoadedModel:
-        """The answers for one dataset, whose keys these are."""
-        ...
-
-
-@runtime_checkable
-class Remote(Protocol):
-    """A loaded model that is a server: timing it is sending requests that were made before."""
-
-    def client(self, served: Served, arrays: Arrays) -> ServedRows:
-        """These rows (tensor: shape (n, ...), before preprocessing) as requests."""
-        ...
 
 
 class Served:
@@ -108,7 +90,8 @@ class Served:
         if len(table) == 0:
             raise InputError(f"the dataset {self.facts.name!r} has no rows to serve")
         arrays = build(table, self._feed(table))
-        return self.loaded.client(self, arrays) if isinstance(self.loaded, Remote) else ServedRows(self, arrays)
+        client: ServedRows | None = self.loaded.client(self, arrays) if isinstance(self.loaded, MakesClient) else None
+        return client or ServedRows(self, arrays)
 
     def prepare(self, arrays: Arrays) -> Arrays:
         """Preprocessing alone, one batch."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalspec.errors import EvalspecError, InputError
+from evalspec.language.abilities import Inside, Operator
 from evalspec.language.inputs import Cells
-from evalspec.language.operators import Inside, Operator
 from evalspec.runtimes._code import first_line
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from evalspec.runtimes._loaded import Loaded
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.operators import Inside
+    from evalspec.language.abilities import Inside
 
 
 @dataclass(kw_only=True)
@@ -34,7 +34,7 @@ class LoadedTorch(Loaded):
     held: tuple[Any, ...] = ()
 
     def inspect(self, inputs: Mapping[str, NDArray[Any]]) -> Inside:
-        """As `evalspec.language.operators.Inspectable.inspect`; a compiled module is seen before it is compiled."""
+        """As `evalspec.language.abilities.Inspectable.inspect`; a compiled module is seen before it is compiled."""
         from evalspec.runtimes._torch_inspect import inspect_module
 
         if self.eager is None:
@@ -43,7 +43,7 @@ class LoadedTorch(Loaded):
         return inspect_module(self.eager, tensors, self.held, inputs)
 
     def runner(self, batches: Sequence[Mapping[str, NDArray[Any]]]) -> Callable[[int], object]:
-        """As `evalspec.language.operators.Runner.runner`."""
+        """As `evalspec.language.abilities.Runner.runner`."""
         import torch
 
         ready = [{name: self._tensor(array, name) for name, array in batch.items()} for batch in batches]
@@ -55,7 +55,7 @@ class LoadedTorch(Loaded):
         return call
 
     def steps(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-        """As `evalspec.language.operators.Stepped.steps`: the copies to and from a GPU stand apart."""
+        """As `evalspec.language.abilities.Stepped.steps`: the copies to and from a GPU stand apart."""
         import torch
 
         def inference(tensors: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from evalspec.runtimes._onnx_graph import Graph, read_graph, weight_files
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.operators import Inside
+    from evalspec.language.abilities import Inside
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -169,7 +169,7 @@ class LoadedOnnx(Loaded):
     """Opens the same file once more, with options changed."""
 
     def inspect(self, inputs: Mapping[str, NDArray[Any]]) -> Inside:
-        """As `evalspec.language.operators.Inspectable.inspect`."""
+        """As `evalspec.language.abilities.Inspectable.inspect`."""
         from evalspec.runtimes._onnx_inspect import inspect_session
 
         if self.reopen is None:
@@ -187,7 +187,7 @@ class LoadedOnnx(Loaded):
         return inspect_session(self.reopen, inputs, self.wanted, places, flags)
 
     def runner(self, batches: Sequence[Mapping[str, NDArray[Any]]]) -> Callable[[int], object]:
-        """As `evalspec.language.operators.Runner.runner`; inputs and outputs stay where the model runs."""
+        """As `evalspec.language.abilities.Runner.runner`; inputs and outputs stay where the model runs."""
         import onnxruntime
 
         device = str(self.observed["device"])

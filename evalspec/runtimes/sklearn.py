@@ -179,7 +179,7 @@ class LoadedSklearn(Loaded):
         return _coefficients(self.estimator)
 
     def steps(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-        """As `evalspec.language.operators.Stepped.steps`: the steps of a pipeline, its last one as ``inference``."""
+        """As `evalspec.language.abilities.Stepped.steps`: the steps of a pipeline, its last one as ``inference``."""
         pipeline: Any = getattr(self.estimator, "steps", ())
         if len(pipeline) < 2 or len(self.output_names) != 1:
             return (("inference", self.predict),)

@@ -123,17 +123,17 @@ class AmdahlCeiling:
 
     @property
     def value(self) -> float | None:
-        """The ceiling; None where the share leaves none."""
-        return _finite(self.share.value)
+        """The ceiling; infinite where the share is the whole; None where there is no share."""
+        return _carried(self.share.value)
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """The bound of the share, carried over; None where it reaches the whole."""
-        return None if self.value is None else _finite(self.share.bound(confidence, side))
+        """The bound of the share, carried over; infinite where it reaches the whole."""
+        return _carried(self.share.bound(confidence, side))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """That of the share against 1 - 1 / threshold."""
-        if self.value is None or threshold <= 0:
-            return None
+        if threshold <= 0:
+            return None if self.value is None else float(side == "upper")
         return self.share.p_value(1.0 - 1.0 / threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
@@ -141,7 +141,5 @@ class AmdahlCeiling:
         return self.share.n_to_decide(1.0 - 1.0 / threshold, alpha) if threshold > 0 else None
 
 
-def _finite(share: float | None) -> float | None:
-    if share is None or share >= 1.0:
-        return None
-    return amdahl_ceiling(max(0.0, share))
+def _carried(share: float | None) -> float | None:
+    return None if share is None else amdahl_ceiling(max(0.0, share))

@@ -68,6 +68,33 @@ def step(latencies_ms: ArrayLike, when_s: ArrayLike) -> Step | None:
     return Step(float(seconds[split * length] - seconds[0]), after / before - 1.0, p)
 
 
+def settled(latencies_ms: ArrayLike) -> NDArray[np.float64]:
+    """What followed the largest step of a run, where it is one; else the run as it is.
+
+    A climb has two levels as well, its lower and its upper half. It is a step only where two levels fit the 40 block
+    medians better (least squares) than a straight line, so that a climb is not cut in two before a trend is looked for.
+
+    Args:
+        latencies_ms: shape (q,), in order.
+
+    Returns:
+        shape (k,), k <= q.
+    """
+    spent = np.asarray(latencies_ms, dtype=np.float64)
+    medians = block_medians(spent, STEP_BLOCKS)
+    n = len(medians)
+    if n < STEP_BLOCKS:
+        return spent
+    at = np.arange(n)
+    two = [float(((medians[:t] - medians[:t].mean()) ** 2).sum() + ((medians[t:] - medians[t:].mean()) ** 2).sum())
+           for t in range(1, n)]  # fmt: skip
+    split = int(np.argmin(two)) + 1
+    line = float(((medians - np.polyval(np.polyfit(at, medians, 1), at)) ** 2).sum())
+    if two[split - 1] >= line or step(spent, np.arange(len(spent))) is None:
+        return spent
+    return spent[split * (len(spent) // n) :]
+
+
 @dataclass(frozen=True)
 class Period:
     """Slow spells that come round again.

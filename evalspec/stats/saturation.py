@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
+from evalspec.stats.after import After
 from evalspec.stats.percentile import Percentile
 from evalspec.stats.share_over import ShareOver
 
@@ -34,6 +35,7 @@ class Saturation:
             half of those queries failed.
         blocks: How many.
         growing: Fewer ended, in whatever way, than came: the queue grew. Where queries are only refused it did not.
+        silent: Not one query of the last tenth was answered.
     """
 
     offered_qps: float
@@ -42,15 +44,25 @@ class Saturation:
     at_end_ms: float
     blocks: int
     growing: bool
+    silent: bool = False
 
     @property
     def behind(self) -> bool:
-        """Less was served than offered."""
+        """Less was served than offered: a queue grew, or queries failed."""
         return self.most_served_qps < self.offered_qps
 
+    @property
+    def lost(self) -> bool:
+        """Its queue grew, or it stopped answering: what was measured is not what would have followed."""
+        return self.growing or self.silent
+
     def over(self, threshold_ms: float) -> bool:
-        """Over-saturated: it fell behind, and at the end most queries took longer than this."""
-        return self.behind and self.at_end_ms > threshold_ms
+        """Over-saturated: it is `lost`, and at the end most queries took longer than this.
+
+        A system that only refuses some queries has no queue that grows, so its last tenth says no more than the rest;
+        held against a threshold that is a little above its median it would be called over-saturated by chance.
+        """
+        return self.lost and self.at_end_ms > threshold_ms
 
 
 def saturation(
@@ -77,6 +89,7 @@ def saturation(
     waiting: list[NDArray[np.float64]] = []
     offered = served = spent = 0.0
     last: list[float] = []
+    answered = False
     for due, end, latency in zip(intended_ns, end_ns, latencies_ms, strict=True):
         span = int(due.max() - due.min()) if len(due) > 1 else 0
         if span <= 0:
@@ -87,7 +100,9 @@ def saturation(
         short.append((went - came) / (span / each / 1e9))
         waiting.append((np.histogram(end, each, reach)[0] - came) / (span / each / 1e9))
         offered, served, spent = offered + float(came.sum()), served + float(went.sum()), spent + span / 1e9
-        last.append(float(np.median(latency[due >= due.min() + (1.0 - LAST) * span])))
+        late = latency[due >= due.min() + (1.0 - LAST) * span]
+        last.append(float(np.median(late)))
+        answered = answered or bool(np.isfinite(late).any())
     if not short:
         return None
     differences = np.concatenate(short)
@@ -98,6 +113,7 @@ def saturation(
         at_end_ms=min(last),
         blocks=len(differences),
         growing=_most(np.concatenate(waiting)) < 0.0,
+        silent=not answered,
     )
 
 
@@ -115,18 +131,20 @@ class UnderLoad:
 
     Where the system fell behind and most queries at the end took longer than a threshold, the requirement is violated
     whatever the count of queries: latency would only have grown. Where latency stepped up to a level that lasted (a
-    machine that throttles stays so), what followed must hold the threshold too; and a violation may be shown by it
-    alone, at half the level.
+    machine that throttles stays so), what followed must hold the threshold too; where it decides, a violation may be
+    shown by it alone, at half the level.
 
     Args:
         latency: The percentile of what was measured.
         saturation: Of the same run, or None.
         after: The percentile of what followed a step up, or None.
+        where: What the numbers hold for, in words.
     """
 
     latency: Percentile
     saturation: Saturation | None
-    after: Percentile | None = None
+    after: After | None = None
+    where: str = ""
 
     @property
     def value(self) -> float | None:
@@ -151,29 +169,27 @@ class UnderLoad:
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        return _method(self.latency.method, self.saturation, self.after)
+        return _method(self.latency.method, self.saturation, self.after, self.where)
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """That of the percentile; from below also that after a step, and what most took at an overloaded end."""
-        end = self.saturation.at_end_ms if self.saturation is not None and self.saturation.behind else None
+        end = self.saturation.at_end_ms if self.saturation is not None and self.saturation.lost else None
         if end is not None and not math.isfinite(end):
             end = None
+        looks = _looks(self.latency, self.after, side)
         if side == "upper":
-            known = _all_of([look.bound(confidence, side) for look in self._looks])
+            known = _all_of([look.bound(confidence, side) for look in looks])
             return known if known is None or end is None or known >= end else None
-        one_of = 1.0 - (1.0 - confidence) / len(self._looks)
-        bounds = [*(look.bound(one_of, side) for look in self._looks), end]
+        one_of = 1.0 - (1.0 - confidence) / len(looks)
+        bounds = [*(look.bound(one_of, side) for look in looks), end]
         return max((bound for bound in bounds if bound is not None), default=None)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """That of the percentile (and of what followed a step), unless over-saturation settles it."""
         if self.saturation is not None and self.saturation.over(threshold):
             return 0.0 if side == "lower" else 1.0
-        return _of_looks([look.p_value(threshold, side) for look in self._looks], passing=side == "upper")
-
-    @property
-    def _looks(self) -> tuple[Percentile, ...]:
-        return (self.latency,) if self.after is None else (self.latency, self.after)
+        looks = _looks(self.latency, self.after, side)
+        return _of_looks([look.p_value(threshold, side) for look in looks], passing=side == "upper")
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """That of the percentile; None where over-saturation settles it."""
@@ -192,11 +208,13 @@ class LateUnderLoad:
         share: Of what was measured.
         saturation: Of the same run, or None.
         after: Of what followed a step up of latency, or None.
+        where: What the numbers hold for, in words.
     """
 
     share: ShareOver
     saturation: Saturation | None
-    after: ShareOver | None = None
+    after: After | None = None
+    where: str = ""
 
     @property
     def value(self) -> float | None:
@@ -211,14 +229,15 @@ class LateUnderLoad:
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        return _method(self.share.method, self.saturation, self.after)
+        return _method(self.share.method, self.saturation, self.after, self.where)
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """That of the share; at least one half where over-saturation settles it."""
+        looks = _looks(self.share, self.after, side)
         if side == "upper":
-            return 1.0 if self._over else _all_of([look.bound(confidence, side) for look in self._looks])
-        one_of = 1.0 - (1.0 - confidence) / len(self._looks)
-        bounds = [look.bound(one_of, side) for look in self._looks]
+            return 1.0 if self._over else _all_of([look.bound(confidence, side) for look in looks])
+        one_of = 1.0 - (1.0 - confidence) / len(looks)
+        bounds = [look.bound(one_of, side) for look in looks]
         known = [bound for bound in bounds if bound is not None]
         return max([*known, MOST] if self._over and known else known, default=None)
 
@@ -226,11 +245,8 @@ class LateUnderLoad:
         """That of the share, unless over-saturation settles it."""
         if self._over and threshold < MOST:
             return 0.0 if side == "lower" else 1.0
-        return _of_looks([look.p_value(threshold, side) for look in self._looks], passing=side == "upper")
-
-    @property
-    def _looks(self) -> tuple[ShareOver, ...]:
-        return (self.share,) if self.after is None else (self.share, self.after)
+        looks = _looks(self.share, self.after, side)
+        return _of_looks([look.p_value(threshold, side) for look in looks], passing=side == "upper")
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """That of the share; None where over-saturation settles it."""
@@ -239,6 +255,69 @@ class LateUnderLoad:
     @property
     def _over(self) -> bool:
         return self.saturation is not None and self.saturation.over(self.share.deadline_ms)
+
+
+@dataclass(frozen=True)
+class WithoutLag:
+    """What was measured beside the same without our own lag, where larger is worse. Implements `Estimate`.
+
+    Only what holds with the lag passes, and only what is violated without it fails: our lag makes latencies longer.
+
+    Args:
+        measured: As it was.
+        freed: Of the same run, without the lag of our generator.
+    """
+
+    measured: Estimate
+    freed: Estimate
+
+    @property
+    def value(self) -> float | None:
+        """As measured."""
+        return self.measured.value
+
+    @property
+    def n(self) -> int:
+        """Queries."""
+        return self.measured.n
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no upper bound, or None."""
+        return getattr(self.measured, "reason", None)
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        return f"{self.measured.method}; a violation without the load generator's lag"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """As measured from above, the smaller from below."""
+        own = self.measured.bound(confidence, side)
+        if side == "upper" or own is None:
+            return own
+        freed = self.freed.bound(confidence, side)
+        return None if freed is None else min(own, freed)
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """As measured for PASS, the larger for FAIL."""
+        own = self.measured.p_value(threshold, side)
+        if side == "upper" or own is None:
+            return own
+        freed = self.freed.p_value(threshold, side)
+        return None if freed is None else max(own, freed)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """As measured."""
+        return self.measured.n_to_decide(threshold, alpha)
+
+
+Look = Percentile | ShareOver | After
+
+
+def _looks(whole: Percentile | ShareOver, after: After | None, side: Side) -> list[Look]:
+    """All of the run, and what followed a step: for PASS always, for FAIL where it decides."""
+    return [whole] if after is None or (side == "lower" and not after.decides) else [whole, after]
 
 
 def _all_of(bounds: list[float | None]) -> float | None:
@@ -255,9 +334,11 @@ def _of_looks(p_values: list[float | None], *, passing: bool) -> float | None:
     return max(known) if passing else min(1.0, len(p_values) * min(known))
 
 
-def _method(inner: str, found: Saturation | None, after: Percentile | ShareOver | None) -> str:
+def _method(inner: str, found: Saturation | None, after: After | None, where: str) -> str:
     if after is not None:
-        inner = f"{inner}; the same for the {after.n:,} queries after a step up"
+        inner = f"{inner}; {after.method}"
+    if where:
+        inner = f"{inner}; {where}"
     if found is None or not found.behind:
         return inner
     what = "over-saturated" if found.growing else "not all was served"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
@@ -63,6 +64,13 @@ def _compared(result: CheckResult, requirement: Requirement, confidence: float) 
     if found is None:
         return "MISSING"
     if isinstance(found, ComparisonParts):
+        if found.invalid is not None:
+            return "INVALID"
+        if found.withhold is not None:
+            plain = replace(found, withhold=None)
+            again = replace(result, comparisons={(requirement.metric, requirement.model): plain})
+            decided = _compared(again, requirement, confidence)
+            return "INCONCLUSIVE" if decided == "PASS" else decided
         if requirement.part is not None:
             return _decided(*_pair(found.parts[requirement.part], requirement), confidence)
         if found.whole is not None:

@@ -289,7 +289,7 @@ def test_times_are_those_of_a_queue_worked_out_by_hand(clock: FakeClock, load: d
     # Half a ms beside each other, and clear of it: readings of the clock tip no balance.
     load["arrivals_ms"] = np.round(load["arrivals_ms"]) + 0.25 * (np.arange(len(load["arrivals_ms"])) % 2)
     load["arrivals_ms"] = np.maximum.accumulate(load["arrivals_ms"])
-    load["takes_ms"] = [one + 0.6 for one in load["takes_ms"]]
+    load["takes_ms"] = [one + 0.61 for one in load["takes_ms"]]
     servable = FakeServable(clock, n=1000, takes_ms=lambda call: load["takes_ms"][call])
     asked = schedule(load["arrivals_ms"], **{name: load[name] for name in ("max_batch", "queue_delay_s", "timeout_s")})
     with tempfile.TemporaryDirectory() as folder:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +16,6 @@ import pytest
 
 from evalspec.errors import RecordError, WorkerError
 from evalspec.language.inputs import OUTCOMES
-from evalspec.measure.clocks import now_ns, read_clock, wake_sharply
 from evalspec.measure.samples import HEADER_BYTES, Sink, read_samples, row_type
 
 
@@ -152,26 +149,3 @@ def test_a_folder_that_can_not_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkerError, match=r"raw samples can't be written"):
         Sink(tmp_path / "file" / "s", batch=1, capacity=1)
-
-
-def test_the_clock_is_cheap_against_what_it_times() -> None:
-    clock = read_clock(2000)
-    assert 0 <= clock.overhead_ns < 100_000 and clock.worst_ns >= clock.overhead_ns
-    assert clock.resolution_ns >= 1
-    before = now_ns()
-    assert now_ns() >= before
-
-
-def test_a_thread_wakes_when_it_asked_to() -> None:
-    done = []
-    # Of a thread of its own: the setting is the thread's.
-    thread = threading.Thread(target=lambda: done.append((wake_sharply(), slack_ns())))
-    thread.start()
-    thread.join()
-    assert done == [(True, 1)] if sys.platform == "linux" else [(False, None)]
-
-
-def slack_ns() -> int | None:
-    if sys.platform != "linux":
-        return None
-    return int(ctypes.CDLL(None).prctl(30, 0, 0, 0, 0))

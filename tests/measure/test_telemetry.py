@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from evalspec.measure.clocks import now_ns
+from evalspec.clocks import now_ns
 from evalspec.measure.telemetry import THROTTLED, Opened, Sampler, open_sources, reasons
 
 

@@ -48,3 +48,11 @@ def test_what_two_models_do_not_share_is_said() -> None:
     assert "precision int8 against fp32" in said
     assert "framework onnxruntime 1.24.1 against torch 2.13.0" in said
     assert "stages" not in said and "hardware" not in said
+
+
+def test_what_nobody_recorded_of_either_is_said() -> None:
+    record = records.ready()
+    bare = tuple(one.model_copy(update={"precision": None, "precision_observed": None}) for one in record.models)
+    record = record.model_copy(update={"models": bare})
+    check = of(record, "latency").model_copy(update={"conditions": {"batch": 1, "scenario": "single_stream"}})
+    assert "precision not shown of either" in unlike_words(record, check, "baseline")

@@ -146,9 +146,9 @@ class Server:
                 reset(connection)
 
     def _connection(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         buffer = b""
         try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while True:
                 found = _read(connection, buffer)
                 if found is None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evalspec.errors import InputError, NotRunError
-from evalspec.language.operators import Inspectable, Runner
+from evalspec.language.abilities import Inspectable, Runner
 from evalspec.language.parts import Access
 from evalspec.runtimes._onnx_profile import computes, operations, read_profile
 from evalspec.runtimes.onnx import Onnx

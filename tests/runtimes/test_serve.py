@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError, RecordError, WorkerError
-from evalspec.evidence.blocks import Cell
+from evalspec.evidence.frozen import Cell
 from evalspec.language.parts import Access, Model
 from evalspec.runtimes._answers import Answers, read_answers, write_answers
 from evalspec.runtimes._inputs import DatasetFacts

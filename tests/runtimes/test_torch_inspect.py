@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evalspec.errors import InputError, NotRunError
-from evalspec.language.operators import Inside, Inspectable, Runner
+from evalspec.language.abilities import Inside, Inspectable, Runner
 from evalspec.language.parts import Access
 from evalspec.runtimes._torch_inspect import inspect_module
 from evalspec.runtimes.torch import LoadedTorch, Torch

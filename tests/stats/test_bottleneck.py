@@ -128,9 +128,13 @@ def test_three_times_faster_inference_is_half_as_much_again_end_to_end_at_one_ha
 
 def test_the_whole_has_no_ceiling() -> None:
     assert amdahl_ceiling(1.0) == math.inf
-    whole = AmdahlCeiling(over_processes([1.0, 1.1, 1.2]))
-    assert whole.value is None
-    assert whole.bound(0.95, "lower") is None and whole.p_value(2.0, "lower") is None
+    share = over_processes([1.0, 1.01, 1.02])
+    whole = AmdahlCeiling(share)
+    assert whole.value == math.inf and whole.bound(0.95, "upper") == math.inf
+    low = share.bound(0.95, "lower")
+    assert low is not None and low < 1.0 and whole.bound(0.95, "lower") == pytest.approx(1 / (1 - low))
+    assert whole.p_value(2.0, "lower") == share.p_value(0.5, "lower")
+    assert AmdahlCeiling(over_processes([])).value is None
 
 
 def test_bounds_and_p_values_are_those_of_the_share() -> None:

@@ -21,8 +21,9 @@ from evalspec.checks.data._duplicates import (
 )
 from evalspec.checks.model._thumbnails import picture, png
 from evalspec.errors import InputError
-from evalspec.evidence.blocks import Cell, Column, Example, Examples, Table
+from evalspec.evidence.blocks import Column, Example, Examples, Table
 from evalspec.evidence.estimate import Fact
+from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
 from evalspec.language.inputs import Inputs
 from evalspec.language.parts import CheckResult

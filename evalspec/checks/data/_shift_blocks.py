@@ -12,7 +12,6 @@ from evalspec.evidence.blocks import (
     AnyBlock,
     Bar,
     Bars,
-    Cell,
     Column,
     Histogram,
     Interval,
@@ -21,6 +20,7 @@ from evalspec.evidence.blocks import (
     Table,
 )
 from evalspec.evidence.estimate import Estimate
+from evalspec.evidence.frozen import Cell
 from evalspec.stats.shift import category_counts
 
 if TYPE_CHECKING:

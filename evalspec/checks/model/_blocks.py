@@ -12,7 +12,6 @@ from evalspec.checks.model._points import shown_bounds
 from evalspec.checks.model._thumbnails import picture, png
 from evalspec.evidence.blocks import (
     AnyBlock,
-    Cell,
     Column,
     Example,
     Examples,
@@ -24,6 +23,7 @@ from evalspec.evidence.blocks import (
     Table,
 )
 from evalspec.evidence.estimate import Estimate, Measured, Parts
+from evalspec.evidence.frozen import Cell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,7 +25,7 @@ from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
     from evalspec.checks.model.slices import Slices
-    from evalspec.evidence.blocks import Cell as TableCell
+    from evalspec.evidence.frozen import Cell as TableCell
     from evalspec.language.inputs import Inputs
 
 METRICS = {metric.name: metric for metric in SLICED}

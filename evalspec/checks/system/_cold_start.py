@@ -9,9 +9,10 @@ import numpy as np
 
 from evalspec.checks.system import _samples
 from evalspec.checks.system._beside import by_turns
+from evalspec.checks.system._probed import required
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Table
-from evalspec.evidence.estimate import Comparison
+from evalspec.evidence.estimate import ComparisonParts
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
 from evalspec.language.parts import CheckResult
@@ -43,7 +44,7 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
         raise NotRunError(f"no process of {check.model} was started")
     values = [times(one) for one in found]
     estimates = {name: over_processes([one[name] for one in values], least=0.0) for name in values[0]}
-    comparisons: dict[tuple[str, str], Comparison] = {}
+    comparisons: dict[tuple[str, str], ComparisonParts] = {}
     for baseline in check.baselines:
         ours, theirs = by_turns(
             lambda model, _: inputs.probe(PROBE, check.dataset, model, processes=1),
@@ -51,10 +52,13 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
             processes,
         )
         sides = [[times(one) for one in side] for side in (ours, theirs)]
+        lost = None
+        if len(ours) < processes:
+            lost = f"{len(ours)} of {processes} planned pairs with {baseline} were started on both sides"
         if ours:
             for name in estimates:
                 pair = paired_log_ratio(*([one[name] for one in side] for side in sides))
-                comparisons[name, baseline] = pair
+                comparisons[name, baseline] = ComparisonParts({}, pair, invalid=lost)
     return CheckResult(
         estimates=estimates,
         comparisons=comparisons,
@@ -69,8 +73,8 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
 
 def times(probe: Probe) -> dict[str, float]:
     """Metric: its value in one process, in the metric's unit."""
-    found = {name: float(probe.facts[fact] or 0.0) for name, fact in PARTS.items()}
-    first_ms = float(probe.facts["first_inference_ms"] or 0.0)
+    found = {name: required(probe, fact) for name, fact in PARTS.items()}
+    first_ms = required(probe, "first_inference_ms")
     return found | {"first_inference": first_ms, "ready_time": sum(found.values()) + first_ms / 1e3}
 
 
@@ -105,7 +109,7 @@ def _blocks(
     words = {"start_time": "start", "import_time": "import", "load_time": "load", "first_inference": "first item"}
     bars = []
     for name, label in words.items():
-        mean = estimates[name].value or 0.0
+        mean = float(np.mean([one[name] for one in values]))
         bars.append(Bar(label=label, value=mean / 1e3 if name == "first_inference" else mean))
     shown = Bars(
         title="From nothing to the first answer", caption="Mean over fresh processes, part by part.", unit="s",

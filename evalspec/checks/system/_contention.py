@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.system import _samples
-from evalspec.checks.system._throughput import rate
+from evalspec.checks.system import _device, _samples
+from evalspec.checks.system._environment import EVERY_S, surroundings
 from evalspec.checks.system._timed import BLOCK_S, WARMUP_S
 from evalspec.checks.system.contention import QUANTILES, THROUGHPUT
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Reference, Table
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
-from evalspec.evidence.record import Counts
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.stats.timing import PairedTiming, paired_log_ratio
@@ -30,6 +29,8 @@ DRAFT_QUERIES = 20
 DRAFT_S = 0.05
 MOST_FAILED = 0.01
 NOTHING = 1.02
+LEAST = 2
+"""Queries of a process that a percentile is made of."""
 
 
 @dataclass(frozen=True)
@@ -69,22 +70,21 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
     schedule = Schedule(
         kind=check.scenario, queries=each, processes=processes, batch=check.batch_size, warmup_queries=check.warmup,
         warmup_s=DRAFT_S if inputs.draft else WARMUP_S, min_s=DRAFT_S if inputs.draft else BLOCK_S,
-        background=check.background, background_workers=check.workers,
+        background=check.background, background_workers=check.workers, telemetry_s=EVERY_S,
     )  # fmt: skip
     # A model beside itself: the load runs during the blocks of the first side only.
     busy, alone = inputs.measure_paired(schedule, check.dataset, check.model)
-    found = _pairs(check, busy, alone)
-    if not found:
-        raise NotRunError("no pair of processes has answered queries both beside the load and alone")
+    found, missing = _pairs(check, busy, alone)
+    if not found and not missing:
+        raise NotRunError("no pair of processes has queries both beside the load and alone")
     everything = [*busy, *alone]
-    failed = sum(int((~one.ok).sum()) for one in everything)
-    total = sum(len(one.ok) for one in everything)
-    invalid = _samples.too_short(everything, 2 * processes, each // 2 * 2)
+    counts = _samples.counted(everything, 2 * processes * each)
+    made = counts.used + counts.errored
+    around = surroundings(everything)
     withhold = None
-    if failed > MOST_FAILED * total:
-        withhold = f"{failed / total:.1%} of queries failed, and have no latency to compare"
+    if counts.errored > MOST_FAILED * made:
+        withhold = f"{counts.errored / made:.1%} of queries failed"
     ratios: dict[str, Estimate | Fact] = {}
-    missing: dict[str, str] = {}
     for part, beside in found.items():
         ratio = beside.pairs.ratio()
         if ratio is None:
@@ -92,44 +92,65 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
         else:
             ratios[part] = ratio
     return CheckResult(
-        estimates={"contention_ratio": Measured(Parts(ratios), invalid=invalid, withhold=withhold)},
+        estimates={
+            "contention_ratio": Measured(
+                Parts(ratios),
+                invalid=_samples.too_short(everything, 2 * processes, each // 2 * 2) or around.invalid,
+                withhold=withhold,
+            )
+        },
         missing=missing,
         blocks=_blocks(check, found, inputs.confidence),
-        counts=Counts(attempted=2 * processes * each, used=total - failed, errored=failed),
+        counts=counts,
         conditions={"scenario": check.scenario, "batch": check.batch_size, "background": check.background,
-                    "background_workers": check.workers, "pairs": len(busy), "queries": total,
+                    "background_workers": check.workers, "pairs": len(busy), "queries": made,
                     **_samples.conditions(inputs, check.model, everything)},
-        notes=[*_notes(check, found, inputs.confidence), *_samples.notes(everything, None)],
+        notes=[*_notes(check, found, inputs.confidence), *around.notes, *_samples.notes(everything, None)],
     )  # fmt: skip
 
 
-def _pairs(check: Contention, busy: list[Samples], alone: list[Samples]) -> dict[str, Beside]:
-    """Percentiles or rates of every pair, without the start of each block."""
+def _pairs(check: Contention, busy: list[Samples], alone: list[Samples]) -> tuple[dict[str, Beside], dict[str, str]]:
+    """Percentiles or rates of every pair, without the start of each block; and why there are none."""
+    pairs = list(zip(busy, alone, strict=False))
     if check.scenario == "offline":
-        rates = [np.array([rate(one, _samples.settled(one)) for one in side]) for side in (busy, alone)]
-        return {THROUGHPUT: Beside(rates[0], rates[1], "samples/s", inverse=True)} if len(rates[0]) else {}
-    kept: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-    for one, other in zip(busy, alone, strict=False):
-        first, second = _answered(one), _answered(other)
-        if min(len(first), len(second)) >= 2:
-            kept.append((first, second))
+        rates = [np.array([_samples.rate(one, _samples.settled(one)) for one in side]) for side in zip(*pairs, strict=True)]
+        return ({THROUGHPUT: Beside(rates[0], rates[1], "samples/s", inverse=True)} if rates else {}), {}
+    kept = [(one, other) for one, other in pairs if min(_count(one), _count(other)) >= LEAST]
+    found: dict[str, Beside] = {}
+    missing: dict[str, str] = {}
     if not kept:
-        return {}
-    return {
-        part: Beside(
-            np.array([_quantile(one, p) for one, _ in kept]), np.array([_quantile(other, p) for _, other in kept]), "ms"
-        )
-        for part, p in QUANTILES.items()
-    }
+        return found, missing
+    for part, p in QUANTILES.items():
+        beside = np.array([_percentile(one, p, at_least=True) for one, _ in kept])
+        by_itself = np.array([_percentile(other, p) for _, other in kept])
+        if np.isfinite(by_itself).all():
+            found[part] = Beside(beside, by_itself, "ms")
+        else:
+            missing[f"contention_ratio({part})"] = (
+                f"over {1 - p:.0%} of a process's queries failed without the load, so that nothing can be held against "
+                f"its {part}"
+            )
+    return found, missing
 
 
-def _answered(samples: Samples) -> NDArray[np.float64]:
-    latencies = _samples.latencies_ms(samples)[_samples.settled(samples)]
-    return latencies[np.isfinite(latencies)]
+def _count(samples: Samples) -> int:
+    return int(_samples.settled(samples).sum())
 
 
-def _quantile(values: NDArray[np.float64], p: float) -> float:
-    return float(np.quantile(values, p, method="inverted_cdf"))
+def _percentile(samples: Samples, p: float, *, at_least: bool = False) -> float:
+    """Of a process's latencies, ms, without the start of its blocks. A query that failed is slower than all others.
+
+    Args:
+        samples: Of the process.
+        p: Of the percentile.
+        at_least: Where so many failed that it is infinite, the time that the whole process took instead: slower than
+            any query was, and a number that a ratio can be made of.
+    """
+    found = _samples.quantile(_samples.latencies_ms(samples)[_samples.settled(samples)], p)
+    if at_least and not np.isfinite(found):
+        begin, end = _device.span(samples)
+        return (end - begin) / 1e6
+    return found
 
 
 def _notes(check: Contention, found: dict[str, Beside], confidence: float) -> list[str]:

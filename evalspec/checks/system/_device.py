@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.measure.energy import window
-from evalspec.measure.telemetry import REASONS, THROTTLED
+from evalspec.measure.telemetry import THROTTLED, readings, reasons
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,25 +47,24 @@ def span(samples: Samples) -> tuple[int, int]:
 
 
 def slowed(
-    telemetry: Telemetry | None, series: Series, start_ns: int, end_ns: int
+    telemetry: Telemetry | None, series: Series, start_ns: int | None = None, end_ns: int | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """When the device ran slower than it was asked to.
 
     Args:
         telemetry: What was read, or None.
         series: Of the device.
-        start_ns: Start of the window.
-        end_ns: Its end.
+        start_ns: Start of the window; None: the first reading.
+        end_ns: Its end; None: the last one.
 
     Returns:
         Seconds from the start of the window, shape (t,); and whether it was slowed at that reading, shape (t,). Empty
         where nobody tells.
     """
-    if telemetry is None or series.throttle not in telemetry.series:
+    times, read = readings(telemetry, series.throttle, start_ns, end_ns)
+    if not len(read):
         return np.empty(0), np.empty(0, dtype=np.bool_)
-    values = telemetry.series[series.throttle]
-    inside = (telemetry.times_ns >= start_ns) & (telemetry.times_ns <= end_ns) & np.isfinite(values)
-    seconds, read = (telemetry.times_ns[inside] - start_ns) / 1e9, values[inside]
+    seconds = (times - (times[0] if start_ns is None else start_ns)) / 1e9
     if series is GPU:
         return seconds, (read.astype(np.int64) & THROTTLED) != 0
     return seconds, np.diff(read, prepend=read[:1]) > 0
@@ -74,8 +72,4 @@ def slowed(
 
 def reasons_seen(telemetry: Telemetry | None, start_ns: int, end_ns: int) -> dict[str, float]:
     """Clocks-event reason of a GPU: share of the readings in which it held; without those that never did."""
-    read = window(telemetry, GPU.throttle, start_ns, end_ns).astype(np.int64)
-    if not len(read):
-        return {}
-    shares = {word: float(((read & bit) != 0).mean()) for bit, word in REASONS.items()}
-    return {word: share for word, share in shares.items() if share > 0}
+    return reasons(readings(telemetry, GPU.throttle, start_ns, end_ns)[1])

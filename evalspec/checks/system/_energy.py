@@ -13,15 +13,16 @@ from evalspec.checks.system import _samples
 from evalspec.checks.system._beside import by_turns
 from evalspec.checks.system._energy_blocks import Level, blocks
 from evalspec.checks.system._environment import surroundings
+from evalspec.checks.system._metered import Metered, metered
 from evalspec.checks.system._timed import BATCHES, WARMUP_S
 from evalspec.errors import NotRunError
-from evalspec.evidence.estimate import Comparison, Estimate, Measured
+from evalspec.evidence.estimate import ComparisonParts, Estimate, Measured
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.record import Counts
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
-from evalspec.measure.energy import DISAGREE, Energy, energy
-from evalspec.stats.timing import OverUnits, over_processes, paired_log_ratio
+from evalspec.measure.energy import DISAGREE, energy
+from evalspec.measure.telemetry import readings
+from evalspec.stats.timing import over_processes, paired_log_ratio
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -37,31 +38,23 @@ DRAFT_S = 1.5
 DRAFT_IDLE_S = 3.0
 MOST_QUERIES = 200_000
 """Of a load level in one process."""
+COMPARED = ("energy_per_inference", "active_power", "throughput_per_watt")
+NO_PAIR = "there is no pair of processes in which both sides were metered and answered"
 OTHERS_TOLD = 0.02
 """Share of the machine's processor time used by others from which on their energy is told of."""
 
 
 @dataclass(frozen=True)
-class Metered:
-    """One process and what it used.
+class Short:
+    """Why fewer processes count than were planned, or None.
 
     Args:
-        energy: Of its window.
-        items: Answered in that window.
+        active: Of those that work.
+        idle: Of those that wait.
     """
 
-    energy: Energy
-    items: int
-
-    @property
-    def joules(self) -> float:
-        """For each answered item; infinite where none was answered."""
-        return (self.energy.joules or 0.0) / self.items if self.items else float("inf")
-
-    @property
-    def per_second(self) -> float:
-        """Answered items a second, over the same window."""
-        return self.items / self.energy.seconds if self.energy.seconds > 0 else 0.0
+    active: str | None
+    idle: str | None
 
 
 def measure(check: EnergyCheck, inputs: Inputs) -> CheckResult:
@@ -74,42 +67,52 @@ def measure(check: EnergyCheck, inputs: Inputs) -> CheckResult:
     Raises:
         NotRunError: There is no meter inside the boundary, or it does not tell enough.
     """
-    device = str(inputs.model_facts(check.model).get("device") or "cpu")
+    device = _samples.device_of(inputs, check.model)
     if device == "cpu" and check.boundary == "gpu":
         raise NotRunError(
             f"{check.model} runs on the cpu, and the boundary gpu holds nothing of that; use boundary: package"
         )
     processes = 2 if inputs.draft else check.processes
     resting = _idle(check, inputs, processes)
-    idle = [energy(one.telemetry, check.boundary, *_idle_window(one)) for one in resting]
+    idle = [energy(one.telemetry, check.boundary, *_idle_window(one)).watts for one in resting]
+    idle_w = [watts for watts in idle if watts is not None]
     samples = inputs.measure(_active_schedule(check, inputs, processes), check.dataset, check.model)
     active = _known([metered(one, check.boundary) for one in samples])
     if not any(one.items for one in active):
         raise NotRunError("no item was answered while energy was metered")
     rate = float(np.mean([one.per_second for one in active]))
     levels = [_level(check, inputs, share, rate, processes) for share in check.levels]
-    comparisons: dict[tuple[str, str], Comparison] = {}
+    comparisons: dict[tuple[str, str], ComparisonParts] = {}
+    uncompared: dict[str, str] = {}
     for baseline in check.baselines:
-        comparisons |= {(name, baseline): pair for name, pair in _pairs(check, inputs, baseline, processes).items()}
-    short = _samples.too_short(samples, processes, BATCHES if not inputs.draft else 2)
-    if short is None and len(active) < len(samples):
-        short = f"{len(samples) - len(active)} of {len(samples)} processes could not be metered"
-    estimates, missing = _estimates(check, active, [one for one in idle if one.joules is not None], short)
+        pairs = _pairs(check, inputs, baseline, processes)
+        comparisons |= {(name, baseline): pair for name, pair in pairs.items()}
+        uncompared |= {f"{name} vs {baseline}": NO_PAIR for name in COMPARED if name not in pairs}
+    short = Short(_too_few(samples, active, processes, inputs.draft), None)
+    if len(idle_w) < processes:
+        short = replace(short, idle=f"{len(idle_w)} of {processes} planned processes were metered while they waited")
+    estimates, missing = _estimates(check, active, idle_w, short)
     around = surroundings([*samples, *resting])
-    total = sum(len(one.ok) for one in samples)
-    failed = sum(int((~one.ok).sum()) for one in samples)
     bare = {name: one.estimate for name, one in estimates.items() if isinstance(one.estimate, Estimate)}
     return CheckResult(
         estimates=estimates,
         comparisons=comparisons,
-        missing=missing,
+        missing=missing | uncompared,
         blocks=blocks(check, samples, bare, levels, rate, inputs.confidence),
-        counts=Counts(attempted=total, used=total - failed, errored=failed),
+        counts=_samples.counted(samples),
         conditions={**_conditions(check, active), "throughput": rate,
                     **_samples.conditions(inputs, check.model, samples)},
         notes=[*_notes(check, device, active, samples), *around.notes, *_samples.notes(samples, None)],
         invalid=around.invalid,
     )  # fmt: skip
+
+
+def _too_few(samples: Sequence[Samples], active: Sequence[Metered], processes: int, draft: bool) -> str | None:
+    """Why fewer processes count than were planned, or None."""
+    short = _samples.too_short(samples, processes, 2 if draft else BATCHES)
+    if short is None and len(active) < len(samples):
+        return f"{len(samples) - len(active)} of {len(samples)} processes could not be metered"
+    return short
 
 
 def _active_schedule(check: EnergyCheck, inputs: Inputs, processes: int) -> Schedule:
@@ -149,56 +152,45 @@ def _idle_window(samples: Samples) -> tuple[int, int]:
     return begin + int((1.0 - IDLE_KEPT) * (end - begin)), end
 
 
-def metered(samples: Samples, boundary: str) -> Metered:
-    """Energy and answered items of the same window: all but the first tenth of a process.
-
-    Args:
-        samples: Of one process.
-        boundary: A key of `evalspec.measure.energy.BOUNDARIES`.
-    """
-    keep = np.flatnonzero(_samples.settled(samples))
-    if not len(keep):
-        return Metered(Energy(None, 0.0, reason="no batch was measured"), 0)
-    found = energy(samples.telemetry, boundary, int(samples.sent_ns[keep[0]]), int(samples.end_ns[keep].max()))
-    return Metered(found, int(samples.ok[keep].sum()) * samples.batch)
-
-
 def _known(found: Sequence[Metered]) -> list[Metered]:
     """Those that could be metered.
 
     Raises:
         NotRunError: None could.
     """
-    known = [one for one in found if one.energy.joules is not None]
+    known = [one for one in found if one.known]
     if not known:
         raise NotRunError(f"no energy can be told: {found[0].energy.reason if found else 'nothing was measured'}")
     return known
 
 
 def _estimates(
-    check: EnergyCheck, active: Sequence[Metered], idle: Sequence[Energy], invalid: str | None
+    check: EnergyCheck, active: Sequence[Metered], idle_w: Sequence[float], short: Short
 ) -> tuple[dict[str, Measured], dict[str, str]]:
-    estimates: dict[str, OverUnits] = {}
+    estimates: dict[str, Measured] = {}
     missing: dict[str, str] = {}
     if all(one.items for one in active):
-        estimates["energy_per_inference"] = over_processes([one.joules for one in active], least=0.0)
+        estimates["energy_per_inference"] = _over([one.joules for one in active], short.active)
     else:
         missing["energy_per_inference"] = "a process answered nothing in its window"
-    powers = np.array([one.energy.watts or 0.0 for one in active])
-    resting = np.array([one.watts or 0.0 for one in idle])
-    estimates["active_power"] = over_processes(powers, least=0.0)
-    estimates["idle_power"] = over_processes(resting, least=0.0)
-    estimates["throughput_per_watt"] = over_processes(
-        [one.items / joules if (joules := one.energy.joules or 0.0) > 0 else 0.0 for one in active], least=0.0
-    )
+    powers = [one.watts for one in active]
+    estimates["active_power"] = _over(powers, short.active)
+    estimates["idle_power"] = _over(idle_w, short.idle)
+    if all(one.total_j > 0 for one in active):
+        estimates["throughput_per_watt"] = _over([one.items_per_joule for one in active], short.active)
+    else:
+        missing["throughput_per_watt"] = "a process used no energy, as its meter says"
     if check.duty_cycle is None:
         missing["effective_power"] = "the check has no `duty_cycle:`"
     else:
-        count = min(len(powers), len(resting))
-        estimates["effective_power"] = over_processes(
-            effective_power(resting[:count], powers[:count], check.duty_cycle), least=0.0
-        )
-    return {name: Measured(one, invalid=invalid) for name, one in estimates.items()}, missing
+        count = min(len(powers), len(idle_w))
+        both = effective_power(idle_w[:count], powers[:count], check.duty_cycle)
+        estimates["effective_power"] = _over(both, short.active or short.idle)
+    return estimates, missing
+
+
+def _over(values: ArrayLike, short: str | None) -> Measured:
+    return Measured(over_processes(values, least=0.0), invalid=short)
 
 
 def effective_power(idle_w: ArrayLike, active_w: ArrayLike, duty_cycle: float) -> NDArray[np.float64]:
@@ -227,39 +219,45 @@ def _level(check: EnergyCheck, inputs: Inputs, share: float, rate: float, proces
     )  # fmt: skip
     samples = inputs.measure(schedule, check.dataset, check.model)
     found = [metered(one, check.boundary) for one in samples]
-    known = [one for one in found if one.energy.joules is not None and one.items]
+    known = [one for one in found if one.known and one.items]
     reason = next((one.energy.reason for one in found if one.energy.reason), None)
     return Level(
         share=share,
         asked=asked,
         got=float(np.mean([one.per_second for one in known])) if known else None,
-        power=over_processes([one.energy.watts or 0.0 for one in known], least=0.0),
+        power=over_processes([one.watts for one in known], least=0.0),
         joules=over_processes([one.joules for one in known], least=0.0),
         note="" if known else reason or "no item was answered",
     )
 
 
-def _pairs(check: EnergyCheck, inputs: Inputs, baseline: str, processes: int) -> dict[str, Comparison]:
-    """Fresh processes of both models by turns."""
+def _pairs(check: EnergyCheck, inputs: Inputs, baseline: str, processes: int) -> dict[str, ComparisonParts]:
+    """Fresh processes of both models by turns; a pair that was not metered voids, one without an answer withholds."""
     schedule = _active_schedule(check, inputs, 1)
-    sides = by_turns(
-        lambda model, turn: [
-            one
-            for sample in inputs.measure(replace(schedule, seed=turn), check.dataset, model)
-            if (one := metered(sample, check.boundary)).energy.joules and one.items
-        ],
+    ours, theirs = by_turns(
+        lambda model, turn: inputs.measure(replace(schedule, seed=turn), check.dataset, model),
         (check.model, baseline),
         processes,
     )
-    if not sides[0]:
+    pairs = [
+        (metered(one, check.boundary), metered(other, check.boundary))
+        for one, other in zip(ours, theirs, strict=True)
+    ]  # fmt: skip
+    told = [pair for pair in pairs if all(one.known and one.total_j > 0 for one in pair)]
+    kept = [pair for pair in told if all(one.items for one in pair)]
+    if not kept:
         return {}
-    joules = [[one.joules for one in side] for side in sides]
-    watts = [[one.energy.watts or 0.0 for one in side] for side in sides]
-    inverse = [[1.0 / value for value in side] for side in joules]
+    invalid = surroundings([*ours, *theirs]).invalid
+    if len(told) < processes:
+        invalid = f"{len(told)} of {processes} planned pairs with {baseline} were metered on both sides"
+    withhold = None
+    if len(kept) < len(told):
+        withhold = f"in {len(told) - len(kept)} of {len(told)} pairs with {baseline} a side answered nothing"
+    values = [[(one.joules, one.watts, one.items_per_joule) for one in pair] for pair in kept]
+    sides = np.transpose(values)
     return {
-        "energy_per_inference": paired_log_ratio(*joules),
-        "active_power": paired_log_ratio(*watts),
-        "throughput_per_watt": paired_log_ratio(*inverse),
+        name: ComparisonParts({}, paired_log_ratio(*both), invalid=invalid, withhold=withhold)
+        for name, both in zip(COMPARED, sides, strict=True)
     }
 
 
@@ -294,10 +292,10 @@ def _notes(check: EnergyCheck, device: str, active: Sequence[Metered], samples: 
             "effective_power is an estimate, modelled from idle and active power; waking and sleeping are not in it."
         )
     shares = [
-        float(np.nanmean(one.telemetry.series["cpu_others_share"]))
+        float(read.mean())
         for one in samples
-        if one.telemetry is not None and np.isfinite(one.telemetry.series.get("cpu_others_share", np.nan)).any()
-    ]
+        if len(read := readings(one.telemetry, "cpu_others_share")[1])
+    ]  # fmt: skip
     if check.boundary != "gpu" and shares and max(shares) > OTHERS_TOLD:
         notes.append(f"Others used up to {max(shares):.0%} of the processors meanwhile; their energy is in it.")
     return notes

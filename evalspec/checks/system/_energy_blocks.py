@@ -11,6 +11,7 @@ import numpy as np
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Series, Table
 from evalspec.evidence.frozen import Cell
 from evalspec.measure.energy import BOUNDARIES
+from evalspec.measure.telemetry import readings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,16 +106,11 @@ def power(samples: Samples, boundary: str) -> tuple[NDArray[np.float64], NDArray
     nothing = np.empty(0), np.empty(0)
     if telemetry is None or not len(samples.sent_ns):
         return nothing
-    seconds = (telemetry.times_ns - samples.sent_ns[0]) / 1e9
     if meter.power is not None and meter.power in telemetry.series:
-        watts = telemetry.series[meter.power]
-        known = np.isfinite(watts)
-        return seconds[known], watts[known]
-    if meter.counter not in telemetry.series:
-        return nothing
-    joules = telemetry.series[meter.counter]
-    known = np.isfinite(joules)
-    seconds, joules = seconds[known], joules[known]
+        times, watts = readings(telemetry, meter.power)
+        return (times - samples.sent_ns[0]) / 1e9, watts
+    times, joules = readings(telemetry, meter.counter)
+    seconds = (times - samples.sent_ns[0]) / 1e9
     moved = np.flatnonzero(np.diff(joules, prepend=joules[:1]) > 0)
     if len(moved) < 2:
         return nothing

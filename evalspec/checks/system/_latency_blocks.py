@@ -9,7 +9,8 @@ import numpy as np
 
 from evalspec.checks.system import _samples
 from evalspec.checks.system._timed import PERCENTILES
-from evalspec.evidence.blocks import AnyBlock, Cell, Column, Curve, Histogram, Reference, Series, Table
+from evalspec.evidence.blocks import AnyBlock, Column, Curve, Histogram, Reference, Series, Table
+from evalspec.evidence.frozen import Cell
 from evalspec.stats.percentile import percentile
 from evalspec.stats.timing import block_cv
 

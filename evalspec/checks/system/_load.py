@@ -31,7 +31,7 @@ from evalspec.stats.share_over import ShareOver, share_over
 if TYPE_CHECKING:
     from evalspec.checks.system._load_arrivals import Traffic
     from evalspec.checks.system.load import Load
-    from evalspec.evidence.blocks import Cell
+    from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Inputs, Samples
 
 DRAFT_QUERIES = 40

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system._timed import PERCENTILES
-from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Cell, Column, Curve, Reference, Series, Table
+from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Curve, Reference, Series, Table
+from evalspec.evidence.frozen import Cell
 from evalspec.measure.arrivals import describe
 
 if TYPE_CHECKING:

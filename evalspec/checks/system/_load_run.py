@@ -1,22 +1,24 @@
-"""One run of `load`: what was asked for, what came of it, and whether it may count."""
+"""A run of `load` at one rate, in several fresh processes: what came of it, and what mistrusts it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.system import _samples
 from evalspec.checks.system._environment import EVERY_S, surroundings
+from evalspec.checks.system._load_process import Driven
 from evalspec.checks.system._timed import PERCENTILES, WARMUP_S
-from evalspec.evidence.units import format_number
 from evalspec.language.inputs import OUTCOMES, Schedule
-from evalspec.measure.open_loop import generator_lag_ns
-from evalspec.stats.course import Period, Step, slow_period, step
+from evalspec.stats.after import After
+from evalspec.stats.course import Period, Step, settled, slow_period, step
 from evalspec.stats.percentile import percentile
-from evalspec.stats.saturation import Saturation, UnderLoad, saturation
+from evalspec.stats.saturation import LateUnderLoad, Saturation, UnderLoad, saturation
+from evalspec.stats.share_over import share_over
+from evalspec.stats.timing import Drift, drift
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,309 +27,285 @@ if TYPE_CHECKING:
     from evalspec.checks.system.load import Load
     from evalspec.language.inputs import Inputs, Samples
 
-LAG_MS = 1.0
-LAG_SHARE = 0.01
-"""Of the threshold: a generator may be late by this or by 1 ms, whichever is more."""
-RATE_OFF = 0.001
-"""Share by which the driven times may be stretched against the schedule's own."""
-EARLY_NS = 100_000
-CLIENT_TELLS = "waited_for_connection_share"
-"""A fact that only a client of a server gives; it knows its own lag better than times can tell."""
-CLOCK_NS = 1000
-"""What two readings of a clock may seem to overlap by."""
 OVERTIME = 3.0
-"""Times its span that a run may take before it is given up; an overloaded system needs longer."""
+"""Times its span that a process may take before it is given up; an overloaded system needs longer."""
+LONG_S = 10.0
+"""A process as long as this can tell a step from an unsteady second."""
 
 
 @dataclass(frozen=True)
 class AtRate:
-    """A run at one rate.
+    """A run at one rate: its planned queries, spread over fresh processes that were driven one after the other.
 
     Args:
         part: What the rate is called in a requirement.
-        traffic: Times that were asked for.
-        samples: What came of them, in the order of due times.
-        schedule: That was driven.
-        limit_ms: The tightest latency that is required of it, or None.
+        runs: One for each process, at least one.
+        limits_ms: Metric: the tightest latency that is required of it here.
     """
 
     part: str
-    traffic: Traffic
-    samples: Samples
-    schedule: Schedule
-    limit_ms: float | None
+    runs: tuple[Driven, ...]
+    limits_ms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def traffic(self) -> Traffic:
+        """Of the first process."""
+        return self.runs[0].traffic
+
+    @property
+    def samples(self) -> list[Samples]:
+        """One for each process."""
+        return [one.samples for one in self.runs]
+
+    @property
+    def queries(self) -> int:
+        """That were asked for."""
+        return sum(len(one.traffic.times_ns) for one in self.runs)
+
+    @property
+    def in_process(self) -> bool:
+        """The server is ours."""
+        return all(one.in_process for one in self.runs)
+
+    @property
+    def where(self) -> str:
+        """What the numbers hold for."""
+        count = len(self.runs)
+        if self.in_process:
+            return f"{count} fresh processes" if count > 1 else "one fresh process"
+        return "this server process"
 
     @cached_property
-    def due_ns(self) -> NDArray[np.int64]:
-        """When each query was due, from the start of the schedule; shape (q,)."""
-        intended = self.samples.intended_ns
-        return intended - (intended[0] - self.traffic.times_ns[0]) if len(intended) else intended
+    def starts_s(self) -> list[float]:
+        """When each process began, were they driven without a pause."""
+        spans = [float(one.due_ns[-1]) / 1e9 if len(one.due_ns) else 0.0 for one in self.runs]
+        return [float(at) for at in np.cumsum([0.0, *spans])[:-1]]
+
+    @cached_property
+    def due_s(self) -> NDArray[np.float64]:
+        """When each query of all processes was due, one process after the other; shape (q,)."""
+        return np.concatenate([at + one.due_ns / 1e9 for at, one in zip(self.starts_s, self.runs, strict=True)])
 
     @cached_property
     def latencies_ms(self) -> NDArray[np.float64]:
-        """From due to end, infinite where it failed; shape (q,)."""
-        return _samples.latencies_ms(self.samples)
+        """Of all processes, infinite where a query failed; shape (q,)."""
+        return np.concatenate([one.latencies_ms for one in self.runs])
 
     @cached_property
-    def steady(self) -> NDArray[np.bool_]:
-        """Queries that are judged, shape (q,)."""
-        return self._of(self.traffic.steady)
-
-    @cached_property
-    def spike(self) -> NDArray[np.bool_]:
-        """Queries of the spike, shape (q,)."""
-        return self._of(self.traffic.spike)
-
-    def _of(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """A stretch of the schedule, as far as it was measured: queries are due in its order."""
-        found = np.zeros(len(self.samples.end_ns), dtype=np.bool_)
-        found[: len(mask)] = mask[: len(found)]
-        return found
+    def judged(self) -> list[NDArray[np.float64]]:
+        """Latencies of the steady part of each process."""
+        return [one.judged_ms for one in self.runs]
 
     @cached_property
     def judged_ms(self) -> NDArray[np.float64]:
-        """Latencies of the steady part."""
-        return self.latencies_ms[self.steady]
+        """The same, all together."""
+        return np.concatenate(self.judged)
 
     @cached_property
     def saturation(self) -> Saturation | None:
-        """Of the steady part."""
-        return self._saturation(self.steady)
+        """Of the steady parts."""
+        return _saturation(self.runs, [one.steady for one in self.runs], [one.latencies_ms for one in self.runs])
 
     @cached_property
     def spike_saturation(self) -> Saturation | None:
-        """Of the spike."""
-        return self._saturation(self.spike)
+        """Of the spikes."""
+        return _saturation(self.runs, [one.spike for one in self.runs], [one.latencies_ms for one in self.runs])
 
-    def _saturation(self, kept: NDArray[np.bool_]) -> Saturation | None:
-        end = self.samples.end_ns - self.samples.intended_ns + self.due_ns
-        return saturation([self.due_ns[kept]], [end[kept]], [self.latencies_ms[kept]])
+    @cached_property
+    def freed_saturation(self) -> Saturation | None:
+        """Of the steady parts, without our lag."""
+        return _saturation(self.runs, [one.steady for one in self.runs], [one.freed_ms for one in self.runs])
 
     def latency(self, metric: str) -> UnderLoad:
-        """A percentile of the steady part."""
+        """A percentile of the steady parts."""
         return self._latency[metric]
+
+    def freed(self, metric: str) -> UnderLoad:
+        """The same without our lag."""
+        return self._freed[metric]
+
+    def late(self, limit_ms: float) -> LateUnderLoad:
+        """The share of queries of the steady parts that failed or took longer."""
+        after = None if self.after is None else After(share_over(self.after, limit_ms), self.after_decides)
+        return LateUnderLoad(share_over(self.judged, limit_ms), self.saturation, after, self.where)
+
+    def freed_late(self, limit_ms: float) -> LateUnderLoad:
+        """The same without our lag."""
+        share = share_over([one.freed_ms[one.steady] for one in self.runs], limit_ms)
+        return LateUnderLoad(share, self.freed_saturation, None, self.where)
 
     @cached_property
     def _latency(self) -> dict[str, UnderLoad]:
-        median = percentile([self.judged_ms], 0.5)
-        after = None if self.after_ms is None else percentile([self.after_ms], 0.5)
+        median = percentile(self.judged, 0.5)
+        later = None if self.after is None else percentile(self.after, 0.5)
         return {
-            name: UnderLoad(median.at(p), self.saturation, None if after is None else after.at(p))
-            for name, p in PERCENTILES.items()
-        }
-
-    @cached_property
-    def after_ms(self) -> NDArray[np.float64] | None:
-        """Latencies of the steady part that followed a step up, or None."""
-        if self.step is None or self.step.change <= 0:
-            return None
-        due_s = self.due_ns[self.steady] / 1e9
-        kept: NDArray[np.float64] = self.judged_ms[due_s - due_s[0] >= self.step.at_s]
-        return kept
-
-    @cached_property
-    def lag_ms(self) -> NDArray[np.float64]:
-        """How late the generator was by its own fault, shape (k,): a query, or a batch of them, each."""
-        one = self.samples
-        if self.in_process:
-            lag = generator_lag_ns(
-                one.intended_ns, one.sent_ns, one.end_ns,
-                max_batch=self.schedule.max_batch, queue_delay_ns=int(self.schedule.queue_delay_s * 1e9),
-            )  # fmt: skip
-        else:
-            lag = self._sent_late_ns[one.end_ns > one.sent_ns]
-        return np.maximum(lag, 0) / 1e6
-
-    @cached_property
-    def _sent_late_ns(self) -> NDArray[np.int64]:
-        """From due, or from when a connection became free, to sent; shape (q,)."""
-        one, lanes, clients = self.samples, self.schedule.connections, self.schedule.clients
-        free = np.full(len(one.sent_ns), np.iinfo(np.int64).min)
-        for client in range(clients):
-            # Each client has every so many-th query, and connections of its own.
-            own = np.arange(client, len(free), clients)
-            order = own[np.argsort(one.sent_ns[own], kind="stable")]
-            free[order[lanes:]] = np.sort(one.end_ns[own])[: max(0, len(order) - lanes)]
-        late: NDArray[np.int64] = one.sent_ns - np.maximum(one.intended_ns, np.minimum(free, one.sent_ns))
-        return late
-
-    @cached_property
-    def in_process(self) -> bool:
-        """The server is ours: no query was sent while another was being answered, but for those of its batch."""
-        one = self.samples
-        if CLIENT_TELLS in one.details:
-            return False
-        handed = one.end_ns > one.sent_ns
-        sent, end = one.sent_ns[handed], one.end_ns[handed]
-        later = np.flatnonzero(np.diff(sent) != 0)
-        return bool((np.diff(sent) >= 0).all() and (sent[later + 1] >= end[later] - CLOCK_NS).all())
-
-    @cached_property
-    def lag(self) -> tuple[float | None, float | None, float | None]:
-        """Median, p99 and largest lag of the generator, ms; as a client of a server tells it, where it does."""
-        if CLIENT_TELLS in self.samples.details:
-            told = (self.samples.details.get(f"generator_lag_{name}_ms") for name in ("p50", "p99", "max"))
-            p50, p99, worst = (float(one) if isinstance(one, int | float) else None for one in told)
-            return p50, p99, worst
-        if not len(self.lag_ms):
-            return None, None, None
-        made = percentile([self.lag_ms], 0.99)
-        return made.at(0.5).value, made.value, float(self.lag_ms.max())
-
-    @property
-    def lag_p99_ms(self) -> float | None:
-        """p99 of the generator's lag."""
-        return self.lag[1]
-
-    @property
-    def lag_limit_ms(self) -> float:
-        """How late the generator may be."""
-        return max(LAG_MS, LAG_SHARE * (self.limit_ms or 0.0))
-
-    @cached_property
-    def invalid(self) -> str | None:
-        """What the harness or the surroundings did, or None."""
-        planned, made = len(self.traffic.times_ns), len(self.samples.end_ns)
-        if made < planned:
-            return f"{made:,} of {planned:,} planned queries were made"
-        return self._other_times or surroundings([self.samples]).invalid or self._late or self._starved
-
-    @property
-    def _other_times(self) -> str | None:
-        """The times that were driven are not those that were asked for."""
-        asked, driven = (np.diff(times).astype(np.float64) for times in (self.traffic.times_ns, self.due_ns))
-        off = float(driven.sum() / asked.sum() - 1.0) if len(asked) and asked.sum() > 0 else 0.0
-        if abs(off) > RATE_OFF:
-            rate = self.traffic.asked_qps
-            return (
-                f"the generator did not keep to the schedule: {format_number(rate)} qps were asked for and "
-                f"{format_number(rate / (1.0 + off))} qps were due"
+            name: UnderLoad(
+                median.at(p), self.saturation, None if later is None else After(later.at(p), self.after_decides),
+                self.where,
             )
-        moved = np.abs(self.due_ns - self.traffic.times_ns).max(initial=0)
-        if moved > max(EARLY_NS, RATE_OFF * self.traffic.times_ns[-1]):
-            return f"the generator did not keep to the schedule: a query was due {moved / 1e6:,.1f} ms off its time"
-        one = self.samples
-        early = int((one.sent_ns < one.intended_ns - EARLY_NS).sum())
-        if early:
-            return f"{early:,} queries were sent before they were due"
-        backwards = int((one.end_ns < one.sent_ns).sum())
-        return f"{backwards:,} queries were answered before they were sent" if backwards else None
+            for name, p in PERCENTILES.items()
+        }  # fmt: skip
 
-    @property
-    def _late(self) -> str | None:
-        lag = self.lag_p99_ms
-        if lag is None or lag <= self.lag_limit_ms:
-            return None
-        return (
-            f"the load generator was the bottleneck: 1 % of queries were sent more than {format_number(lag)} ms late "
-            f"(at most {format_number(self.lag_limit_ms)} ms), which is not the system's doing"
-        )
+    @cached_property
+    def _freed(self) -> dict[str, UnderLoad]:
+        median = percentile([one.freed_ms[one.steady] for one in self.runs], 0.5)
+        return {name: UnderLoad(median.at(p), self.freed_saturation) for name, p in PERCENTILES.items()}
 
-    @property
-    def _starved(self) -> str | None:
-        """Queries waited for a connection while the server, once asked, was in time."""
-        if self.in_process:
-            return None
-        one, p = self.samples, 0.99
-        waited = percentile([np.maximum(one.sent_ns - one.intended_ns, 0)[one.end_ns > one.sent_ns] / 1e6], p).value
-        if waited is None or waited <= self.lag_limit_ms:
-            return None
-        lanes = self.schedule.clients * self.schedule.connections
-        own = np.where(one.ok, (one.end_ns - one.sent_ns) / 1e6, np.inf)
-        answered_in = percentile([own], p).own
-        if self.limit_ms is None or answered_in is None or answered_in > self.limit_ms:
-            return None
-        return (
-            f"the load generator was the bottleneck: all {lanes:,} connections were busy, and 1 % of queries waited "
-            f"more than {format_number(waited)} ms for one, while the server answered in time; add `connections:`"
-        )
+    @cached_property
+    def _stepped(self) -> list[tuple[Driven, Step]]:
+        """Processes in which latency steps up, where there are several that are long enough to tell."""
+        if len(self.runs) < 2:
+            return []
+        found = [(one, one.step) for one in self.runs if len(one.due_ns) and one.due_ns[-1] >= 1e9 * LONG_S]
+        return [(one, change) for one, change in found if change is not None and change.change > 0]
 
     @cached_property
     def step(self) -> Step | None:
-        """A lasting change of latency in the steady part."""
-        kept = self.steady & np.isfinite(self.latencies_ms)
-        return step(self.latencies_ms[kept], self.due_ns[kept] / 1e9)
+        """A lasting change of latency: the first inside of a process, or else in the course of all of them."""
+        if self._stepped:
+            return self._stepped[0][1]
+        kept = np.isfinite(self.judged_ms)
+        when = self._judged_s[kept]
+        found = step(self.judged_ms[kept], when)
+        return None if found is None else Step(found.at_s + float(when[0]), found.change, found.p_value)
+
+    @cached_property
+    def _judged_s(self) -> NDArray[np.float64]:
+        return np.concatenate([at + one.judged_s for at, one in zip(self.starts_s, self.runs, strict=True)])
+
+    @cached_property
+    def after(self) -> list[NDArray[np.float64]] | None:
+        """Latencies of the steady parts that followed a step up, one array per process; None where there is none."""
+        if self.step is None or self.step.change <= 0:
+            return None
+        if self._stepped:
+            return [one.judged_ms[one.judged_s >= change.at_s] for one, change in self._stepped]
+        cut = [
+            one.judged_ms[at + one.judged_s >= self.step.at_s]
+            for at, one in zip(self.starts_s, self.runs, strict=True)
+        ]
+        return [series for series in cut if len(series)]
+
+    @cached_property
+    def after_decides(self) -> bool:
+        """What followed a step may fail by itself: something says that it throttled, or two processes did the same."""
+        return bool(surroundings(self.samples).throttled) or len(self._stepped) >= 2
+
+    @cached_property
+    def drift(self) -> Drift | None:
+        """A trend in the course of each process, of what followed its step where it has one."""
+        return drift([settled(series[np.isfinite(series)]) for series in self.judged])
 
     @cached_property
     def period(self) -> Period | None:
-        """Slow spells that come round again."""
-        return slow_period(self.judged_ms, self.due_ns[self.steady] / 1e9)
+        """Slow spells that come round again, in the first process that has them."""
+        found = (slow_period(one.judged_ms, one.judged_s) for one in self.runs)
+        return next((one for one in found if one is not None), None)
+
+    @cached_property
+    def invalid(self) -> str | None:
+        """What the harness or the surroundings did, whatever is required; or None."""
+        made = sum(len(one.samples.end_ns) for one in self.runs)
+        if made < self.queries:
+            return f"{made:,} of {self.queries:,} planned queries were made"
+        other = next((why for one in self.runs if (why := one.other_times) is not None), None)
+        return other or surroundings(self.samples).invalid
 
     @property
     def withhold(self) -> str | None:
         """What the system did that keeps it from PASS."""
-        found, after = self.saturation, self.after_ms
+        found = self.saturation
         if found is not None and found.growing:
             return (
                 f"at most {found.most_served_qps:,.4g} of {found.offered_qps:,.4g} qps were answered: latency grows as "
                 "long as this goes on"
             )
-        if after is None:
-            return None
-        again = step(after[np.isfinite(after)], np.arange(int(np.isfinite(after).sum()), dtype=np.float64))
-        if again is not None and again.change > 0:
-            return "latency steps up again and again: no steady state was reached"
-        return None
+        if self.drift is not None and self.drift.direction == "up":
+            return f"latency rises by {self.drift.change:.0%} in the course of a process: no steady state was reached"
+        again = [_steps_up(series) for series in self.after or ()]
+        return "latency steps up again and again: no steady state was reached" if any(again) else None
 
     def outcomes(self) -> dict[str, int]:
         """What became of the queries, by outcome; all of them, answered first."""
-        one = self.samples
-        index = one.outcome if one.outcome is not None else np.where(one.ok, 0, 1)
-        counts = np.bincount(index, minlength=len(OUTCOMES))
+        counts = np.zeros(len(OUTCOMES), dtype=np.int64)
+        for one in self.samples:
+            index = one.outcome if one.outcome is not None else np.where(one.ok, 0, 1)
+            counts += np.bincount(index, minlength=len(OUTCOMES))
         return {name: int(count) for name, count in zip(OUTCOMES, counts, strict=True) if count}
 
 
+def _saturation(
+    runs: Sequence[Driven], kept: Sequence[NDArray[np.bool_]], latencies_ms: Sequence[NDArray[np.float64]]
+) -> Saturation | None:
+    due, end, spent = [], [], []
+    for one, mask, latency in zip(runs, kept, latencies_ms, strict=True):
+        took = np.where(np.isfinite(latency), 1e6 * np.where(np.isfinite(latency), latency, 0.0), -1.0)
+        ended = np.where(took >= 0, one.due_ns + took, one.samples.end_ns - one.samples.intended_ns + one.due_ns)
+        due.append(one.due_ns[mask])
+        end.append(ended[mask].astype(np.int64))
+        spent.append(latency[mask])
+    return saturation(due, end, spent)
+
+
+def _steps_up(series: NDArray[np.float64]) -> bool:
+    answered = series[np.isfinite(series)]
+    again = step(answered, np.arange(len(answered), dtype=np.float64))
+    return again is not None and again.change > 0
+
+
 def drive(
-    check: Load, inputs: Inputs, traffic: Traffic, part: str, limit_ms: float | None, *, seed: int = 0
+    check: Load,
+    inputs: Inputs,
+    pieces: Sequence[Traffic],
+    part: str,
+    limits_ms: Mapping[str, float],
+    *,
+    seed: int = 0,
 ) -> AtRate | None:
-    """Runs one schedule in a fresh process.
+    """Runs each piece of a schedule in a fresh process.
 
     Args:
         check: How it is driven.
         inputs: Where timings come from.
-        traffic: When queries are due.
+        pieces: When queries are due, one for each process.
         part: What it is called.
-        limit_ms: The tightest latency that is required, or None.
-        seed: Order of the rows.
+        limits_ms: Metric: the tightest latency that is required.
+        seed: Order of the rows in the first process; the others have the seeds that follow.
 
     Returns:
         None where nothing came back.
     """
-    schedule = Schedule(
-        kind="open_loop",
-        queries=len(traffic.times_ns),
-        processes=1,
-        warmup_queries=check.warmup,
-        warmup_s=WARMUP_S,
-        seed=seed,
-        limit_s=OVERTIME * traffic.span_s + 4 * check.timeout_s + 120.0,
-        arrivals_ns=traffic.times_ns,
-        items=traffic.items,
-        max_batch=check.max_batch,
-        queue_delay_s=check.queue_delay_s,
-        timeout_s=check.timeout_s,
-        clients=check.clients,
-        connections=check.connections,
-        telemetry_s=EVERY_S,
-    )
-    made = inputs.measure(schedule, check.dataset, check.model)
-    if not made or not len(made[0].end_ns):
-        return None
-    return AtRate(part, traffic, _in_order(made[0]), schedule, limit_ms)
+    runs = []
+    for process, traffic in enumerate(pieces):
+        schedule = Schedule(
+            kind="open_loop",
+            queries=len(traffic.times_ns),
+            processes=1,
+            warmup_queries=check.warmup,
+            warmup_s=WARMUP_S,
+            seed=seed + process,
+            limit_s=OVERTIME * traffic.span_s + 4 * check.timeout_s + 120.0,
+            arrivals_ns=traffic.times_ns,
+            items=traffic.items,
+            max_batch=check.max_batch,
+            queue_delay_s=check.queue_delay_s,
+            timeout_s=check.timeout_s,
+            clients=check.clients,
+            connections=check.connections,
+            telemetry_s=EVERY_S,
+        )
+        made = inputs.measure(schedule, check.dataset, check.model)
+        if made and len(made[0].end_ns):
+            runs.append(Driven(traffic, replace(made[0], process=process), schedule))
+        elif not runs:
+            return None
+        else:
+            runs.append(Driven(traffic, _nothing(runs[0].samples, process), schedule))
+    return AtRate(part, tuple(runs), limits_ms)
 
 
-def _in_order(samples: Samples) -> Samples:
-    """By due time: several clients may have written one after the other."""
-    order = np.argsort(samples.intended_ns, kind="stable")
-    if (order == np.arange(len(order))).all():
-        return samples
-
-    def sorted_(values: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        return None if values is None else values[order]
-
-    return replace(
-        samples, block=samples.block[order], intended_ns=samples.intended_ns[order], sent_ns=samples.sent_ns[order],
-        end_ns=samples.end_ns[order], items=samples.items[order], ok=samples.ok[order],
-        answers=None if samples.answers is None else samples.answers[order], first_ns=sorted_(samples.first_ns),
-        outcome=sorted_(samples.outcome), together=sorted_(samples.together),
-    )  # fmt: skip
+def _nothing(like: Samples, process: int) -> Samples:
+    """Of a process that brought nothing: its queries are missing from those that were planned."""
+    names = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok", "answers", "first_ns", "outcome", "together")
+    empty = {name: None if getattr(like, name) is None else getattr(like, name)[:0] for name in names}
+    return replace(like, process=process, telemetry=None, **empty)

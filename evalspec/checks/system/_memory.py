@@ -17,6 +17,7 @@ from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fa
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
 from evalspec.language.parts import CheckResult
+from evalspec.measure.telemetry import readings
 from evalspec.stats.exact import ExactPair
 
 if TYPE_CHECKING:
@@ -122,14 +123,14 @@ def host_peak(probe: Probe) -> float | None:
     that it keeps are in the second.
     """
     serving = number(probe, "peak_serving_mib")
-    loading = _read(probe.telemetry, "resident_peak_mib")
+    loading = readings(probe.telemetry, "resident_peak_mib")[1]
     if serving is None or not len(loading):
         return number(probe, "peak_host_mib")
     return max(serving, float(loading[0]))
 
 
 def _is_on_cpu(inputs: Inputs, model: str) -> bool:
-    return str(inputs.model_facts(model).get("device") or "cpu") == "cpu"
+    return _samples.device_of(inputs, model) == "cpu"
 
 
 def on_device(probe: Probe, cpu: bool) -> tuple[float | None, str, str | None]:
@@ -146,7 +147,7 @@ def on_device(probe: Probe, cpu: bool) -> tuple[float | None, str, str | None]:
         ("gpu_memory_mib", "NVML, this process, read every 0.1 s"),
         ("gpu_board_memory_mib", "NVML, everything on the board (it does not know this process): an upper bound"),
     ):
-        read = _read(probe.telemetry, name)
+        read = readings(probe.telemetry, name)[1]
         if len(read):
             if framework is not None and framework > read.max():
                 return framework, "the framework: reserved by it, without the CUDA context", None
@@ -155,11 +156,6 @@ def on_device(probe: Probe, cpu: bool) -> tuple[float | None, str, str | None]:
         return framework, "the framework: reserved by it, without the CUDA context", None
     missing = {} if probe.telemetry is None else probe.telemetry.missing
     return None, "", missing.get("gpu_memory_mib") or "neither NVML nor the framework told of the GPU's memory"
-
-
-def _read(telemetry: Telemetry | None, name: str) -> NDArray[np.float64]:
-    values = np.empty(0) if telemetry is None else telemetry.series.get(name, np.empty(0))
-    return values[np.isfinite(values)]
 
 
 def _facts(check: Memory, inputs: Inputs, model: str, used: Used) -> dict[str, Fact | Parts]:
@@ -228,7 +224,7 @@ def _blocks(check: Memory, used: Used, facts: Mapping[str, Fact | Parts]) -> lis
     rows: list[tuple[Cell, ...]] = []
     for size, probes in used.probes.items():
         for one in probes:
-            loaded, loading = (_read(one.telemetry, name) for name in ("resident_mib", "resident_peak_mib"))
+            loaded, loading = (readings(one.telemetry, name)[1] for name in ("resident_mib", "resident_peak_mib"))
             before = number(one, "resident_before_mib")
             of_rows = None if before is None or not len(loaded) else max(0.0, before - float(loaded[0]))
             rows.append(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from evalspec.checks.system import _samples
+from evalspec.errors import InvalidError
 from evalspec.evidence.frozen import Cell
+from evalspec.measure.telemetry import readings
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs, Probe
@@ -18,6 +23,20 @@ def number(probe: Probe, name: str) -> float | None:
     """A fact that is a number, or None."""
     value = probe.facts.get(name)
     return None if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+
+
+def required(probe: Probe, name: str) -> float:
+    """A fact that is a number, and that nothing can be said without.
+
+    Raises:
+        InvalidError: The process did not tell it.
+    """
+    value = number(probe, name)
+    if value is None:
+        raise InvalidError(
+            f"process {probe.process + 1} of {probe.model} did not tell {name}, which {probe.probe} needs"
+        )
+    return value
 
 
 def word(probes: Sequence[Probe], name: str) -> str:
@@ -35,9 +54,9 @@ def short_of(probes: Sequence[Probe], processes: int, name: str, planned: int) -
         name: The fact that counts what each process did.
         planned: In each process.
     """
-    if len(probes) < processes:
+    if not probes or len(probes) < processes:
         return f"{len(probes)} of {processes} planned processes were measured"
-    least = min((number(one, name) or 0.0 for one in probes), default=0.0)
+    least = min(required(one, name) for one in probes)
     if least < planned:
         return f"a process made {least:,.0f} of {planned:,} planned {name}"
     return None
@@ -45,15 +64,12 @@ def short_of(probes: Sequence[Probe], processes: int, name: str, planned: int) -
 
 def conditions(inputs: Inputs, model: str, probes: Sequence[Probe]) -> dict[str, Cell]:
     """What the numbers hold for: facts of the model, flags, and clocks where they were read."""
-    facts: Mapping[str, Cell] = inputs.model_facts(model)
-    found: dict[str, Cell] = {name: facts[name] for name in SHOWN if name in facts}
+    found = _samples.model_conditions(inputs, model, SHOWN)
     for name in sorted({name for one in probes for name in one.facts if name.startswith(FLAG)}):
         values = {one.facts.get(name) for one in probes}
         if len(values) == 1:
             found[name.removeprefix(FLAG)] = values.pop()
-    clocks = [one.telemetry.series["gpu_sm_clock_mhz"] for one in probes
-              if one.telemetry is not None and "gpu_sm_clock_mhz" in one.telemetry.series]  # fmt: skip
-    seen = [float(value) for series in clocks for value in series if value == value]
-    if seen:
-        found |= {"gpu_sm_clock_min_mhz": min(seen), "gpu_sm_clock_max_mhz": max(seen)}
+    clocks = np.concatenate([readings(one.telemetry, "gpu_sm_clock_mhz")[1] for one in probes] or [np.empty(0)])
+    if len(clocks):
+        found |= {"gpu_sm_clock_min_mhz": float(clocks.min()), "gpu_sm_clock_max_mhz": float(clocks.max())}
     return found

@@ -41,7 +41,7 @@ class Kills:
         due_s: shape (q,).
         end_s: shape (q,).
         outcome: shape (q,), index into `OUTCOMES`.
-        lag_p99_ms: Of the client, the worst.
+        lag_p99_ms: Of the client, the worst; None: not known.
     """
 
     healthy_s: NDArray[np.float64]
@@ -49,7 +49,7 @@ class Kills:
     due_s: NDArray[np.float64]
     end_s: NDArray[np.float64]
     outcome: NDArray[np.int64]
-    lag_p99_ms: float
+    lag_p99_ms: float | None
 
     @property
     def lost(self) -> NDArray[np.int64]:
@@ -88,8 +88,11 @@ def measure(check: Recovery, inputs: Inputs) -> CheckResult:
     kills = _kills(probes)
     if kills is None:
         raise InputError(f"the server of {check.model} was never killed")
-    invalid = _invalid(kills, planned)
-    estimates = {name: Measured(one, invalid=invalid) for name, one in _estimates(check, kills).items()}
+    few, late = _few(kills, planned), _late(kills)
+    # That it was not ready in time holds whatever the client did meanwhile.
+    never = np.isnan(kills.healthy_s).any()
+    invalid = {"time_to_healthy": few if never else few or late, "lost_requests": few or late}
+    estimates = {name: Measured(one, invalid=invalid[name]) for name, one in _estimates(check, kills).items()}
     lost = int((kills.outcome != ANSWERED).sum())
     return CheckResult(
         estimates=estimates,
@@ -112,16 +115,24 @@ def _kills(probes: list[Probe]) -> Kills | None:
         due_s=one.series["due_s"],
         end_s=one.series["end_s"],
         outcome=one.series["outcome"].astype(np.int64),
-        lag_p99_ms=_probed.number(one, "lag_p99_ms") or 0.0,
+        lag_p99_ms=_probed.number(one, "lag_p99_ms"),
     )
 
 
-def _invalid(kills: Kills, planned: int) -> str | None:
+def _few(kills: Kills, planned: int) -> str | None:
+    """Why there are fewer kills than planned, or None: one that it does not come back from is the last."""
     made = len(kills.healthy_s)
-    if kills.lag_p99_ms > LAG_MS:
-        return f"the client was late by itself: 1 % of queries were sent more than {kills.lag_p99_ms:.0f} ms too late"
     if made < planned and not np.isnan(kills.healthy_s).any():
         return f"{made} of {planned} planned kills were made"
+    return None
+
+
+def _late(kills: Kills) -> str | None:
+    """Why the client, not the server, may have lost queries, or None."""
+    if kills.lag_p99_ms is None:
+        return "the client can't tell how late it was by itself: in one of the kills it sent no query"
+    if kills.lag_p99_ms > LAG_MS:
+        return f"the client was late by itself: 1 % of queries were sent more than {kills.lag_p99_ms:.0f} ms too late"
     return None
 
 

@@ -142,7 +142,7 @@ def measure(check: Roofline, inputs: Inputs) -> CheckResult:
         estimates["roof_fraction"] = Measured(
             over_processes(fractions, least=0.0), invalid=invalid, withhold=_too_good(float(fractions.mean()))
         )
-    made = int(sum(_probed.number(one, "calls") or 0.0 for one in probes))
+    made = int(sum(_probed.required(one, "calls") for one in probes))
     return CheckResult(
         estimates=estimates,
         missing=missing,
@@ -162,6 +162,7 @@ def place(probes: list[Probe]) -> Placed:
 
     Raises:
         NotRunError: No process was measured, or one made no call.
+        InvalidError: A process did not tell what its operations and bytes were.
     """
     if not probes:
         raise NotRunError("no process was measured, so there is no roofline")
@@ -169,16 +170,16 @@ def place(probes: list[Probe]) -> Placed:
     near, memory = _over(probes, "near_per_s"), _over(probes, "memory_per_s")
     if seconds is None or cold is None or near is None or memory is None or seconds.min() <= 0:
         raise NotRunError("a process timed no call of the model, so there is no roofline")
-    weights, operations = (_probed.number(probes[0], name) or 0.0 for name in ("weight_bytes", "operations"))
+    weights, operations = (_probed.required(probes[0], name) for name in ("weight_bytes", "operations"))
     names = ("weight_bytes", "input_bytes", "output_bytes", "activation_bytes")
     return Placed(
         operations=operations,
-        moved_bytes=sum(_probed.number(probes[0], name) or 0.0 for name in names),
+        moved_bytes=sum(_probed.required(probes[0], name) for name in names),
         weight_bytes=weights,
         seconds=seconds,
         cold_seconds=cold,
         larger_seconds=_over(probes, "larger_batch_s"),
-        factor=_probed.number(probes[0], "larger_batch_factor") or 2.0,
+        factor=_probed.required(probes[0], "larger_batch_factor"),
         compute=_over(probes, "gemm_per_s"),
         near=near,
         memory=memory,

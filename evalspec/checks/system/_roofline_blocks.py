@@ -98,8 +98,8 @@ def _chart(check: Roofline, placed: Placed) -> Curve | None:
 def _numbers(placed: Placed, probes: list[Probe], confidence: float) -> Table:
     achieved = placed.achieved
     fractions = placed.fractions
-    parts = {name: _probed.number(probes[0], f"{name}_bytes") for name in ("weight", "input", "output", "activation")}
-    least = sum(value or 0.0 for name, value in parts.items() if name != "activation")
+    parts = {name: _probed.required(probes[0], f"{name}_bytes") for name in ("weight", "input", "output", "activation")}
+    least = sum(value for name, value in parts.items() if name != "activation")
     executed = _probed.number(probes[0], "executed_operations")
     at_ridge = (
         None if placed.compute is None else ridge(float(np.median(placed.compute)), float(np.median(placed.near)))
@@ -143,7 +143,8 @@ def _ceilings(probes: list[Probe]) -> Table:
                 continue
             spread = _probed.number(probe, f"{name}_spread")
             what = str(probe.facts.get(f"{name}_what") or name)
-            rows.append((probe.process + 1, what, best / GIGA, median / GIGA, unit, 100.0 * (spread or 0.0)))
+            percent = None if spread is None else 100.0 * spread
+            rows.append((probe.process + 1, what, best / GIGA, median / GIGA, unit, percent))
     columns = (Column(name="process", unit="count"), Column(name="ceiling"), Column(name="best"), Column(name="median"),
                Column(name="unit"), Column(name="median below best", unit="%"))  # fmt: skip
     return Table(

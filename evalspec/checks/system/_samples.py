@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.evidence.blocks import Cell
+from evalspec.evidence.frozen import Cell
+from evalspec.evidence.record import Counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,10 +58,48 @@ def too_short(samples: Sequence[Samples], processes: int, queries: int) -> str |
     return None
 
 
-def model_conditions(inputs: Inputs, model: str) -> dict[str, Cell]:
+def rate(samples: Samples, keep: NDArray[np.bool_] | None = None) -> float:
+    """Items a second: answered items by the time that was spent on all batches.
+
+    Args:
+        samples: Of one process.
+        keep: Batches that count, shape (q,); default: all.
+    """
+    chosen = np.ones(len(samples.ok), dtype=np.bool_) if keep is None else keep
+    # Blocks of a pair have pauses between them, in which the other side runs.
+    spent = 0.0
+    for block in np.unique(samples.block[chosen]):
+        at = np.flatnonzero(chosen & (samples.block == block))
+        spent += float(samples.end_ns[at[-1]] - samples.sent_ns[at[0]]) / 1e9
+    return float(samples.ok[chosen].sum()) * samples.batch / spent if spent > 0 else 0.0
+
+
+def counted(samples: Sequence[Samples], attempted: int | None = None) -> Counts:
+    """What became of their queries.
+
+    Args:
+        samples: Of all processes.
+        attempted: Queries that were planned; None: those that were made.
+    """
+    total = sum(len(one.ok) for one in samples)
+    failed = sum(int((~one.ok).sum()) for one in samples)
+    return Counts(attempted=total if attempted is None else attempted, used=total - failed, errored=failed)
+
+
+def quantile(values: NDArray[np.float64], p: float) -> float:
+    """The value that a share p of the values does not exceed: one of them, which may be infinite."""
+    return float(np.quantile(values, p, method="inverted_cdf"))
+
+
+def device_of(inputs: Inputs, model: str) -> str:
+    """Where a model runs, as its facts tell: ``cpu`` or ``cuda:0``."""
+    return str(inputs.model_facts(model).get("device") or "cpu")
+
+
+def model_conditions(inputs: Inputs, model: str, names: Sequence[str] = SHOWN) -> dict[str, Cell]:
     """What the numbers hold for, as far as the model itself tells."""
     facts: Mapping[str, Cell] = inputs.model_facts(model)
-    return {name: facts[name] for name in SHOWN if name in facts}
+    return {name: facts[name] for name in names if name in facts}
 
 
 def conditions(inputs: Inputs, model: str, samples: Sequence[Samples]) -> dict[str, Cell]:
@@ -78,10 +117,11 @@ def conditions(inputs: Inputs, model: str, samples: Sequence[Samples]) -> dict[s
 def notes(samples: Sequence[Samples], typical_ms: float | None) -> list[str]:
     """What a reader should know of the processes: failures, the clock, warm-up that did not settle."""
     found = []
-    failed = sum(int((~one.ok).sum()) for one in samples)
-    total = sum(len(one.ok) for one in samples)
-    if failed:
-        found.append(f"{failed:,} of {total:,} queries failed; they count as slower than any threshold.")
+    counts = counted(samples)
+    if counts.errored:
+        found.append(
+            f"{counts.errored:,} of {counts.attempted:,} queries failed; they count as slower than any threshold."
+        )
     unsettled = sum(one.details.get("warmup_settled") is False for one in samples)
     if unsettled:
         found.append(f"Latency had not settled at the end of warm-up in {unsettled} of {len(samples)} processes.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.system import _probed
+from evalspec.checks.system import _probed, _samples
 from evalspec.checks.system._timed import WARMUP_S
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Interval, Intervals, Reference, Table
@@ -58,6 +58,11 @@ class Divided:
         together = np.sum([self.stage_ms[name] for name in self.names], axis=0)
         return over_processes(together / self.whole_ms - 1.0)
 
+    @property
+    def together(self) -> float:
+        """Sum of the stages by the undivided query: the mean over the processes."""
+        return float(np.mean(np.sum([self.stage_ms[name] for name in self.names], axis=0) / self.whole_ms))
+
 
 def measure(check: Stages, inputs: Inputs) -> CheckResult:
     """Serves the same queries by stages and undivided in fresh processes.
@@ -78,24 +83,16 @@ def measure(check: Stages, inputs: Inputs) -> CheckResult:
     invalid = _probed.short_of(probes, processes, "queries", queries)
     shares: dict[str, Estimate | Fact] = {name: divided.share(name) for name in divided.names}
     ceilings: dict[str, Estimate | Fact] = {name: AmdahlCeiling(divided.share(name)) for name in divided.names}
-    missing = {
-        f"amdahl_ceiling({name})": f"{name} takes the whole of the query's time, so that no ceiling is left"
-        for name, one in ceilings.items()
-        if one.value is None
-    }
-    made = int(sum(_probed.number(one, "queries") or 0.0 for one in probes))
+    made = int(sum(_probed.required(one, "queries") for one in probes))
     return CheckResult(
         estimates={
             "stage_share": Measured(Parts(shares), invalid=invalid),
-            "amdahl_ceiling": Measured(
-                Parts({name: one for name, one in ceilings.items() if one.value is not None}), invalid=invalid
-            ),
+            "amdahl_ceiling": Measured(Parts(ceilings), invalid=invalid),
         },
-        missing=missing,
         blocks=_blocks(check, divided, inputs.confidence),
         counts=Counts(attempted=processes * queries, used=made, errored=0),
         conditions={"batch": check.batch_size, "processes": len(probes), "queries": made,
-                    "stages_sum_share": 1.0 + (divided.overlap.value or 0.0),
+                    "stages_sum_share": divided.together,
                     **_probed.conditions(inputs, check.model, probes)},
         notes=_notes(divided, probes),
     )  # fmt: skip
@@ -138,7 +135,7 @@ def typical(times: NDArray[np.float64]) -> float:
 
 def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
     found = []
-    shares = {name: divided.share(name).value or 0.0 for name in divided.names}
+    shares = {name: float(np.mean(divided.stage_ms[name] / divided.whole_ms)) for name in divided.names}
     beside = sum(share for name, share in shares.items() if name != INFERENCE)
     inference = shares.get(INFERENCE)
     if inference is not None and beside > inference:
@@ -149,7 +146,7 @@ def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
             f"{shares[largest]:.0%}."
         )
     found += _overlap_note(divided)
-    overhead = max((_probed.number(one, "timer_overhead_ns") or 0.0 for one in probes), default=0.0)
+    overhead = max(_probed.required(one, "timer_overhead_ns") for one in probes)
     short = [name for name in divided.names if overhead / 1e6 > 0.1 * float(np.mean(divided.stage_ms[name]))]
     if short:
         found.append(
@@ -163,11 +160,11 @@ def _overlap_note(divided: Divided) -> list[str]:
     low, high = overlap.bound(0.975, "lower"), overlap.bound(0.975, "upper")
     if low is not None and low > WORTH_SAYING:
         return [
-            f"The stages take {overlap.value or 0.0:.0%} longer one after the other than undivided: they overlap, and "
+            f"The stages take {divided.together - 1.0:.0%} longer one after the other than undivided: they overlap, and "
             "a ceiling that takes them for one after the other promises too much."
         ]
     if high is not None and high < -WORTH_SAYING:
-        return [f"{-(overlap.value or 0.0):.0%} of the undivided query lies between the stages, in none of them."]
+        return [f"{1.0 - divided.together:.0%} of the undivided query lies between the stages, in none of them."]
     return []
 
 
@@ -179,10 +176,11 @@ def _blocks(check: Stages, divided: Divided, confidence: float) -> list[AnyBlock
         low, high = share.bound(confidence, "lower"), share.bound(confidence, "upper")
         pooled = divided.pooled_ms[name]
         value = share.value
-        ceiling = AmdahlCeiling(share).value
+        carried = AmdahlCeiling(share).value
+        ceiling = carried if carried is not None and np.isfinite(carried) else None
         rows.append(
             (name, float(np.mean(divided.stage_ms[name])), float(np.median(pooled)),
-             float(np.quantile(pooled, 0.99, method="inverted_cdf")), _percent(value), _percent(low), _percent(high),
+             _samples.quantile(pooled, 0.99), _percent(value), _percent(low), _percent(high),
              ceiling)
         )  # fmt: skip
         note = "" if ceiling is None else f"{ceiling:.2f}x"
@@ -212,7 +210,7 @@ def _blocks(check: Stages, divided: Divided, confidence: float) -> list[AnyBlock
     )  # fmt: skip
     table = Table(
         title="Stages", columns=columns, rows=tuple(rows),
-        caption=f"Undivided: {whole:.3g} ms; the stages add up to {100 * (1 + (divided.overlap.value or 0.0)):.0f} %.",
+        caption=f"Undivided: {whole:.3g} ms; the stages add up to {100 * divided.together:.0f} %.",
     )  # fmt: skip
     return [bars, shares, table]
 

@@ -10,11 +10,12 @@ import numpy as np
 from evalspec.checks.system import _device
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Series, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.measure.telemetry import readings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.checks.system._sustained import Ends
+    from evalspec.checks.system._sustained_ratio import Ends
     from evalspec.checks.system.sustained import Sustained
     from evalspec.language.inputs import Samples
 
@@ -101,14 +102,11 @@ def episodes(samples: Samples, series: _device.Series) -> list[tuple[float, floa
 def _read(title: str, samples: Sequence[Samples], name: str, unit: str) -> Curve | None:
     drawn = []
     for one in samples:
-        if one.telemetry is None or name not in one.telemetry.series:
-            continue
         begin, end = _device.span(one)
-        times, values = one.telemetry.times_ns, one.telemetry.series[name]
-        keep = (times >= begin) & (times <= end) & np.isfinite(values)
-        if keep.any():
-            x = _floats((times[keep] - begin) / 1e9)
-            drawn.append(Series(name=f"process {one.process + 1}", x=x, y=_floats(values[keep])))
+        times, values = readings(one.telemetry, name, begin, end)
+        if len(values):
+            x = _floats((times - begin) / 1e9)
+            drawn.append(Series(name=f"process {one.process + 1}", x=x, y=_floats(values)))
     if not drawn:
         return None
     return Curve(

@@ -10,23 +10,17 @@ import numpy as np
 
 from evalspec.checks.system import _samples
 from evalspec.checks.system._environment import surroundings
+from evalspec.checks.system._samples import rate as rate
 from evalspec.checks.system._throughput_costs import EVERY_S, Costs, best_sizes, columns, costs
+from evalspec.checks.system._throughput_pairs import BestBeside
 from evalspec.checks.system._timed import BATCHES, WARMUP_S, batch_part
-from evalspec.evidence.blocks import AnyBlock, Cell, Column, Curve, Reference, Series, Table
-from evalspec.evidence.estimate import (
-    Comparison,
-    ComparisonParts,
-    Estimate,
-    Fact,
-    Measured,
-    Parts,
-    Side,
-)
-from evalspec.evidence.record import Counts
+from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
+from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Measured, Parts, Side
+from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.stats.conjunction import AllParts
-from evalspec.stats.timing import OverUnits, drift, over_processes, paired_log_ratio
+from evalspec.stats.timing import OverUnits, PairedTiming, drift, over_processes, paired_log_ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,20 +116,17 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         samples = inputs.measure(schedule, check.dataset, check.model)
         found[size] = AtBatch(samples, np.array([rate(one) for one in samples]))
         reasons.append(_samples.too_short(samples, schedule.processes, schedule.queries))
-    comparisons: dict[tuple[str, str], Comparison | ComparisonParts] = {}
-    short: list[str | None] = []
-    for baseline in check.baselines:
-        pairs, why = _pairs(check, inputs, baseline)
-        comparisons["throughput", baseline] = pairs
-        short.append(why)
     estimates = {batch_part(size): at.estimate for size, at in found.items()}
-    best = max(found, key=lambda size: found[size].estimate.value or 0.0)
+    best = max(found, key=lambda size: float(found[size].rates.mean()) if len(found[size].rates) else -1.0)
+    comparisons: dict[tuple[str, str], ComparisonParts] = {}
+    beside: list[str] = []
+    for baseline in check.baselines:
+        comparisons["throughput", baseline], notes = _pairs(check, inputs, baseline, best)
+        beside += notes
     everything = [one for at in found.values() for one in at.samples]
-    failed = sum(int((~one.ok).sum()) for one in everything)
-    total = sum(len(one.ok) for one in everything)
     around = surroundings(everything)
     invalid = next((reason for reason in reasons if reason), around.invalid)
-    device = str(inputs.model_facts(check.model).get("device") or "cpu")
+    device = _samples.device_of(inputs, check.model)
     spent = {size: costs(at.samples, device) for size, at in found.items()}
     return CheckResult(
         estimates={
@@ -146,11 +137,10 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         },
         comparisons=comparisons,
         blocks=_blocks(check, found, spent, inputs.confidence),
-        counts=Counts(attempted=total, used=total - failed, errored=failed),
+        counts=_samples.counted(everything),
         conditions={"scenario": check.scenario, "processes": check.processes,
                     **_samples.conditions(inputs, check.model, everything)},
-        notes=[*around.notes, *_samples.notes(everything, _batch_ms(found[min(found)]))],
-        invalid=next((reason for reason in short if reason), None),
+        notes=[*around.notes, *beside, *_samples.notes(everything, _batch_ms(found[min(found)]))],
     )  # fmt: skip
 
 
@@ -167,39 +157,24 @@ def _schedule(check: Throughput, inputs: Inputs, size: int) -> Schedule:
     )
 
 
-def rate(samples: Samples, keep: NDArray[np.bool_] | None = None) -> float:
-    """Items a second: answered items by the time that was spent on all batches.
-
-    Args:
-        samples: Of one process.
-        keep: Batches that count, shape (q,); default: all.
-    """
-    chosen = np.ones(len(samples.ok), dtype=np.bool_) if keep is None else keep
-    if not chosen.any():
-        return 0.0
-    # Blocks of a pair have pauses between them, in which the other side runs.
-    spent = 0.0
-    for block in np.unique(samples.block[chosen]):
-        at = np.flatnonzero(chosen & (samples.block == block))
-        spent += float(samples.end_ns[at[-1]] - samples.sent_ns[at[0]]) / 1e9
-    return float(samples.ok[chosen].sum()) * samples.batch / spent if spent > 0 else 0.0
-
-
-def _pairs(check: Throughput, inputs: Inputs, baseline: str) -> tuple[ComparisonParts, str | None]:
-    """Both models in pairs of processes at every batch size; the whole compares each pair's best sizes."""
-    parts: dict[str, Comparison] = {}
-    ours_all, theirs_all = [], []
-    why: str | None = None
+def _pairs(check: Throughput, inputs: Inputs, baseline: str, best: int) -> tuple[ComparisonParts, list[str]]:
+    """Both models in pairs of processes at every batch size, the whole with the candidate's best; and notes."""
+    parts: dict[int, PairedTiming] = {}
+    everything: list[Samples] = []
+    short: str | None = None
     for size in check.sizes:
         schedule = _schedule(check, inputs, size)
         ours, theirs = inputs.measure_paired(schedule, check.dataset, baseline)
-        why = why or _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
+        short = short or _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
         rates = [np.array([rate(one, _samples.settled(one)) for one in side]) for side in (ours, theirs)]
-        parts[batch_part(size)] = paired_log_ratio(rates[0], rates[1])
-        ours_all.append(rates[0])
-        theirs_all.append(rates[1])
-    whole = paired_log_ratio(np.max(ours_all, axis=0), np.max(theirs_all, axis=0))
-    return ComparisonParts(parts, whole), why
+        parts[size] = paired_log_ratio(rates[0], rates[1])
+        everything += [*ours, *theirs]
+    around = surroundings(everything)
+    found = ComparisonParts(
+        {batch_part(size): pair for size, pair in parts.items()}, BestBeside(parts, best),
+        invalid=short or around.invalid,
+    )  # fmt: skip
+    return found, [f"Beside {baseline}: {note}" for note in around.notes]
 
 
 def _withhold(found: Mapping[int, AtBatch]) -> str | None:
@@ -259,7 +234,7 @@ def _curve(check: Throughput, found: Mapping[int, AtBatch], confidence: float) -
     points = []
     for size, at in found.items():
         estimate = at.estimate
-        value = estimate.value or 0.0
+        value = float(at.rates.mean()) if len(at.rates) else 0.0
         lower, upper = estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
         points.append((float(size), value, value if lower is None else lower, value if upper is None else upper))
     x, y, low, high = (tuple(column) for column in zip(*points, strict=True))

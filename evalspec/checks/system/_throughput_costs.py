@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.system import _samples
+from evalspec.checks.system import _metered
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.frozen import Cell
-from evalspec.measure.energy import energy, window
+from evalspec.measure.telemetry import readings
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Samples
@@ -47,25 +47,17 @@ def costs(samples: Sequence[Samples], device: str) -> Costs:
     boundary = "package" if device == "cpu" else "gpu"
     names = ("gpu_memory_mib", "gpu_board_memory_mib")
     on_device = next((most for name in names if (most := _most(samples, name)) is not None), None)
-    spent = [one for one in (_joules(sample, boundary) for sample in samples) if one is not None]
+    found = [_metered.metered(one, boundary) for one in samples]
+    spent = [one.joules for one in found if one.known and one.items]
     # A meter that told of some processes only says nothing of the others.
     joules = float(np.mean(spent)) if spent and len(spent) == len(samples) else None
     return Costs(_most(samples, "resident_mib"), None if device == "cpu" else on_device, joules, boundary)
 
 
 def _most(samples: Sequence[Samples], name: str) -> float | None:
-    read = [window(one.telemetry, name, 0, int(one.end_ns.max())) for one in samples if len(one.end_ns)]
+    read = [readings(one.telemetry, name, 0, int(one.end_ns.max()))[1] for one in samples if len(one.end_ns)]
     known = [float(values.max()) for values in read if len(values)]
     return max(known, default=None)
-
-
-def _joules(samples: Samples, boundary: str) -> float | None:
-    keep = np.flatnonzero(_samples.settled(samples))
-    if not len(keep):
-        return None
-    found = energy(samples.telemetry, boundary, int(samples.sent_ns[keep[0]]), int(samples.end_ns[keep].max()))
-    items = int(samples.ok[keep].sum()) * samples.batch
-    return None if found.joules is None or not items else found.joules / items
 
 
 def columns(found: Mapping[int, Costs]) -> list[tuple[Column, dict[int, Cell]]]:

@@ -39,7 +39,9 @@ class Contention(Check):
     processes the model is measured in blocks A B B A, one of the pair beside the load, the other alone; the load runs
     during the blocks of the one only, and the side that waits is asleep. The first tenth of each block is dropped.
     Student's t on the log ratio of each pair's percentiles (or rates).
-    Queries that failed have no latency here; they are counted, and more than 1 % of them keep the ratio from PASS.
+    A query that failed is slower than any that was answered; a percentile that falls on one counts as the time that
+    its process took. More than 1 % of failures keep the ratio from PASS. Counters are read meanwhile: much work of
+    others, beside the load that is ours, voids the measurement.
 
     References: Kalibera and Jones, ISMM 2013 (pairs). Delimitrou and Kozyrakis, IISWC 2013 (loads by resource).
 

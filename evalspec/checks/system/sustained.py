@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 SHORTEST_S = 30.0
+LEAST_PROCESSES = 5
+"""With fewer `sustained_ratio` has no bound."""
 
 
 class Sustained(Check):
@@ -34,11 +36,12 @@ class Sustained(Check):
 
     ## Method
     Fresh processes, 5 unless told otherwise, each measured for `duration:` after a short warm-up, which is short on
-    purpose: the start is what the rest is held against. One ratio from each process, t on their logarithms. Where all
-    processes after the first begin over 10 % slower than it did, the machine had not cooled down, and they are held
-    against the first one's start. With `processes: 1` it is t over 5 pairs of blocks, and a claim about that process,
-    in which noise that lasts longer than a block (a 25th of `duration:`) looks like a change. Counters are read twice a
-    second by another process. Batches that still grow slower by more than 10 % in the second half (Kendall's trend of
+    purpose: the start is what the rest is held against. One ratio from each process, t on their logarithms. A machine
+    that is still warm from the process before begins slow, so the ratio is that of each end by the fastest start of
+    all processes, which may be too small and is never too large. For FAIL it is each end by its own start, or by that
+    of the first process, whose error then counts (two tests, half the level each). With fewer than 5 processes there
+    is a value and no bound: one process does not tell how long its noise lasts. Counters are read twice a second by
+    another process; that it did not throttle is a fact where they were read in every process. Batches that still grow slower by more than 10 % in the second half (Kendall's trend of
     block medians) keep the ratio from PASS: the end is not reached. Much work of other processes, or much stolen
     time, voids the measurement; throttling is what the system does by itself, and does not.
 
@@ -62,8 +65,8 @@ class Sustained(Check):
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
     metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("sustained_ratio", "x", "higher", "Throughput of the last fifth by that of the first.",
-               interval="t over processes (log ratios); with one process, over pairs of blocks"),
+        Metric("sustained_ratio", "x", "higher", "Throughput of the last fifth by that of the fastest first.",
+               interval="t over processes (log ratios against the fastest start); from 5 processes on"),
         Metric("throttled", "count", "lower", "1 where the device slowed itself down in this run, else 0.", exact=True),
         Metric("temperature_max", "C", "lower", "Highest temperature of the device in this run.", exact=True),
     )  # fmt: skip
@@ -84,9 +87,14 @@ class Sustained(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: against another model."""
+        """Why it can't pass: against another model, or from too few processes."""
         if requirement.model is not None:
             return f"{requirement.metric} is about one model's run, and is not compared with another's"
+        if requirement.metric == "sustained_ratio" and self.processes < LEAST_PROCESSES:
+            return (
+                f"sustained_ratio has no bound from {self.processes} of at least {LEAST_PROCESSES} processes; ask for "
+                f"`processes: {LEAST_PROCESSES}`"
+            )
         return None
 
     def run(self, inputs: Inputs) -> CheckResult:

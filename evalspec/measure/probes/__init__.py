@@ -1,8 +1,8 @@
 """What a worker can be asked to find out, one file each: ``probe(context)`` gives facts and series.
 
 A probe runs in a fresh process that holds one model. It measures and counts; it decides nothing. What only a
-framework knows (operators of a graph, tensor types, flags) it asks of the loaded model, through a protocol that its
-file declares and that a runtime may implement.
+framework knows (operators of a graph, tensor types, flags) it asks of the loaded model, through a protocol of
+`evalspec.language.abilities` that a runtime may implement.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalspec.evidence.blocks import Cell
+from evalspec.language.inputs import Cells, Probe, Telemetry
 from evalspec.language.parts import Access, LoadedModel, Model
 from evalspec.measure.servable import Servable
 
@@ -31,7 +31,6 @@ class Context:
         tensors: What the model takes for these rows (the numbers of rows in a batch), after preprocessing.
         access: Where it may look and what may run.
         options: What the check asked for.
-        origin_ns: Where times count from, on `evalspec.measure.clocks.now_ns`; telemetry counts from the same.
         seed: For whatever is random.
         progress: Tell how far it has come.
     """
@@ -41,8 +40,7 @@ class Context:
     rows: Servable
     tensors: Callable[[NDArray[np.int64]], Mapping[str, NDArray[Any]]]
     access: Access
-    options: Mapping[str, Cell]
-    origin_ns: int
+    options: Mapping[str, Any]
     seed: int
     progress: Callable[[float, float, str], None]
 
@@ -51,6 +49,23 @@ class Context:
 class Found:
     """What a probe found; see `evalspec.language.inputs.Probe`."""
 
-    facts: Mapping[str, Cell] = field(default_factory=dict)
+    facts: Cells = field(default_factory=dict)
     series: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def as_probe(
+        self, probe: str, model: str, process: int, *, begin: Cells | None = None, telemetry: Telemetry | None = None
+    ) -> Probe:
+        """With where it was found.
+
+        Args:
+            probe: Its name.
+            model: Name of the model that the process held.
+            process: Index of the fresh process.
+            begin: Facts of the process, before its own.
+            telemetry: What was read of the machine meanwhile.
+        """
+        return Probe(
+            probe=probe, model=model, process=process, facts={**(begin or {}), **self.facts}, series=self.series,
+            texts=self.texts, telemetry=telemetry,
+        )  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from evalspec.clocks import now_ns
 from evalspec.errors import NotRunError
-from evalspec.measure.clocks import now_ns
 from evalspec.measure.probes import Context, Found
 from evalspec.measure.servable import Rotation
 
@@ -26,7 +26,7 @@ def probe(context: Context) -> Found:
     """
     refuse_server(context, "so how it starts can't be seen from here")
     order = Rotation(context.rows.n, 1, context.seed)
-    count = 1 + int(context.options.get("queries") or QUERIES)
+    count = 1 + int(context.options.get("queries", QUERIES))
     spent_ms = np.empty(count)
     for index in range(count):
         query = context.rows.take(order.rows(index))
@@ -43,5 +43,5 @@ def refuse_server(context: Context, because: str) -> None:
     Raises:
         NotRunError: The model is a server.
     """
-    if getattr(context.rows, "drive", None) is not None or getattr(context.loaded, "drive", None) is not None:
+    if context.model.served:
         raise NotRunError(f"the model is a server that runs already, {because}")

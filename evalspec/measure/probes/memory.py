@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
+import sys
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from evalspec.evidence.frozen import Cell
+from evalspec.language.abilities import Counted, OnDevice
 from evalspec.measure.probes import Context, Found
 from evalspec.measure.probes.first_inference import refuse_server
 from evalspec.measure.servable import Rotation
 
 QUERIES = 20
 SELF = Path("/proc/self")
-
-
-@runtime_checkable
-class Counted(Protocol):
-    """A loaded model that knows how many parameters it has."""
-
-    def parameters(self) -> int | None:
-        """Numbers that training has set; None where it can't tell."""
-        ...
-
-
-@runtime_checkable
-class OnDevice(Protocol):
-    """A loaded model that knows what its framework has taken of the device's memory."""
-
-    def peak_device_bytes(self) -> int | None:
-        """The most that the framework held at once; None on the CPU."""
-        ...
 
 
 def probe(context: Context) -> Found:
@@ -47,12 +29,12 @@ def probe(context: Context) -> Found:
         NotRunError: The model is a server, whose memory is not this process's.
     """
     refuse_server(context, "so its memory can't be seen from here")
-    batch = int(context.options.get("batch") or 1)
+    batch = int(context.options["batch"])
     before = _status("VmHWM")
     resident = _status("VmRSS")
     again = _forget_peak()
     order = Rotation(context.rows.n, batch, context.seed)
-    for index in range(int(context.options.get("queries") or QUERIES)):
+    for index in range(int(context.options.get("queries", QUERIES))):
         context.rows.serve(context.rows.take(order.rows(index)))
     context.rows.synchronize()
     last = _status("VmHWM")
@@ -83,12 +65,12 @@ def _status(name: str) -> float | None:
 
 
 def _from_rusage() -> float | None:
-    """The same elsewhere: on macOS ``ru_maxrss`` is in bytes."""
-    with contextlib.suppress(ImportError):
-        import resource
+    """The same on macOS, where ``ru_maxrss`` is in bytes; None elsewhere, where it is in other units or missing."""
+    if sys.platform != "darwin":
+        return None
+    import resource
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def _forget_peak() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evalspec.errors import NotRunError
-from evalspec.language.operators import Inspectable
+from evalspec.language.abilities import Inspectable
 from evalspec.measure.probes import Context, Found
 from evalspec.measure.servable import Rotation
 
@@ -25,7 +25,7 @@ def probe(context: Context) -> Found:
     loaded = context.loaded
     if not isinstance(loaded, Inspectable):
         raise NotRunError(f"the number types of kind {context.model.kind!r} can't be seen: it shows no operators")
-    batch = loaded.fixed_batch or int(context.options["batch"] or 1)
+    batch = loaded.fixed_batch or int(context.options["batch"])
     rows = Rotation(context.rows.n, batch, context.seed).rows(0)
     inside = loaded.inspect(context.tensors(rows))
     operators = inside.operators

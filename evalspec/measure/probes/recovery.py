@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from evalspec.errors import NotRunError
-from evalspec.language.recovery import Kill, Recoverable
+from evalspec.language.abilities import Kill, Recoverable
 from evalspec.measure.probes import Context, Found
 
 
-def probe(context: Context) -> Found:
-    """Facts and series of all kills, one after the other.
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the check asks for: the fields of `evalspec.language.abilities.Kill` but for the seed."""
 
-    Options are the fields of `evalspec.language.recovery.Kill` but for the seed.
+    repeats: int
+    rate_qps: float
+    kill_after_s: float
+    within_s: float
+    settle_s: float
+    timeout_s: float
+    connections: int
+    pid: int
+    log: str
+
+
+def probe(context: Context) -> Found:
+    """Facts and series of all kills, one after the other, as `Options` ask.
 
     Raises:
         NotRunError: The model is no server that can be started.
     """
     if not isinstance(context.loaded, Recoverable):
         raise NotRunError("only a served model (kind: http) can be killed and started")
-    options = context.options
+    asked = Options(**context.options)
     kill = Kill(
-        repeats=int(options["repeats"] or 1),
-        rate_qps=float(options["rate_qps"] or 0.0),
-        kill_after_s=float(options["kill_after_s"] or 0.0),
-        within_s=float(options["within_s"] or 0.0),
-        settle_s=float(options["settle_s"] or 0.0),
-        timeout_s=float(options["timeout_s"] or 0.0),
-        connections=int(options["connections"] or 1),
-        seed=context.seed,
-        pid=int(options["pid"] or 0),
-        log=Path(str(options["log"])),
-    )
+        repeats=asked.repeats, rate_qps=asked.rate_qps, kill_after_s=asked.kill_after_s, within_s=asked.within_s,
+        settle_s=asked.settle_s, timeout_s=asked.timeout_s, connections=asked.connections, seed=context.seed,
+        pid=asked.pid, log=Path(asked.log),
+    )  # fmt: skip
     found = context.loaded.recover(context.rows, kill, context.access, context.progress)
     count = [len(one.due_s) for one in found]
+    lags = [one.lag_p99_ms for one in found]
+    known = [lag for lag in lags if lag is not None]
     return Found(
-        facts={"repeats": len(found), "lag_p99_ms": max(one.lag_p99_ms for one in found)},
+        facts={"repeats": len(found), "lag_p99_ms": max(known) if len(known) == len(lags) else None},
         series={
             "healthy_s": np.array([np.nan if one.healthy_s is None else one.healthy_s for one in found]),
             "repeat": np.repeat(np.arange(len(found), dtype=np.float64), count),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.clocks import now_ns
 from evalspec.errors import NotRunError
-from evalspec.language.operators import Inside, Inspectable, Runner
+from evalspec.evidence.frozen import Cell
+from evalspec.language.abilities import Inside, Inspectable, Runner
 from evalspec.measure.ceilings import Ceiling, copy_ceiling, gemm_ceiling
-from evalspec.measure.clocks import now_ns
 from evalspec.measure.engines import Engine, Times, engine_for
 from evalspec.measure.probes import Context, Found
 from evalspec.measure.servable import Rotation
@@ -93,12 +94,12 @@ def probe(context: Context) -> Found:
         raise NotRunError(f"operations of kind {context.model.kind!r} can't be counted: it shows no operators")
     device = str(loaded.observed.get("device") or "cpu")
     engine = engine_for(device, int(loaded.observed.get("threads") or 1))
-    batch = loaded.fixed_batch or int(context.options["batch"] or 1)
+    batch = loaded.fixed_batch or int(context.options["batch"])
     batches = _batches(context, batch)
     context.progress(0, 3, "operators of one batch")
     inside = loaded.inspect(batches[0])
     context.progress(1, 3, "calls")
-    calls, least_s = int(context.options["calls"] or 1), float(context.options["min_s"] or 0)
+    calls, least_s = int(context.options["calls"]), float(context.options["min_s"])
     call = _runner(context, batches)
     warm = _timed(engine, call, calls, least_s)
     cold = engine.times(call, min(COLD, calls), cold=True)
@@ -162,9 +163,7 @@ def _roofs(engine: Engine, computed: str) -> list[Ceiling]:
     return [one for one in found if one is not None]
 
 
-def _facts(
-    inside: Inside, moved: Traffic, warm: Times, cold: Times, larger: Times | None
-) -> dict[str, str | int | float | bool | None]:
+def _facts(inside: Inside, moved: Traffic, warm: Times, cold: Times, larger: Times | None) -> dict[str, Cell]:
     return {
         "operations": inside.operations,
         "executed_operations": sum(one.operations for one in inside.operators),
@@ -185,7 +184,7 @@ def _facts(
     }
 
 
-def _ceiling_facts(name: str, ceiling: Ceiling | None) -> dict[str, str | int | float | bool | None]:
+def _ceiling_facts(name: str, ceiling: Ceiling | None) -> dict[str, Cell]:
     if ceiling is None:
         return {f"{name}_per_s": None}
     return {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.clocks import now_ns, read_clock
 from evalspec.errors import NotRunError
-from evalspec.measure.clocks import now_ns, read_clock
+from evalspec.language.abilities import Stepped
 from evalspec.measure.probes import Context, Found
 from evalspec.measure.servable import Rotation, Servable
 
@@ -19,15 +20,6 @@ Step = tuple[str, Callable[[Any], Any]]
 
 BLOCKS = 4
 """Stages, whole, whole, stages: a machine that slows down meanwhile slows down both alike."""
-
-
-@runtime_checkable
-class InStages(Protocol):
-    """Rows that can be served stage by stage."""
-
-    def steps(self) -> Sequence[Step]:
-        """Name and call of each stage, in order; see `evalspec.runtimes._serve.ServedRows.steps`."""
-        ...
 
 
 def probe(context: Context) -> Found:
@@ -43,20 +35,19 @@ def probe(context: Context) -> Found:
         InputError: As the model raises it.
     """
     rows = context.rows
-    if not isinstance(rows, InStages):
+    if not isinstance(rows, Stepped):
         raise NotRunError(f"a model of kind {context.model.kind!r} can't be served stage by stage")
     steps = _unlike(rows.steps())
-    queries, batch = int(context.options["queries"] or 0), int(context.options["batch"] or 1)
+    queries, batch = int(context.options["queries"]), int(context.options["batch"])
     rotation = Rotation(rows.n, batch, context.seed)
     _warm_up(context, steps, rotation)
     half = max(1, queries // 2)
-    first = rotation_order(half)
     staged = np.empty((2 * half, len(steps)), dtype=np.float64)
     whole = np.empty(2 * half, dtype=np.float64)
     for block, (divided, which) in enumerate(((True, 0), (False, 0), (False, 1), (True, 1))):
         context.progress(block, BLOCKS, "stages" if divided else "undivided")
-        for index in first + which * half:
-            query = rows.take(rotation.rows(int(index)))
+        for index in range(which * half, (which + 1) * half):
+            query = rows.take(rotation.rows(index))
             if divided:
                 staged[index] = _divided(rows, steps, query)
             else:
@@ -66,11 +57,6 @@ def probe(context: Context) -> Found:
     series |= {f"stage_ns:{name}": staged[:, place].copy() for place, name in enumerate(names)}
     facts = {"queries": 2 * half, "batch": batch, "timer_overhead_ns": read_clock(2000).overhead_ns}
     return Found(facts=facts, series=series, texts={"stages": names})
-
-
-def rotation_order(count: int) -> NDArray[np.int64]:
-    """Numbers of the queries of a block: both ways of serving are given the same ones."""
-    return np.arange(count, dtype=np.int64)
 
 
 def _unlike(steps: Sequence[Step]) -> list[Step]:
@@ -85,7 +71,7 @@ def _unlike(steps: Sequence[Step]) -> list[Step]:
 
 def _warm_up(context: Context, steps: Sequence[Step], rotation: Rotation) -> None:
     """Both ways, so many times and so long."""
-    count, least_s = int(context.options["warmup"] or 1), float(context.options["warmup_s"] or 0)
+    count, least_s = int(context.options["warmup"]), float(context.options["warmup_s"])
     until = now_ns() + int(least_s * 1e9)
     done = 0
     while done < count or now_ns() < until:

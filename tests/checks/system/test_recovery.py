@@ -22,13 +22,13 @@ BROKE, REFUSED = OUTCOMES.index("connection broke"), OUTCOMES.index("not connect
 FACTS: Mapping[str, Mapping[str, Cell]] = {"candidate": {"server_pid": 4242}}
 
 
-def kills(away_s: Sequence[float], *, rate: float = 50.0, lag_ms: float = 0.1, after: int = 0) -> list[Probe]:
+def kills(away_s: Sequence[float], *, rate: float = 50.0, lag_ms: float | None = 0.1, after: int = 0) -> list[Probe]:
     """Queries every 1/rate s from 2 s before each kill to 1 s after it is back; those while it is away fail.
 
     Args:
         away_s: How long it is away after each kill; NaN: for ever.
         rate: In qps.
-        lag_ms: Of the client.
+        lag_ms: Of the client; None: not known.
         after: Queries that fail although it is back.
     """
     due, end, code, repeat = [], [], [], []
@@ -125,6 +125,19 @@ def test_failures_before_a_kill_and_after_it_is_back_are_told_apart(tmp_path: Pa
 def test_a_late_client_voids_it(tmp_path: Path) -> None:
     result, check = run(tmp_path, kills([1.0, 1.1, 0.9, 1.0, 1.0], lag_ms=80.0))
     assert outcome(result, the(check, "time_to_healthy <= 5 s")) == "INVALID"
+
+
+def test_a_late_client_does_not_excuse_a_server_that_stays_away(tmp_path: Path) -> None:
+    for lag_ms in (80.0, None):
+        result, check = run(tmp_path, kills([1.0, float("nan")], lag_ms=lag_ms))
+        assert outcome(result, the(check, "time_to_healthy <= 5 s")) == "FAIL"
+        assert outcome(result, the(check, "lost_requests <= 100")) == "INVALID"
+
+
+def test_a_lag_that_nobody_knows_voids_it(tmp_path: Path) -> None:
+    result, check = run(tmp_path, kills([1.0, 1.1, 0.9, 1.0, 1.0], lag_ms=None))
+    assert outcome(result, the(check, "time_to_healthy <= 5 s")) == "INVALID"
+    assert outcome(result, the(check, "lost_requests <= 100")) == "INVALID"
 
 
 def test_fewer_kills_than_planned_void_it(tmp_path: Path) -> None:

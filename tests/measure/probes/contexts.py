@@ -26,7 +26,7 @@ def context(model: Model, folder: Path, array: NDArray[Any], options: Mapping[st
     return Context(
         model=model, loaded=rows.served.loaded, rows=rows,
         tensors=lambda index: dict(rows.served.prepare(rows.take(index))), access=access, options=options,
-        origin_ns=0, seed=3, progress=lambda *_: None,
+        seed=3, progress=lambda *_: None,
     )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def bare(loaded: Any, rows: Any = None, **options: Cell) -> Context:
     made: Any = SimpleNamespace(kind="python")
     return Context(
         model=made, loaded=loaded, rows=rows, tensors=lambda index: {"x": np.ones((len(index), 2))},
-        access=Access(folder=Path()), options=options, origin_ns=0, seed=0, progress=lambda *_: None,
+        access=Access(folder=Path()), options=options, seed=0, progress=lambda *_: None,
     )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ class Server(Rows):
 def context(rows: Rows, loaded: object, **options: Cell) -> Context:
     return Context(
         model=Model(kind="test"), loaded=loaded, rows=rows, tensors=lambda index: {}, access=Access(Path(".")),  # type: ignore[arg-type]  # stand-ins
-        options=options, origin_ns=0, seed=1, progress=lambda done, total, what: None,
+        options=options, seed=1, progress=lambda done, total, what: None,
     )  # fmt: skip
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from evalspec.checks.system._roofline import place
 from evalspec.errors import NotRunError
+from evalspec.language.abilities import Inside, Operator
 from evalspec.language.inputs import Probe
-from evalspec.language.operators import Inside, Operator
 from evalspec.measure import ceilings
 from evalspec.measure.probes import Found, roofline
 from evalspec.measure.probes.roofline import precision, probe, traffic

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evalspec.evidence.blocks import Cell
+    from evalspec.evidence.frozen import Cell
 
 
 class Rule(BaseModel):

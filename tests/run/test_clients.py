@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evalspec.language.inputs import Samples, Schedule
-from evalspec.run.timing import _shares, merged
+from evalspec.run.clients import merged, shares
 
 
 def part(intended: list[int], lag_ms: float, *, answers: bool = True) -> Samples:
@@ -36,21 +36,40 @@ def test_what_one_client_lacks_the_whole_lacks() -> None:
     assert whole.details["complete"] is False
 
 
+def test_facts_of_clients_are_summed_or_the_worst() -> None:
+    one = {
+        "connections": 8, "connections_opened_again": 2, "waited_for_connection_p99_ms": 0.0,
+        "waited_for_connection_share": 0.0, "timer_worst_ns": 900, "warmup_settled": True, "framework": "served",
+        "generator_lag_p50_ms": None,
+    }  # fmt: skip
+    other = one | {
+        "connections_opened_again": 5, "waited_for_connection_p99_ms": 40.0, "waited_for_connection_share": 0.3,
+        "timer_worst_ns": 1200, "warmup_settled": False, "generator_lag_p50_ms": 0.2,
+    }  # fmt: skip
+    whole = merged([replace(part([at], 0.1), details=details) for at, details in ((0, one), (10, other))])
+    assert whole.warmup == 2
+    assert whole.details == {
+        "connections": 16, "connections_opened_again": 7, "waited_for_connection_p99_ms": 40.0,
+        "waited_for_connection_share": 0.3, "timer_worst_ns": 1200, "warmup_settled": False, "framework": "served",
+        "generator_lag_p50_ms": 0.2, "clients": 2, "complete": True,
+    }  # fmt: skip
+
+
 def test_clients_share_a_schedule_without_losing_a_query() -> None:
     arrivals = np.arange(0, 1000, 7)
     schedule = Schedule(
         kind="open_loop", queries=len(arrivals), arrivals_ns=arrivals, items=np.arange(len(arrivals)), clients=3
     )
-    shares = _shares(schedule)
-    assert [one.clients for one in shares] == [1, 1, 1]
-    assert sum(one.queries for one in shares) == len(arrivals)
-    given = [one.arrivals_ns for one in shares]
+    parts = shares(schedule)
+    assert [one.clients for one in parts] == [1, 1, 1]
+    assert sum(one.queries for one in parts) == len(arrivals)
+    given = [one.arrivals_ns for one in parts]
     np.testing.assert_array_equal(np.sort(np.concatenate([g for g in given if g is not None])), arrivals)
-    for one in shares:
+    for one in parts:
         assert one.items is not None and one.arrivals_ns is not None
         np.testing.assert_array_equal(arrivals[one.items], one.arrivals_ns)
 
 
 def test_an_open_loop_without_arrivals_is_our_own_mistake() -> None:
     with pytest.raises(ValueError, match="no arrivals"):
-        _shares(Schedule(kind="open_loop", queries=3, clients=2))
+        shares(Schedule(kind="open_loop", queries=3, clients=2))

@@ -1,17 +1,18 @@
-"""The clock that everything is timed with, and what reading it costs."""
+"""The clock that everything is timed with, what reading it costs, and sleeping that ends when it should."""
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 READINGS = 20_000
-PR_SET_TIMERSLACK = 29
+PR_SET_TIMERSLACK, PR_GET_TIMERSLACK = 29, 30
 SLACK_NS = 1
+NEVER_NS = 1 << 62
+"""Later than any reading of the clock."""
 
 now_ns = time.perf_counter_ns
 """Monotonic, in ns; on Linux the same for all processes of a machine."""
@@ -38,6 +39,8 @@ def read_clock(readings: int = READINGS) -> Clock:
     Args:
         readings: How often; at least 2.
     """
+    import numpy as np
+
     stamps = np.empty(readings, dtype=np.int64)
     for index in range(readings):
         stamps[index] = now_ns()
@@ -50,12 +53,22 @@ def read_clock(readings: int = READINGS) -> Clock:
     )
 
 
-def wake_sharply() -> bool:
+@contextlib.contextmanager
+def fine_timer() -> Iterator[bool]:
     """Have this thread wake when it asked to; Linux otherwise lets a sleep run over by 50 us to save power.
 
-    Returns:
-        Whether the system does so.
+    Yields:
+        Whether the system does so; what held before holds again at the end.
     """
     if sys.platform != "linux":
-        return False
-    return bool(ctypes.CDLL(None, use_errno=True).prctl(PR_SET_TIMERSLACK, SLACK_NS, 0, 0, 0) == 0)
+        yield False
+        return
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = libc.prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)
+    fine = libc.prctl(PR_SET_TIMERSLACK, SLACK_NS, 0, 0, 0) == 0
+    try:
+        yield fine
+    finally:
+        libc.prctl(PR_SET_TIMERSLACK, before, 0, 0, 0)

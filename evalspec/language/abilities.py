@@ -1,0 +1,216 @@
+"""What a loaded model may be able to do beside answering, and what it then tells: one protocol for each ability.
+
+A runtime implements those that its framework allows; who needs one asks for it with ``isinstance``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from evalspec.language.inputs import Cells
+from evalspec.language.parts import Access, LoadedModel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Batch = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator, as it ran on one batch.
+
+    Args:
+        name: As the graph calls it, or its place in the order of calls.
+        kind: ``Conv``, ``aten.addmm``.
+        place: Where it ran: ``cpu``, ``cuda:0``.
+        computes: Number type that it computes in (``float32``, ``tf32``, ``int8``); empty: it computes nothing.
+        weights: Number type of the stored numbers that it reads; empty: it reads none.
+        activations: Number type of what it gives.
+        operations: Additions and multiplications, each counted; one for each element of what has no formula.
+        weight_bytes: Stored numbers that it reads.
+        read_bytes: All that it reads, weights included.
+        written_bytes: What it writes.
+        provider: What of the runtime ran it (``CUDAExecutionProvider``); empty: there is but one.
+    """
+
+    name: str
+    kind: str
+    place: str
+    computes: str = ""
+    weights: str = ""
+    activations: str = ""
+    operations: float = 0.0
+    weight_bytes: float = 0.0
+    read_bytes: float = 0.0
+    written_bytes: float = 0.0
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What ran on one batch.
+
+    Args:
+        operators: In the order in which they ran.
+        operations: Of the model as it is written: where a runtime fuses or pads, the operators' own may differ.
+        input_bytes: Of the batch.
+        output_bytes: Of the answer.
+        flags: What changes the precision or the speed beside the graph: TF32, autocast, optimization, CUDA graphs.
+        uncounted: Kinds of operators that do more than is counted for them.
+        how: How it was found out, in a few words.
+    """
+
+    operators: tuple[Operator, ...]
+    operations: float
+    input_bytes: float
+    output_bytes: float
+    flags: Cells = field(default_factory=dict)
+    uncounted: tuple[str, ...] = ()
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """What is done to a server, again and again.
+
+    Args:
+        repeats: How often.
+        rate_qps: Queries come at random at this rate meanwhile (Poisson).
+        kill_after_s: The server is killed so long after the first of them.
+        within_s: It is given so long to be ready again.
+        settle_s: Queries go on for so long after it is.
+        timeout_s: A query that takes longer has failed.
+        connections: To the server, at the most.
+        seed: Of times and rows.
+        pid: Process group of the server that runs now.
+        log: File for what the servers that are started write.
+    """
+
+    repeats: int
+    rate_qps: float
+    kill_after_s: float
+    within_s: float
+    settle_s: float
+    timeout_s: float
+    connections: int
+    seed: int
+    pid: int
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """What came of it once. Times count from the moment of the kill.
+
+    Args:
+        healthy_s: When the server said that it is ready again, or None: not in time.
+        due_s: shape (q,), when each query was due.
+        end_s: shape (q,), when it was answered, or given up.
+        outcome: shape (q,), index into `evalspec.language.inputs.OUTCOMES`.
+        lag_p99_ms: How late the client sent, by its own fault; None: nothing was sent.
+    """
+
+    healthy_s: float | None
+    due_s: NDArray[np.float64]
+    end_s: NDArray[np.float64]
+    outcome: NDArray[np.int64]
+    lag_p99_ms: float | None
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """A loaded model whose operators can be seen."""
+
+    def inspect(self, inputs: Batch) -> Inside:
+        """Run one batch and say what ran.
+
+        Raises:
+            InputError: The model refuses the batch.
+            NotRunError: Its operators can't be seen.
+        """
+        ...
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """A loaded model that can be run again and again with its inputs where it wants them."""
+
+    def runner(self, batches: Sequence[Batch]) -> Callable[[int], object]:
+        """A call that runs the k-th batch and leaves the answer on the device; on a GPU it may return before the end.
+
+        Args:
+            batches: Served in turn; they are put on the device now.
+        """
+        ...
+
+
+@runtime_checkable
+class Stepped(Protocol):
+    """A loaded model, or rows that it serves, whose single call is several stages that can be told apart."""
+
+    def steps(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
+        """Name and call of each stage; each takes what the one before gave, the last gives what ``predict`` gives."""
+        ...
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """A loaded model that knows how many parameters it has."""
+
+    def parameters(self) -> int | None:
+        """Numbers that training has set; None where it can't tell."""
+        ...
+
+
+@runtime_checkable
+class OnDevice(Protocol):
+    """A loaded model that knows what its framework has taken of the device's memory."""
+
+    def peak_device_bytes(self) -> int | None:
+        """The most that the framework held at once; None on the CPU."""
+        ...
+
+
+@runtime_checkable
+class PerDataset(Protocol):
+    """A loaded model that answers by key, from one file for each dataset."""
+
+    def for_dataset(self, facts: Any, keys: NDArray[Any]) -> LoadedModel:
+        """The answers for one dataset, whose keys these are; ``facts`` are what is known of it."""
+        ...
+
+
+@runtime_checkable
+class MakesClient(Protocol):
+    """A loaded model that is a server: timing it is sending requests that were made before."""
+
+    def client(self, served: Any, arrays: Batch) -> Any:
+        """These rows (tensor: shape (n, ...), before preprocessing) as requests of ``served``, the whole pipeline."""
+        ...
+
+
+@runtime_checkable
+class Recoverable(Protocol):
+    """A loaded model that is a server which can be killed and started."""
+
+    def recover(
+        self, rows: Any, kill: Kill, access: Access, progress: Callable[[float, float, str], None]
+    ) -> list[Killed]:
+        """Kill it under load and start it again, as often as asked; fewer times where it does not come back.
+
+        Args:
+            rows: The servable of this model.
+            kill: What is done.
+            access: Where commands run.
+            progress: Tell how far it has come.
+
+        Raises:
+            InputError: It can't be started.
+            InvalidError: The client did not say of each query that was due what came of it.
+        """
+        ...

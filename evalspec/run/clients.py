@@ -1,0 +1,68 @@
+"""Several client processes of one server: the schedule that each of them gets, and their samples as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from evalspec.evidence.frozen import Cell
+from evalspec.language.inputs import PER_QUERY, Samples, Schedule
+
+SUMMED = (
+    "connections", "connections_open_at_start", "connections_opened_again", "gc_collections", "gc_ms",
+    "involuntary_switches", "warmup_queries",
+)  # fmt: skip
+"""Facts of clients that are counts of something; of all other numbers the largest, which is the worst, is kept."""
+WORST = ("generator_lag_", "waited_for_connection_", "timer_", "gc_share_", "stolen_", "warmup_")
+"""What their names begin with."""
+
+
+def shares(schedule: Schedule) -> list[Schedule]:
+    """Every so many-th query for each client; together they ask in the order of the schedule."""
+    arrivals = schedule.arrivals_ns
+    if arrivals is None:
+        raise ValueError("an open loop has no arrivals")
+    step = schedule.clients
+    made = []
+    for client in range(step):
+        items = None if schedule.items is None else schedule.items[client::step]
+        mine = arrivals[client::step]
+        made.append(
+            replace(schedule, arrivals_ns=mine, items=items, queries=len(mine), clients=1, seed=schedule.seed + client)
+        )
+    return made
+
+
+def merged(parts: list[Samples]) -> Samples:
+    """What several clients measured at the same time, as one, in the order of intended times.
+
+    Args:
+        parts: At least one, of the same process and batch, with times from the same origin.
+    """
+    import numpy as np
+
+    order = np.argsort(np.concatenate([one.intended_ns for one in parts]), kind="stable")
+
+    def joined(name: str) -> Any:
+        found = [getattr(one, name) for one in parts]
+        return None if any(one is None for one in found) else np.concatenate(found)[order]
+
+    details = dict(parts[0].details)
+    for name in dict.fromkeys(name for one in parts for name in one.details):
+        details[name] = _as_one(name, [one.details.get(name) for one in parts])
+    details |= {"clients": len(parts), "complete": all(one.details.get("complete") is not False for one in parts)}
+    warmup = sum(one.warmup for one in parts)
+    return replace(parts[0], warmup=warmup, details=details, **{name: joined(name) for name in PER_QUERY})
+
+
+def _as_one(name: str, values: Sequence[Cell]) -> Cell:
+    """One fact of several clients: sums, the worst, whether all; where it is none of these, what the first one says."""
+    if any(value is False for value in values):
+        return False
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if name in SUMMED:
+        return sum(numbers) if numbers else None
+    if name.startswith(WORST) and len(numbers) == len([value for value in values if value is not None]):
+        return max(numbers, default=None)
+    return values[0]
