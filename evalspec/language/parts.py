@@ -167,9 +167,18 @@ class Model(Part):
         description="What stands for the subject where the model itself is no file: a path, or sha256:... as stated.",
     )
 
+    @property
+    def starts_server(self) -> bool:
+        """It says by which command its server is started, for the time of a run."""
+        return False
+
     def runs_code(self) -> tuple[str, ...]:
         """What of it runs only under --trust, in words; empty: nothing that its fields could tell."""
         return ("code that the spec names",) if self.needs_trust else ()
+
+    def secrets_read(self) -> tuple[str, ...]:
+        """Variables of the environment that it reads, each only under --env NAME."""
+        return ()
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """Every file that makes up the artifact, weights beside it included; their bytes are its digest."""

@@ -88,8 +88,10 @@ class ProcessorTime:
 
 
 class Ours:
-    """Processes that are no others: the one that is measured and what is named beside it (the server that is asked,
-    other clients of it), each with all that it has started, and whatever this process has started.
+    """Processes that are no others.
+
+    The one that is measured and what is named beside it (the server that is asked, other clients of it), each with all
+    that it has started, and whatever this process has started.
     """
 
     def __init__(self, pid: int | None, proc: Path = Path("/proc"), beside: Sequence[int] = ()) -> None:

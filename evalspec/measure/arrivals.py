@@ -86,11 +86,6 @@ class Described:
     lag1: float | None
     disagrees: tuple[str, ...] = ()
 
-    @property
-    def agrees(self) -> bool:
-        """With what was asked for."""
-        return not self.disagrees
-
 
 def constant(rate_qps: float, *, n: int | None = None, duration_s: float | None = None) -> NDArray[np.int64]:
     """Arrivals at equal gaps.

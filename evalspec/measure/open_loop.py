@@ -161,7 +161,7 @@ def generator_lag_ns(
     intended, sent, end = intended_ns[handed], sent_ns[handed], end_ns[handed]
     if not in_process or not len(sent):
         return sent - intended
-    first, last, ready = _batches(intended, sent, max_batch, queue_delay_ns)
+    first, _, ready = _batches(intended, sent, max_batch, queue_delay_ns)
     free = np.concatenate([[np.iinfo(np.int64).min], end[first[:-1]]])
     return np.asarray(sent[first] - np.maximum(ready, free))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
+
+from evalspec.errors import EvalspecError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +79,53 @@ class Remote(Protocol):
     def facts(self) -> Mapping[str, Cell]:
         """Of what was driven last; a ``generator_lag_...`` stands in place of the loop's own."""
         ...
+
+
+@runtime_checkable
+class Alters(Protocol):
+    """A servable that lives longer than one measurement: it may have been asked for every row before."""
+
+    def altered(self, rows: NDArray[np.int64], rng: np.random.Generator) -> Any | None:
+        """A query of these rows with one number of each changed by a hair; None where they hold no numbers.
+
+        Args:
+            rows: shape (k,).
+            rng: Says which number, and by how much; never the same twice.
+        """
+        ...
+
+
+class NewFirst:
+    """Pairs of queries: the first is of altered rows, which no exact cache knows, the second of the rows themselves.
+
+    Before each pair the rows themselves are asked for, untimed, so that a cache has them.
+
+    Args:
+        servable: Takes and serves, and `Alters`.
+        rng: Of the alterations.
+    """
+
+    def __init__(self, servable: Servable, rng: np.random.Generator) -> None:
+        self._servable = servable
+        self._rng = rng
+        self._asked = 0
+        self.n = servable.n
+        self.serve = servable.serve
+        self.synchronize = servable.synchronize
+        self.answers = servable.answers
+
+    def take(self, rows: NDArray[np.int64]) -> Any:
+        """The query: of altered rows where it is the first of a pair. Not timed."""
+        query = self._servable.take(rows)
+        self._asked += 1
+        if self._asked % 2 == 0 or not isinstance(self._servable, Alters):
+            return query
+        # A failure here is seen when the rows are asked for again.
+        with contextlib.suppress(EvalspecError):
+            self._servable.serve(query)
+            self._servable.synchronize()
+        altered = self._servable.altered(rows, self._rng)
+        return query if altered is None else altered
 
 
 class Rotation:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalspec.language.inputs import Samples
+from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.language.inputs import OUTCOMES, Samples
 from evalspec.language.parts import CheckResult
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 MAY_DIFFER = 0.005
 """Largest share of items that may be answered otherwise; of very many rows, 598 equal ones show it."""
+ITS_OWN = ("failed", "answer not understood", "answer of another shape", "answer not finite")
+"""Outcomes that a model's own failure on a row has."""
 CLOSE = 1e-4
 """Relative: predicted values as close as this are the same answer (another batch size rounds otherwise)."""
 
@@ -31,11 +34,14 @@ class Compared:
         items: Distinct rows that were compared.
         rows: Rows of the dataset.
         different: Of the items, those with another answer at least once.
+        broken: Distinct rows, none of the items, that the model only ever failed on, though it answered them where
+            quality is computed.
     """
 
     items: int
     rows: int
     different: int
+    broken: int = 0
 
     def shown_equal(self, confidence: float) -> bool:
         """The share of different answers among all rows is shown to be small enough.
@@ -65,13 +71,18 @@ def guarded(
         confidence: Of the policy.
     """
     made = [one for one in samples if one.answers is not None]
-    reasons, notes = [], []
+    reasons, notes, broken = [], [], []
     for model in dict.fromkeys(one.model for one in made):
         if model not in answers:
             notes.append(f"answers of {model} while timing were not compared: no quality is computed on these rows")
             continue
         compared = compare([one for one in made if one.model == model], answers[model])
         found = f"{compared.different:,} of {compared.items:,} rows"
+        if compared.broken > MAY_DIFFER * (compared.items + compared.broken):
+            broken.append(
+                f"{model} failed on {compared.broken:,} rows while timing that it answered where quality is computed: "
+                "what was timed is not what was judged"
+            )
         if compared.shown_equal(confidence):
             asked = sum(one.batch * len(one.end_ns) for one in made if one.model == model)
             notes.append(
@@ -85,7 +96,20 @@ def guarded(
                 + ("" if compared.different else ", so time more queries")
             )
     invalid = "; ".join([result.invalid, *reasons] if result.invalid else reasons) or None
-    return replace(result, invalid=invalid, notes=(*result.notes, *notes))
+    if broken:
+        # Failing is what the model does by itself: it keeps from PASS, and leaves every violation.
+        result = replace(result, estimates=_withheld(result.estimates, "; ".join(broken)))
+    return replace(result, invalid=invalid, notes=(*result.notes, *notes, *broken))
+
+
+def _withheld(
+    estimates: Mapping[str, Estimate | Fact | Parts | Measured], reason: str
+) -> dict[str, Estimate | Fact | Parts | Measured]:
+    kept: dict[str, Estimate | Fact | Parts | Measured] = {}
+    for name, one in estimates.items():
+        measured = one if isinstance(one, Measured) else Measured(one)
+        kept[name] = replace(measured, withhold=measured.withhold or reason)
+    return kept
 
 
 def compare(samples: list[Samples], path: Path) -> Compared:
@@ -100,8 +124,7 @@ def compare(samples: list[Samples], path: Path) -> Compared:
 
     judged = read_answers(path)
     truth = _answered(judged)
-    differs = np.zeros(judged.n, dtype=bool)
-    seen = np.zeros(judged.n, dtype=bool)
+    differs, seen, failed = (np.zeros(judged.n, dtype=bool) for _ in range(3))
     for one in samples:
         rows, given = _rows(one, judged.n), one.answers
         assert given is not None
@@ -112,7 +135,29 @@ def compare(samples: list[Samples], path: Path) -> Compared:
             same = np.isclose(answer, truth[there], rtol=CLOSE, atol=1e-9)
         seen[there] = True
         differs[there[~same]] = True
-    return Compared(items=int(seen.sum()), rows=judged.n, different=int(differs.sum()))
+        failed[rows[_by_itself(one)]] = True
+    # One that was answered elsewhere, or whose answer was not kept, is no row that always fails.
+    failed &= ~seen & ~_answered_rows(samples, judged.n)
+    return Compared(int(seen.sum()), judged.n, int(differs.sum()), int(failed.sum()))
+
+
+def _by_itself(one: Samples) -> NDArray[np.bool_]:
+    """Queries that the model failed on, and no connection, time-out or full server did; shape (q,)."""
+    import numpy as np
+
+    if one.outcome is None:
+        return np.asarray(~one.ok)
+    return np.isin(one.outcome, [OUTCOMES.index(name) for name in ITS_OWN])
+
+
+def _answered_rows(samples: list[Samples], n: int) -> NDArray[np.bool_]:
+    """Rows that were answered at least once, whether or not the answer was kept; shape (n,)."""
+    import numpy as np
+
+    found = np.zeros(n, dtype=bool)
+    for one in samples:
+        found[_rows(one, n)[one.ok]] = True
+    return found
 
 
 def _answered(judged: Answers) -> NDArray[np.float64]:

@@ -148,7 +148,9 @@ class RunInputs:
 
     def model_facts(self, model: str | None = None) -> Cells:
         """What is known of a model."""
-        return self._job.model_facts.get(model or self._job.check.model, {})
+        name = model or self._job.check.model
+        part = self._job.parts.models.get(name)
+        return {"served": part is not None and part.served, **self._job.model_facts.get(name, {})}
 
     def code(self, path: str, what: str) -> Path:
         """A file of code, where the caller allows code to run."""

@@ -23,11 +23,11 @@ from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
 from evalspec.errors import InputError, InvalidError, NotRunError, WorkerError, WriteError
+from evalspec.logs import last_line
 from evalspec.run.files import make_folder
 from evalspec.run.messages import Message, Progress, receive, send, send_bytes
 
 WATCH_EVERY_S = 0.2
-TAIL_BYTES = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +155,9 @@ class Child:
         except subprocess.TimeoutExpired:
             code = None
         self.kill()
-        raise WorkerError(f"{self.role} {_ending(code)} without an answer{self._last_words()}")
-
-    def _last_words(self) -> str:
-        try:
-            tail = self.log.read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip().splitlines()
-        except OSError:
-            return ""
-        return f"; its last line: {tail[-1].strip()[:300]}" if tail else ""
+        line = last_line(self.log)
+        said = f"; its last line: {line}" if line else ""
+        raise WorkerError(f"{self.role} {_ending(code)} without an answer{said}")
 
     def kill(self) -> None:
         """Kill the whole group."""

@@ -29,9 +29,15 @@ class Replay:
         Raises:
             NotRunError: The file holds others, or none.
         """
-        if schedule.repeats > 1 and not (self._left and (self._left[0].block > 0).any()):
+        if schedule.repeats > 1 and not (self._left and _repeats(self._left[0]) > 1):
             raise NotRunError("nothing was asked for twice when these timings were made")
-        return self._next(schedule.processes, model)
+        taken = self._next(schedule.processes, model)
+        other = next((one for one in taken if one.details.get("kind", schedule.kind) != schedule.kind), None)
+        if other is not None:
+            raise NotRunError(f"the raw samples hold {other.details['kind']} here, where {schedule.kind} is asked for")
+        if any(one.details.get("repeats", schedule.repeats) != schedule.repeats for one in taken):
+            raise NotRunError(f"the raw samples hold another number of repeats here than {schedule.repeats}")
+        return taken
 
     def measure_paired(
         self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress
@@ -54,3 +60,9 @@ class Replay:
         if len(taken) < count or any(one.model != model for one in taken):
             raise NotRunError(f"the raw samples hold no {count} processes of {model} here")
         return taken
+
+
+def _repeats(one: Samples) -> int:
+    """Times that each item was asked for in a row; older samples show it by their blocks."""
+    told = one.details.get("repeats")
+    return int(told) if isinstance(told, int) else 1 + int((one.block > 0).any())

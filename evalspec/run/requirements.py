@@ -22,6 +22,7 @@ from evalspec.evidence.test import PartTest, Severity, Test
 from evalspec.evidence.units import from_unit, to_unit
 from evalspec.language.parts import Check, CheckResult
 from evalspec.language.requirement import Requirement
+from evalspec.run.ratios import AsRatio
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,44 +255,7 @@ def _against(comparison: Comparison, requirement: Requirement) -> Estimate | Non
     ratio, baseline = comparison.ratio(), comparison.baseline_value
     if ratio is not None or baseline is None or baseline <= 0.0:
         return ratio
-    return _AsRatio(comparison.difference(requirement.factor, 0.0), requirement.factor, baseline)
-
-
-@dataclass(frozen=True, slots=True)
-class _AsRatio:
-    """A difference ``candidate - K x baseline``, asked for as a ratio: it clears K where the difference clears 0.
-
-    Args:
-        difference: The difference, made to be held at 0.
-        factor: K.
-        baseline: The baseline's value, positive; what the difference is a share of.
-    """
-
-    difference: Estimate
-    factor: float
-    baseline: float
-
-    @property
-    def value(self) -> float | None:
-        return None if self.difference.value is None else self.factor + self.difference.value / self.baseline
-
-    @property
-    def n(self) -> int:
-        return self.difference.n
-
-    @property
-    def method(self) -> str:
-        return f"{self.difference.method}, as a share of the baseline's value"
-
-    def bound(self, confidence: float, side: Side) -> float | None:
-        bound = self.difference.bound(confidence, side)
-        return None if bound is None else self.factor + bound / self.baseline
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        return self.difference.p_value((threshold - self.factor) * self.baseline, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        return self.difference.n_to_decide((threshold - self.factor) * self.baseline, alpha)
+    return AsRatio(comparison.difference(requirement.factor, 0.0), requirement.factor, baseline)
 
 
 def _fact(test: Test, fact: Fact) -> Test:

@@ -29,8 +29,9 @@ from evalspec.run.folders import earlier_runs, find_unfinished, fresh, new_folde
 from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
 from evalspec.run.process import Limits
 from evalspec.run.requirements import empty_tests
-from evalspec.run.served import Servers, Witness, voided
+from evalspec.run.served import Servers
 from evalspec.run.subjects import Children, Observer, Subjects, digest_of, subject_of
+from evalspec.run.witness import Witness, voided
 from evalspec.verdict import decide
 
 DEFAULT_TIME_S = 1800.0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from evalspec.measure.loop import Session
+    from evalspec.measure.session import Session
     from evalspec.runtimes._serve import Served, ServedRows
 
 
@@ -87,7 +87,7 @@ class _Worker:
         return {"rows": answers.n, "observed": dict(served.loaded.observed) | dict(answers.details)}
 
     def _prepare(self, question: Message) -> Message:
-        from evalspec.measure.loop import Session
+        from evalspec.measure.session import Session
 
         schedule = _with_arrays(Schedule(**question["schedule"]), question.get("arrays"))
         rows = self._rows(str(question["dataset"]))

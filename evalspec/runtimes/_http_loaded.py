@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 ASK_S = 5.0
 """Longest time for the answer to a question about health or metadata."""
-POLL_S = 0.01
 SAID = 300
 
 
@@ -155,28 +153,21 @@ def check_ready(model: Http, headers: Mapping[str, str], connection: Connection)
         raise InputError(f"the server at {model.address} is not ready: {path} answers {said(reply)}", remedy=remedy)
 
 
-def wait_ready(model: Http, headers: Mapping[str, str], within_s: float) -> float | None:
-    """Ask again and again until a server is ready.
+def is_ready(model: Http, headers: Mapping[str, str]) -> bool:
+    """Whether a server says that it is ready, asked once over a connection of its own.
 
     Args:
         model: The server.
         headers: To send.
-        within_s: For so long.
-
-    Returns:
-        Seconds until it was; None: it was not.
     """
-    began = time.monotonic()
-    while (took := time.monotonic() - began) < within_s:
-        connection = Connection(model.address, ASK_S)
-        try:
-            check_ready(model, headers, connection)
-            return time.monotonic() - began
-        except InputError:
-            time.sleep(min(POLL_S, max(0.0, within_s - took)))
-        finally:
-            connection.close()
-    return None
+    connection = Connection(model.address, ASK_S)
+    try:
+        check_ready(model, headers, connection)
+    except InputError:
+        return False
+    finally:
+        connection.close()
+    return True
 
 
 def said(reply: Reply) -> str:

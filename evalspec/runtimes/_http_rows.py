@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, NotRunError
 from evalspec.evidence.frozen import Cell
+from evalspec.runtimes._altered import altered, ranges
 from evalspec.runtimes._http_drive import Client, Outcome
 from evalspec.runtimes._http_wire import ANSWERED, NOT_FINITE, OTHER_SHAPE, HttpError, Reply
 from evalspec.runtimes._inputs import Arrays, take
@@ -81,14 +82,25 @@ class RemoteRows(ServedRows):
         super().__init__(served, arrays)
         self.loaded = loaded
         self._facts: dict[str, Cell] = {}
+        self._ranges: dict[str, tuple[float, float]] | None = None
 
     def take(self, rows: NDArray[np.int64]) -> Query:
         """The requests about these rows, preprocessed and written out. Not timed.
 
         They are made anew each time: a pause before a query that is asked for again must not be a shorter one.
         """
+        return self._query(self.served.ready(self.raw(rows)), len(rows))
+
+    def altered(self, rows: NDArray[np.int64], rng: np.random.Generator) -> Query | None:
+        """As `evalspec.measure.servable.Alters`: rows that the server has never been asked about. Not timed."""
         ready = self.served.ready(self.raw(rows))
-        count, fixed = len(rows), self.loaded.fixed_batch or len(rows)
+        if self._ranges is None:
+            self._ranges = ranges(self.served.ready(self.raw(np.arange(min(self.n, AT_ONCE)))))
+        changed = altered(ready, self._ranges, rng)
+        return None if changed is None else self._query(changed, len(rows))
+
+    def _query(self, ready: Arrays, count: int) -> Query:
+        fixed = self.loaded.fixed_batch or count
         requests, sizes = [], []
         for first in range(0, count, fixed):
             # The last row again is a likely input, which zeros might not be.

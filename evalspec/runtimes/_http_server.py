@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from evalspec.clocks import now_ns
 from evalspec.errors import InputError
-from evalspec.language.parts import Access
+from evalspec.language.parts import Access, Model
+from evalspec.logs import last_line
 from evalspec.runtimes._code import need_trust
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 STOP_S = 5.0
 """Time to stop by itself before it is killed."""
-TAIL_BYTES = 2000
 POLL_S = 0.005
+READY_POLL_S = 0.01
 PYTHON = ("python", "python3")
 """In a command these are the interpreter that evalspec itself runs in, wherever that is."""
 
@@ -37,11 +38,21 @@ if sys.platform == "linux":
 os.execvp(sys.argv[2], sys.argv[2:])
 """
 
+# What a server has started itself gets no such signal. This waits for the end of a pipe that only the starting process
+# holds, so also for its SIGKILL, and then kills the whole group.
+WATCH = """
+import contextlib, os, signal, sys
+if not os.read(0, 1):
+    with contextlib.suppress(OSError):
+        os.killpg(int(sys.argv[1]), signal.SIGKILL)
+"""
+
 
 class ServerProcess:
     """The command of a model, running.
 
-    It must be made by a thread that lives as long as the server is to: Linux ends it with that thread.
+    It must be made by a thread that lives as long as the server is to: Linux ends it with that thread. What the server
+    starts itself ends with this process, unless it has left the server's process group.
 
     Args:
         model: Its ``start``.
@@ -70,6 +81,13 @@ class ServerProcess:
                 )
         except OSError as error:
             raise InputError(f"the server can't be started: {error.strerror or error}") from error
+        self._watcher = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", WATCH, str(self._process.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     @property
     def pid(self) -> int:
@@ -90,17 +108,20 @@ class ServerProcess:
         Raises:
             InputError: It was not ready in time, or has ended; the process is then stopped.
         """
-        from evalspec.runtimes._http_loaded import wait_ready
+        from evalspec.runtimes._http_loaded import is_ready
 
         within_s = self.model.ready_within_s if within_s is None else within_s
         began = time.monotonic()
         while (spent := time.monotonic() - began) < within_s and self.ended is None:
-            if wait_ready(self.model, headers, min(0.25, within_s - spent)) is not None and self.ended is None:
+            if is_ready(self.model, headers) and self.ended is None:
                 return time.monotonic() - began
+            time.sleep(min(READY_POLL_S, within_s - spent))
         code = self.ended
         self.stop()
         what = f"was not ready within {within_s:g} s" if code is None else f"ended with code {code}"
-        raise InputError(f"the server that `start` names {what}{self._last_words()}")
+        line = last_line(self.log)
+        said = f"its last line: {line}" if line else f"its log {self.log.name} is empty"
+        raise InputError(f"the server that `start` names {what}; {said}")
 
     def stop(self) -> None:
         """Ask it to end, then kill what is left of its group."""
@@ -110,17 +131,11 @@ class ServerProcess:
                 self._process.wait(timeout=STOP_S)
         kill_group(self.pid)
         self._process.wait()
+        self._watcher.communicate(b"." if self._watcher.poll() is None else None)
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
-
-    def _last_words(self) -> str:
-        try:
-            tail = self.log.read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip().splitlines()
-        except OSError:
-            return ""
-        return f"; its last line: {tail[-1].strip()[:300]}" if tail else f"; its log {self.log.name} is empty"
 
 
 def kill_group(group: int, within_s: float = STOP_S) -> int:
@@ -154,3 +169,48 @@ def _runs(process: object) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
+
+
+def check_free(name: str, model: Http) -> None:
+    """Stop where somebody else answers at the address: it would be judged in the place of what is started here.
+
+    Args:
+        name: Of the model, for the sentence.
+        model: The server.
+
+    Raises:
+        InputError: Somebody does.
+    """
+    from evalspec.runtimes._http_connection import connect
+    from evalspec.runtimes._http_wire import HttpError
+
+    try:
+        connect(model.address, 1.0).close()
+    except HttpError:
+        return
+    raise InputError(
+        f"another server answers at {model.address}, where `start` of {name} is to start one",
+        remedy="stop it, or take `start` out of the spec to use it",
+    )
+
+
+def port_here(model: Model) -> int | None:
+    """Port of a server on this machine; None: it is on another one."""
+    from evalspec.runtimes._http_wire import is_loopback
+    from evalspec.runtimes.http import Http
+
+    if isinstance(model, Http) and is_loopback(model.address.host):
+        return model.address.port
+    return None
+
+
+def listening(port: int) -> int | None:
+    """Process that listens at a port of this machine; None: nobody, or it belongs to somebody else."""
+    import psutil
+
+    try:
+        found = psutil.net_connections("tcp")
+    except (psutil.Error, OSError):
+        return None
+    pids = [one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port]
+    return next((pid for pid in pids if pid is not None), None)

@@ -109,19 +109,16 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def request_bytes(
-    address: Address, path: str, headers: Mapping[str, str], body: bytes | None = None, *, method: str | None = None
-) -> bytes:
+def request_bytes(address: Address, path: str, headers: Mapping[str, str], body: bytes | None = None) -> bytes:
     """A whole request.
 
     Args:
         address: Where it goes.
         path: After the address's own.
         headers: Beside ``Host`` and ``Content-Length``.
-        body: None: there is none, and the method is GET.
-        method: Default: POST with a body.
+        body: POST with it; None: GET.
     """
-    lines = [f"{method or ('GET' if body is None else 'POST')} {address.path + path or '/'} HTTP/1.1"]
+    lines = [f"{'GET' if body is None else 'POST'} {address.path + path or '/'} HTTP/1.1"]
     lines += [f"Host: {address.authority}", "Accept-Encoding: identity", "User-Agent: evalspec"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if body is not None:

@@ -123,9 +123,18 @@ class Http(RuntimeModel):
         """What is asked for whether it is ready; None: only a connection can tell."""
         return self.health or (f"{self.model_path}/ready" if self.protocol == "oip" else None)
 
+    @property
+    def starts_server(self) -> bool:
+        """As `Model.starts_server`."""
+        return bool(self.start)
+
     def runs_code(self) -> tuple[str, ...]:
         """As `Model.runs_code`, with the command that starts the server."""
         return (*super().runs_code(), *((f"the command {self.start[0]}",) if self.start else ()))
+
+    def secrets_read(self) -> tuple[str, ...]:
+        """As `Model.secrets_read`: those that stand in its headers."""
+        return tuple(dict.fromkeys(value.env for value in self.headers.values() if isinstance(value, Secret)))
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """None: what a server serves is not shown by a file here; ``artifact:`` states it.

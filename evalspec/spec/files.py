@@ -135,7 +135,7 @@ class NeedsCheck:
     def check(self, entry: Entry, names: SpecNames) -> None:
         """One check: its columns, its labels, its models' inputs."""
         model = self.models.get(entry.check.model)
-        if entry.check.needs_start and model is not None and not getattr(model, "start", ()):
+        if entry.check.needs_start and model is not None and not model.starts_server:
             message = f"{entry.check.name} is about a server that the spec starts, which {entry.check.model} is not"
             remedy = "name a model of `kind: http` with `start: [command, ...]`"
             self.problems.add(entry.path, Problem(message, remedy=remedy))

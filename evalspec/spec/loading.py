@@ -254,3 +254,8 @@ class _Loader:
             self.unverified += [
                 f"{name}: `run` needs --trust for {', '.join(code)}" for name, code in untrusted.items()
             ]
+        self.unverified += [
+            f"{name}: `run` needs --env {variable}, the secret of a header"
+            for name, model in models.items()
+            for variable in model.secrets_read()
+        ]

@@ -58,6 +58,7 @@ def _distribution(
     scales: NDArray[np.float64], shift: NDArray[np.float64] | float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Totals, and the distribution function there: the terms' densities are laid on one grid and convolved by FFT."""
+    from scipy.fft import next_fast_len
     from scipy.special import ndtr
 
     shifts = np.broadcast_to(shift, scales.shape)[scales > 0][:, None]
@@ -67,8 +68,9 @@ def _distribution(
     at = edges[None, :] / scales[:, None]
     masses = np.diff(ndtr(at - shifts) - ndtr(-at - shifts), axis=1)
     size = CELLS + len(scales)
-    spectrum = np.fft.rfft(masses, 2 * size, axis=1).prod(axis=0)
-    density = np.fft.irfft(spectrum, 2 * size)[:size]
+    length = next_fast_len(2 * size, real=True)
+    spectrum = np.fft.rfft(masses, length, axis=1).prod(axis=0)
+    density = np.fft.irfft(spectrum, length)[:size]
     # Each term sits in the middle of its cell, so the sum sits K/2 cells further; half a cell back for the edge.
     totals: NDArray[np.float64] = width * (np.arange(size + 1, dtype=np.float64) + 0.5 * (len(scales) - 1))
     return totals, np.concatenate(([0.0], np.cumsum(density))).astype(np.float64)

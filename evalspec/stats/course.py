@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,8 +59,9 @@ def step(latencies_ms: ArrayLike, when_s: ArrayLike) -> Step | None:
         return None
     signs = np.sign(medians[:, None] - medians[None, :])
     scores = np.array([signs[:t, t:].sum() for t in range(1, n)])
-    split = int(np.argmax(np.abs(scores))) + 1
-    p = min(1.0, 2.0 * math.exp(-6.0 * float(scores[split - 1]) ** 2 / (n**3 + n**2)))
+    p = min(1.0, 2.0 * math.exp(-6.0 * float(np.abs(scores).max()) ** 2 / (n**3 + n**2)))
+    # The test says that there is a step; where it is, two levels by least squares tell more sharply.
+    split = int(np.argmin(_two_levels(medians))) + 1
     before, after = float(np.median(medians[:split])), float(np.median(medians[split:]))
     if p > STEP_LEVEL or before <= 0 or abs(after / before - 1.0) < DRIFT_FLOOR:
         return None
@@ -85,14 +87,26 @@ def settled(latencies_ms: ArrayLike) -> NDArray[np.float64]:
     n = len(medians)
     if n < STEP_BLOCKS:
         return spent
-    at = np.arange(n)
-    two = [float(((medians[:t] - medians[:t].mean()) ** 2).sum() + ((medians[t:] - medians[t:].mean()) ** 2).sum())
-           for t in range(1, n)]  # fmt: skip
+    at, two = np.arange(n), _two_levels(medians)
     split = int(np.argmin(two)) + 1
+    medians = np.clip(medians, *np.quantile(medians, [0.05, 0.95]))
     line = float(((medians - np.polyval(np.polyfit(at, medians, 1), at)) ** 2).sum())
     if two[split - 1] >= line or step(spent, np.arange(len(spent))) is None:
         return spent
     return spent[split * (len(spent) // n) :]
+
+
+def _two_levels(medians: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What two levels leave of the sum of squares, for each place of the step; shape (n - 1,).
+
+    A single block that stands out is no level, so medians are held within their own 5 % and 95 % quantiles.
+    """
+    n = len(medians)
+    medians = np.clip(medians, *np.quantile(medians, [0.05, 0.95]))
+    before, total = np.cumsum(medians)[:-1], float(medians.sum())
+    count = np.arange(1, n)
+    explained = before**2 / count + (total - before) ** 2 / (n - count)
+    return np.asarray(float((medians**2).sum()) - explained)
 
 
 @dataclass(frozen=True)
@@ -129,21 +143,25 @@ def period(slow: NDArray[np.bool_], when_s: ArrayLike) -> Period | None:
         Lewis (1970), Remarks on the theory, computation and application of the spectral analysis of series of
         events, Journal of Sound and Vibration 12(3).
     """
-    seconds = np.asarray(when_s, dtype=np.float64)
-    starts = _starts(seconds[slow])
-    count = len(starts)
-    span = float(seconds[-1] - seconds[0]) if len(seconds) else 0.0
+    return _period([slow], [np.asarray(when_s, dtype=np.float64)])
+
+
+def _period(slow: Sequence[NDArray[np.bool_]], when_s: Sequence[NDArray[np.float64]]) -> Period | None:
+    """The same over several processes, whose spectra are added up: each begins at another point of its period."""
+    spans = [float(seconds[-1] - seconds[0]) if len(seconds) else 0.0 for seconds in when_s]
+    starts = [_starts(seconds[mask]) - seconds[:1] for seconds, mask in zip(when_s, slow, strict=True)]
+    count, span = sum(len(one) for one in starts), max(spans, default=0.0)
     if count < FEWEST_EPISODES or span <= 0:
         return None
-    cells = np.bincount(((starts - seconds[0]) / span * (_CELLS - 1)).astype(np.int64), minlength=_CELLS)
     # A period shorter than two mean gaps would leave most of its rounds without a spell.
-    highest = min(_CELLS // 4, 2 * count)
-    power = _whitened(np.abs(np.fft.rfft(cells, 4 * _CELLS)[: 4 * highest + 1]) ** 2 / count)
-    frequencies = np.arange(len(power)) / (4.0 * span)
+    highest = min(_CELLS // 4, 2 * max(len(one) for one in starts))
+    some = [one for one in starts if len(one)]
+    frequencies = np.arange(4 * highest + 1) / (4.0 * span)
     looked = frequencies >= FEWEST_ROUNDS / span
-    power = np.where(looked, power, 0.0)
+    added = sum((_power(one, span, highest) for one in some), np.zeros(len(frequencies)))
+    power = np.where(looked, _whitened(added, len(some), int((~looked).sum())), 0.0)
     best = float(power.max())
-    p = -math.expm1(highest * math.log1p(-math.exp(-best))) if best > 0 else 1.0
+    p = -math.expm1(highest * math.log1p(-_tail(best, len(some)))) if best > 0 else 1.0
     if p > PERIOD_LEVEL:
         return None
     first = int(np.flatnonzero(power >= 0.5 * best)[0])
@@ -151,34 +169,63 @@ def period(slow: NDArray[np.bool_], when_s: ArrayLike) -> Period | None:
     return Period(float(1.0 / frequencies[peak]), count, p)
 
 
+def _power(starts: NDArray[np.float64], span: float, highest: int) -> NDArray[np.float64]:
+    """Of one process; exponential with mean 1 at each frequency where starts come at random."""
+    cells = np.bincount((starts / span * (_CELLS - 1)).astype(np.int64), minlength=_CELLS)
+    found: NDArray[np.float64] = np.abs(np.fft.rfft(cells, 4 * _CELLS)[: 4 * highest + 1]) ** 2 / len(starts)
+    return found
+
+
+def _tail(power: float, processes: int) -> float:
+    """Chance of as much power of so many processes."""
+    from scipy.special import gammaincc
+
+    return min(float(gammaincc(processes, power)), 1.0 - 1e-16)
+
+
 def slow_period(latencies_ms: ArrayLike, when_s: ArrayLike) -> Period | None:
+    """As `slow_periods` in one process."""
+    return slow_periods([np.asarray(latencies_ms, dtype=np.float64)], [np.asarray(when_s, dtype=np.float64)])
+
+
+def slow_periods(latencies_ms: Sequence[NDArray[np.float64]], when_s: Sequence[NDArray[np.float64]]) -> Period | None:
     """A period among the slowest 1 %, 0.3 % or 0.1 % of queries: collections that are rarer drown among more.
 
     Args:
-        latencies_ms: shape (q,), infinite where a query failed.
-        when_s: shape (q,), seconds, rising.
+        latencies_ms: One array per process, shape (q,), infinite where a query failed.
+        when_s: Of the same queries, seconds, rising.
 
     Returns:
         The most certain of those shown at level 0.001, all looks together; else None.
     """
-    spent = np.asarray(latencies_ms, dtype=np.float64)
-    ranked = np.sort(spent)
+    ranked = np.sort(np.concatenate([np.asarray(one, dtype=np.float64) for one in latencies_ms] or [np.empty(0)]))
     found = []
     for share in _SLOWEST:
-        count = int(share * len(spent))
+        count = int(share * len(ranked))
         if count >= FEWEST_EPISODES:
             level = ranked[-count - 1]
-            found.append(period(spent > level, when_s) if np.isfinite(level) else None)
+            found.append(_period([one > level for one in latencies_ms], when_s) if np.isfinite(level) else None)
     known = [one for one in found if one is not None and len(_SLOWEST) * one.p_value <= PERIOD_LEVEL]
     return min(known, key=lambda one: one.p_value, default=None)
 
 
-def _whitened(power: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Power by that of its surroundings (the median of an exponential is ln 2), at least that of random times."""
-    from scipy.ndimage import median_filter
+def _whitened(power: NDArray[np.float64], processes: int, lowest: int) -> NDArray[np.float64]:
+    """Power by that of its surroundings (by the median of a gamma variable), at least that of random times.
 
-    around = median_filter(power, size=_AROUND, mode="nearest") / math.log(2.0)
-    whitened: NDArray[np.float64] = power / np.maximum(around, 1.0)
+    Args:
+        power: shape (f,).
+        processes: Whose power was added up.
+        lowest: The first frequency that is looked at; what lies below holds the mean, and no period.
+    """
+    from scipy.ndimage import median_filter
+    from scipy.special import gammaincinv
+
+    level = float(gammaincinv(processes, 0.5))
+    if len(power) - lowest < _AROUND:
+        around = np.median(power[lowest:]) if len(power) > lowest else np.ones(1)
+    else:
+        around = median_filter(power, size=_AROUND, mode="nearest")
+    whitened: NDArray[np.float64] = power / np.maximum(around / level, 1.0)
     return whitened
 
 

@@ -49,7 +49,7 @@ class MaxRate:
     def method(self) -> str:
         """How it is decided."""
         kinds = "; ".join(dict.fromkeys(one.method for one in self.at.values()))
-        return f"the objective of {self.limit_ms:g} ms in one planned run at the rate: {kinds}"
+        return f"the objective of {self.limit_ms:g} ms on the planned queries at the rate: {kinds}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """The last rate of the sequence at which the objective is shown to hold (lower) or to be missed (upper)."""

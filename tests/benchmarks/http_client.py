@@ -27,7 +27,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from evalspec.runtimes._http_drive import Client, Outcome, now_ns  # noqa: E402
+from evalspec.clocks import now_ns  # noqa: E402
+from evalspec.runtimes._http_drive import Client, Outcome  # noqa: E402
 from evalspec.runtimes._http_wire import ANSWERED, parse_url, request_bytes  # noqa: E402
 
 PORT = 18480

@@ -25,7 +25,8 @@ from single_stream import NoOp
 def ours(rate_qps: float, queries: int, seed: int) -> dict[str, float]:
     from evalspec.language.inputs import Schedule
     from evalspec.measure.arrivals import describe, poisson
-    from evalspec.measure.loop import Session, read_samples
+    from evalspec.measure.samples import read_samples
+    from evalspec.measure.session import Session
 
     times = poisson(rate_qps, n=queries, rng=np.random.default_rng(seed))
     with tempfile.TemporaryDirectory() as folder:

@@ -68,7 +68,8 @@ def ours(folder: Path, kind: str) -> Callable[[int], float]:
     """Measures a block of so many queries; gives its median in ms."""
     from evalspec.language.inputs import Schedule
     from evalspec.language.parts import Access
-    from evalspec.measure.loop import Session, read_samples
+    from evalspec.measure.samples import read_samples
+    from evalspec.measure.session import Session
     from evalspec.runtimes._serve import Served, ServedRows
     from evalspec.runtimes.onnx import Onnx
     from evalspec.runtimes.torch import Torch

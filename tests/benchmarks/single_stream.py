@@ -37,7 +37,8 @@ class NoOp:
 
 def ours(queries: int) -> dict[str, float]:
     from evalspec.language.inputs import Schedule
-    from evalspec.measure.loop import Session, read_samples
+    from evalspec.measure.samples import read_samples
+    from evalspec.measure.session import Session
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "samples"

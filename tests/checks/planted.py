@@ -264,7 +264,7 @@ def _traffic_on_a_server(folder: Path, service_ms: float, failing: float = 0.0, 
     check = Load.model_validate(
         {
             "check": "load", "dataset": "test", "rates": ["100 qps", "400 qps"], "queries": 30_000, "search": False,
-            "arrivals": {"spike": {"factor": 2, "duration": "10 s"}}, "caching_audit": False,
+            "arrivals": {"spike": {"factor": 2, "duration": "30 s"}}, "caching_audit": False,
             "slo": "latency_p99 <= 20 ms",
             "require": [
                 "max_rate >= 400 qps", "goodput(400 qps) >= 390 qps", "error_rate <= 1 %", "spike_factor <= 8 x",

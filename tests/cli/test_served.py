@@ -57,3 +57,10 @@ def test_the_setting_is_a_list_of_names(value: str, spec: Path) -> None:
     ended = CliRunner().invoke(app, ["validate", str(spec)])
     assert ended.exit_code == 2
     assert "allow-host is no setting, or of another type" in ended.output
+
+
+def test_secrets_that_a_run_needs_are_named(spec: Path) -> None:
+    spec.write_text(SPEC.replace("model_name: m,", "model_name: m, headers: {X-Token: {env: TOKEN}, X-Plain: a},"))
+    ended = CliRunner().invoke(app, ["validate", str(spec), "--allow-host", "models.example.com"])
+    assert ended.exit_code == 0, ended.output
+    assert "candidate: `run` needs --env TOKEN, the secret of a header" in ended.output

@@ -48,7 +48,8 @@ def test_others_are_what_is_not_ours(tmp_path: Path) -> None:
     # 200 ticks have passed, 80 of them busy, 40 of these ours, 20 stolen.
     assert found["cpu_others_share"] == pytest.approx(0.2) and found["cpu_steal_share"] == pytest.approx(0.1)
     again = source.read()
-    assert all(math.isnan(value) for value in again.values()), "no tick has passed"
+    assert math.isnan(again["cpu_others_share"]) and math.isnan(again["cpu_steal_share"]), "no tick has passed"
+    assert found["processor_count"] == again["processor_count"] == 1
 
 
 def test_a_child_that_ends_stays_ours(tmp_path: Path) -> None:
@@ -58,6 +59,25 @@ def test_a_child_that_ends_stays_ours(tmp_path: Path) -> None:
     machine(tmp_path, 1100, 1000)
     process(tmp_path, PID, 100, ended=100)
     assert source.read()["cpu_others_share"] == 0.0
+
+
+def test_a_load_that_this_process_starts_is_ours_while_it_runs_and_when_it_has_ended(tmp_path: Path) -> None:
+    machine(tmp_path, 1000, 1000)
+    process(tmp_path, PID, 100)
+    process(tmp_path, os.getpid(), 10)
+    source = ProcessorTime(PID, tmp_path)
+    # It starts, and is at work before anybody could have told of it.
+    machine(tmp_path, 1090, 1010)
+    process(tmp_path, os.getpid(), 10, children=f"{CHILD}")
+    process(tmp_path, CHILD, 90)
+    assert source.read()["cpu_others_share"] == 0.0
+    # It works on, and ends: its ticks go on in what the children of this process have used.
+    machine(tmp_path, 1190, 1010)
+    process(tmp_path, os.getpid(), 10, ended=190)
+    (tmp_path / str(CHILD) / "stat").unlink()
+    assert source.read()["cpu_others_share"] == 0.0
+    machine(tmp_path, 1290, 1010)
+    assert source.read()["cpu_others_share"] == 1.0
 
 
 def test_without_a_process_all_work_is_others(tmp_path: Path) -> None:
@@ -181,10 +201,14 @@ class NVMLError(Exception):
     """As pynvml's."""
 
 
+class NotFound(NVMLError):
+    """Nobody ran a kernel since."""
+
+
 class Library:
     """As much of pynvml as is used, with one H100 of sorts."""
 
-    NVMLError = NVMLError
+    NVMLError, NVMLError_NotFound = NVMLError, NotFound
     NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
 
     def __init__(self, *refused: str, gpus: int = 1) -> None:
@@ -193,6 +217,8 @@ class Library:
         self.started = 0
         self.gpus = gpus
         self.processes = [SimpleNamespace(pid=PID, usedGpuMemory=3 * 2**20)]
+        self.used: dict[int, int] = {}
+        self.asked: list[int] = []
 
     def nvmlInit(self) -> None:
         self._may("nvmlInit")
@@ -235,6 +261,12 @@ class Library:
     def nvmlDeviceGetComputeRunningProcesses(self, handle: str) -> list[SimpleNamespace]:
         return self.processes
 
+    def nvmlDeviceGetProcessUtilization(self, handle: str, since_us: int) -> list[SimpleNamespace]:
+        self.asked.append(since_us)
+        if not self.used:
+            raise NotFound("Not Found")
+        return [SimpleNamespace(pid=pid, smUtil=share, timeStamp=7_000 + pid) for pid, share in self.used.items()]
+
     def _may(self, what: str) -> None:
         if what in self.refused:
             raise NVMLError("Not Supported")
@@ -247,7 +279,7 @@ def test_nvml_in_our_units() -> None:
     assert gpu.read() == {
         "gpu_energy_j": 1.5, "gpu_power_w": 350.5, "gpu_sm_clock_mhz": 1980.0, "gpu_memory_clock_mhz": 2619.0,
         "gpu_temperature_c": 56.0, "gpu_throttle_reasons": 4.0, "gpu_utilization_share": 0.87, "gpu_memory_mib": 3.0,
-        "gpu_board_memory_mib": 700.0,
+        "gpu_board_memory_mib": 700.0, "gpu_others_count": 0.0, "gpu_others_share": 0.0,
     }  # fmt: skip
     assert set(gpu.sources) == set(gpu.read()) and gpu.missing == {}
     gpu.close()
@@ -274,6 +306,37 @@ def test_a_process_that_nvml_does_not_know_has_no_memory() -> None:
     assert math.isnan(Nvml(PID, library=library).read()["gpu_memory_mib"])
     library.processes = [SimpleNamespace(pid=PID, usedGpuMemory=None)]
     assert math.isnan(Nvml(PID, library=library).read()["gpu_memory_mib"])
+
+
+def on_the_gpu(*pids: int) -> list[SimpleNamespace]:
+    return [SimpleNamespace(pid=pid, usedGpuMemory=1) for pid in pids]
+
+
+def test_processes_of_others_on_the_gpu_are_counted_and_what_they_use() -> None:
+    library = Library()
+    gpu = Nvml(PID, library=library, beside=(CHILD,))
+    library.processes = on_the_gpu(PID, CHILD)
+    library.used = {PID: 70, CHILD: 20}
+    assert gpu.read()["gpu_others_count"] == 0.0 and gpu.read()["gpu_others_share"] == 0.0
+    library.processes = on_the_gpu(PID, CHILD, 1, 2)
+    library.used |= {1: 30, 2: 5, 3: 40}
+    found = gpu.read()
+    assert found["gpu_others_count"] == 2.0
+    assert found["gpu_others_share"] == pytest.approx(0.35), "process 3 is gone; nobody knows whose it was"
+    gpu.read()
+    assert library.asked == [0, 7_000 + CHILD], "each asks for what came since the one before"
+    library.used = {}
+    assert gpu.read()["gpu_others_share"] == 0.0
+
+
+def test_where_nvml_knows_none_of_our_processes_it_does_not_know_others() -> None:
+    library = Library()
+    gpu = Nvml(PID, library=library)
+    library.processes, library.used = on_the_gpu(1), {1: 90}
+    found = gpu.read()
+    assert math.isnan(found["gpu_others_count"]) and math.isnan(found["gpu_others_share"])
+    library.processes = []
+    assert gpu.read()["gpu_others_count"] == 0.0
 
 
 def test_nvml_that_is_not_there_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

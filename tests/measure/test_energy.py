@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evalspec.language.inputs import Telemetry
-from evalspec.measure.energy import BOUNDARIES, LEAST_PERIODS, counter_energy, energy, power_energy, window
+from evalspec.measure.energy import BOUNDARIES, LEAST_PERIODS, counter_energy, energy, power_energy
 from tests.meters import telemetry
 
 S = 1_000_000_000
@@ -113,10 +113,3 @@ def test_counter_and_power_that_disagree_are_seen() -> None:
     other = telemetry(80.0, 12.0, counter=None, readings="gpu_power_w")
     found = energy(Telemetry(counted.times_ns, {**counted.series, **other.series}), "gpu", ns(1.0), ns(11.0))
     assert found.joules == pytest.approx(1000.0) and found.check == pytest.approx(1.25)
-
-
-def test_a_window_of_a_series() -> None:
-    told = telemetry(100.0, 3.0, lost=[15])
-    # Readings at 0.0, 0.1, ..., 1.0 s; the one at 0.5 s failed.
-    assert len(window(told, "cpu_energy_j", ns(-0.001), ns(1.001))) == 10
-    assert not len(window(told, "no_such_series", 0, S)) and not len(window(None, "cpu_energy_j", 0, S))

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import OUTCOMES, Samples, Schedule
-from evalspec.measure.loop import Session
 from evalspec.measure.open_loop import LEAD_NS, REMOTE_LEAD_NS, generator_lag_ns, lockstep, open_loop
 from evalspec.measure.samples import Sink, read_samples
 from evalspec.measure.servable import Remote, Rotation, Servable, rows_of_queries
+from evalspec.measure.session import Session
 from tests.measure.fakes import FakeClock, FakeServable
 
 MS = 1_000_000
@@ -405,7 +405,7 @@ def test_a_killed_process_loses_nothing_that_ended(tmp_path: Path) -> None:
         from pathlib import Path
         import numpy as np
         from evalspec.language.inputs import Schedule
-        from evalspec.measure.loop import Session
+        from evalspec.measure.session import Session
         class Kills:
             n, calls = 5, 0
             def take(self, rows): return rows

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from evalspec.clocks import now_ns
-from evalspec.measure.telemetry import THROTTLED, Opened, Sampler, open_sources, reasons
+from evalspec.measure.telemetry import THROTTLED, Opened, Sampler, open_sources, readings, reasons
+from tests.meters import telemetry
 
 
 class Counting:
@@ -92,10 +93,23 @@ def test_a_sampler_that_never_started_gives_nothing() -> None:
 
 
 def test_reasons_in_words() -> None:
-    assert reasons(0x4 | 0x20) == ("software power cap", "software thermal slowdown")
-    assert reasons(0) == () and reasons(math.nan) == ()
+    assert tuple(reasons(0x4 | 0x20)) == ("software power cap", "software thermal slowdown")
+    assert reasons(0) == {} and reasons(math.nan) == {} and reasons([]) == {}
+    assert reasons([0x1, 0x9, math.nan, 0x0]) == pytest.approx({"idle": 2 / 3, "hardware slowdown": 1 / 3})
     slowing = {"hardware slowdown", "software thermal slowdown", "hardware thermal slowdown", "hardware power brake"}
     assert set(reasons(THROTTLED)) == slowing
+
+
+def test_readings_of_a_window() -> None:
+    told = telemetry(100.0, 3.0, lost=[15])
+    # Readings at 0.0, 0.1, ..., 1.0 s; the one at 0.5 s failed.
+    times, joules = readings(told, "cpu_energy_j", -1_000_000, 1_001_000_000)
+    assert len(times) == len(joules) == 10 and 500_000_000 not in times
+    assert joules[-1] - joules[0] == pytest.approx(100.0, rel=1e-6)
+    assert len(readings(told, "cpu_energy_j")[0]) == 40
+    assert len(readings(told, "cpu_energy_j", start_ns=2_999_000_000)[0]) == 1
+    for nothing in (readings(told, "no_such_series"), readings(None, "cpu_energy_j", 0, 1)):
+        assert not len(nothing[0]) and not len(nothing[1])
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux")

@@ -3,7 +3,8 @@
     python server.py PORT [WAY]
 
 WAY: ``drifts`` (answers otherwise after 4 requests), ``dies`` (ends after 20 requests), ``never`` (is never ready),
-``ends`` (ends at once, with a last word).
+``ends`` (ends at once, with a last word), ``slow`` (takes 4 ms), ``remembers`` (the same, but not for what it was
+asked before).
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 WAY = sys.argv[2] if len(sys.argv) > 2 else ""
 SEEN: list[int] = []
+KNOWN: set[bytes] = set()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -26,7 +29,13 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(status, {"name": "server.py", "version": "9"} if self.path == "/v2" else {})
 
     def do_POST(self) -> None:
-        tensor = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["inputs"][0]
+        asked = self.rfile.read(int(self.headers["Content-Length"]))
+        tensor = json.loads(asked)["inputs"][0]
+        # Requests are numbered, so only what is asked about can be remembered.
+        key = json.dumps(tensor).encode()
+        if WAY == "slow" or (WAY == "remembers" and key not in KNOWN):
+            time.sleep(0.004)
+        KNOWN.add(key)
         SEEN.append(1)
         if WAY == "dies" and len(SEEN) > 20:
             os._exit(3)

@@ -87,7 +87,7 @@ def test_failed_queries_and_unkept_answers_do_not_count(tmp_path: Path) -> None:
     one = timed(predicted, 700, wrong=10)
     ok = one.ok.copy()
     ok[:10] = False
-    assert compare([replace(one, ok=ok)], path) == Compared(items=690, rows=N, different=0)
+    assert compare([replace(one, ok=ok)], path) == Compared(items=690, rows=N, different=0, broken=10)
 
 
 def test_without_quality_it_says_so(tmp_path: Path) -> None:

@@ -10,14 +10,17 @@ import pytest
 from evalspec.checks.data.contamination import Contamination
 from evalspec.checks.data.shift import Shift
 from evalspec.checks.model.quality import Quality
+from evalspec.checks.system.stages import Stages
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Measured, Parts
 from evalspec.evidence.test import Test
 from evalspec.language.parts import Check, CheckResult
 from evalspec.run.requirements import Levels, write_tests
 from evalspec.stats.auc import paired_roc_auc
+from evalspec.stats.bottleneck import AmdahlCeiling
 from evalspec.stats.conjunction import ShareOfParts
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import Proportion
+from evalspec.stats.timing import over_processes
 
 LEVELS = Levels(confidence=0.95, alpha_fail=0.01)
 GOOD = Proportion.of_counts(990, 1000)
@@ -71,6 +74,43 @@ def test_a_part_that_could_not_be_compared_keeps_the_others_from_passing() -> No
     test = written(check, result)
     assert test.missing == "recall(b): the baseline never answers b"
     assert test.p_pass is None
+
+
+def test_a_part_that_could_not_be_measured_keeps_the_others_from_passing() -> None:
+    check = Quality.model_validate({"dataset": "test", "require": ["recall >= 90 %"]})
+    missing = {"recall(b)": "class b has no rows", "recall(a) vs baseline": "of another comparison"}
+    test = written(check, CheckResult(estimates={"recall": Parts({"a": GOOD})}, missing=missing))
+    assert test.missing == "recall(b): class b has no rows" and test.p_pass is None
+    everything = written(check, CheckResult(estimates={"recall": Parts({"a": GOOD, "b": GOOD})}, missing=missing))
+    assert everything.missing is None and everything.p_pass is not None and everything.p_pass < 0.05
+
+
+def test_a_violation_of_another_part_stays_beside_a_missing_one() -> None:
+    check = Quality.model_validate({"dataset": "test", "require": ["recall >= 90 %"]})
+    bad = Proportion.of_counts(700, 1000)
+    result = CheckResult(estimates={"recall": Parts({"a": bad})}, missing={"recall(b)": "class b has no rows"})
+    test = written(check, result)
+    assert test.missing is None and test.withhold == "recall(b): class b has no rows"
+    assert test.p_fail is not None and test.p_fail < 1e-6
+
+
+@pytest.mark.parametrize("why", ["invalid", "withhold"])
+def test_a_comparison_may_be_void_by_itself(why: str) -> None:
+    check = Quality.model_validate({"dataset": "test", "require": ["accuracy >= baseline - 5 pp"]})
+    right = np.arange(1000) % 50 != 0
+    same = paired_proportion(right, right, rng=np.random.default_rng(0), alpha=0.01)
+    pair = ComparisonParts({}, same, **{why: "a pair was lost"})
+    result = CheckResult(estimates={"accuracy": GOOD}, comparisons={("accuracy", "baseline"): pair})
+    test = written(check, result)
+    assert getattr(test, why) == "a pair was lost" and test.p_pass is not None
+
+
+def test_a_ceiling_without_end_is_a_violation() -> None:
+    check = Stages.model_validate({"dataset": "test", "require": ["amdahl_ceiling <= 3x"]})
+    ceilings = {"a": AmdahlCeiling(over_processes([1.0, 1.1, 1.05, 1.08, 1.02])), "b": AmdahlCeiling(
+        over_processes([0.1, 0.11, 0.1, 0.12, 0.1]))}  # fmt: skip
+    test = written(check, CheckResult(estimates={"amdahl_ceiling": Parts(ceilings)}))
+    assert test.value is None and test.p_fail is not None and test.p_fail < 0.001 and test.p_pass is not None
 
 
 @pytest.mark.parametrize(("sentence", "hold"), [("drifted_columns <= 10 %", 9), ("drifted_columns < 10 %", 10)])

@@ -113,6 +113,19 @@ def test_a_server_is_started_used_by_all_checks_and_stopped(tmp_path: Path, port
     assert {"answers of the server of candidate at the start", "answers of the server of candidate at the end"} <= said
 
 
+@pytest.mark.parametrize(("way", "void"), [("remembers", True), ("slow", False)])
+def test_a_server_that_remembers_what_it_was_asked_before_is_found(
+    tmp_path: Path, port: int, way: str, void: bool
+) -> None:
+    """It has been asked for all 60 rows at the start of the run."""
+    record, _, _ = ran(write(tmp_path, port, way), only=("latency",))
+    one = checks(record)["latency"]
+    assert one["status"] == "measured", one["reason"]
+    invalid = one["tests"][0]["invalid"]
+    assert (invalid is not None and "answers come from a cache" in invalid) == void
+    assert any("than the same changed by a hair" in note for note in one["notes"])
+
+
 def test_without_trust_nothing_is_started(tmp_path: Path, port: int) -> None:
     record, folder, _ = ran(write(tmp_path, port), trust=False)
     for one in checks(record).values():

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalspec.runtimes._http_drive import Client, Outcome, now_ns
+from evalspec.clocks import now_ns
+from evalspec.runtimes._http_drive import Client, Outcome
 from evalspec.runtimes._http_wire import ANSWERED, NOT_CONNECTED, NOT_SENT, TIMED_OUT, Address, parse_url, request_bytes
 from tests.runtimes.servers import Answer, Request, answer, serving
 from tests.runtimes.test_http_faults import client, counts, open_loop

@@ -15,8 +15,8 @@ import pytest
 from evalspec.errors import InputError
 from evalspec.language.inputs import OUTCOMES, Samples, Schedule
 from evalspec.language.parts import Access
-from evalspec.measure.loop import Session
 from evalspec.measure.samples import read_samples
+from evalspec.measure.session import Session
 from evalspec.runtimes._http_rows import RemoteRows
 from evalspec.runtimes._http_wire import HttpError
 from evalspec.runtimes._inputs import DatasetFacts

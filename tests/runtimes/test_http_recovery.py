@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from evalspec.errors import InputError, InvalidError
+from evalspec.language.abilities import Kill
 from evalspec.language.inputs import OUTCOMES
 from evalspec.language.parts import Access
-from evalspec.language.abilities import Kill
 from evalspec.runtimes import _http_recovery
 from evalspec.runtimes._http_drive import Client
 from evalspec.runtimes._http_rows import RemoteRows

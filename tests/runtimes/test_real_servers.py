@@ -23,8 +23,8 @@ import pytest
 
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import Access
-from evalspec.measure.loop import Session
 from evalspec.measure.samples import read_samples
+from evalspec.measure.session import Session
 from evalspec.runtimes._http_rows import RemoteRows
 from evalspec.runtimes._http_server import ServerProcess
 from evalspec.runtimes._inputs import DatasetFacts

@@ -194,8 +194,9 @@ def test_a_real_model_is_timed_with_the_answers_of_quality(
     tmp_path: Path, access: Access, rows: pa.Table, linear_onnx: Path
 ) -> None:
     from evalspec.language.inputs import Schedule
-    from evalspec.measure.loop import Session, read_samples
+    from evalspec.measure.samples import read_samples
     from evalspec.measure.servable import rows_of_queries
+    from evalspec.measure.session import Session
     from evalspec.runtimes.onnx import Onnx
 
     model = Onnx(path="linear.onnx", inputs={"x": "x"}, outputs={"logits": "y"}, classes=("cat", "dog", "owl"), batch=4)

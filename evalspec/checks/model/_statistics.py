@@ -47,7 +47,7 @@ class OfMeans:
     def __call__(self, arrays: Sequence[NDArray[Any]], weights: FloatArray) -> FloatArray:
         """Values of the resamples, shape (B,)."""
         # The rows are counted by the same product, so that the weights are read once.
-        columns = np.append(arrays[0], np.ones((len(arrays[0]), 1)), axis=1)
+        columns = np.append(arrays[0], np.ones((len(arrays[0]), 1)), axis=1).astype(weights.dtype, copy=False)
         sums = np.asarray(weights @ columns, dtype=np.float64)
         return self.function(sums[:, :-1] / sums[:, -1:])
 
@@ -101,11 +101,11 @@ class OfPrecision:
         """Values of the resamples, shape (B,)."""
         scores, positive = arrays
         total = np.zeros(len(weights))
-        # Whole rows are moved and summed, which takes a third of the time.
-        drawn = np.ascontiguousarray(weights.T)
+        # Whole rows are moved and summed, which takes a third of the time; counts of rows are exact in half the digits.
+        drawn = np.ascontiguousarray(weights.T, dtype=np.float32)
         for column in range(len(self.classes)):
             order = np.argsort(-scores[:, column], kind="stable")
-            total += _average_precision(drawn[order], -scores[order, column], positive[order, column])
+            total += _average_precision(drawn, order, -scores[order, column], positive[order, column])
         return total / len(self.classes)
 
     def without_each(self, arrays: Sequence[NDArray[Any]]) -> FloatArray:
@@ -185,28 +185,31 @@ def top_k_hits(rows: Scored, k: int) -> NDArray[np.bool_]:
     return hits
 
 
-def _average_precision(drawn: FloatArray, rising: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
+def _average_precision(
+    drawn: NDArray[np.float32], order: NDArray[np.int64], rising: FloatArray, positive: NDArray[np.bool_]
+) -> FloatArray:
     """Of one class, shape (B,).
 
     Args:
         drawn: shape (n, B), how often each row was drawn.
-        rising: shape (n,), negated scores in rising order.
+        order: shape (n,), the rows as their score falls.
+        rising: shape (n,), negated scores in that order.
         positive: shape (n,), the rows of the class in that order, at least one.
     """
     hits = np.flatnonzero(positive)
     # Rows with the same score are taken together: each counts what is there at the last of them.
     last = np.searchsorted(rising, rising[hits], side="right") - 1
     last_hit = np.searchsorted(rising[hits], rising[hits], side="right") - 1
-    own = drawn[hits]
-    # Summed from one row of the class to the next: of most rows only their sum matters.
+    own = drawn[order[hits]]
+    # Summed from one row of the class to the next: of most rows only their sum matters, of those behind all nothing.
     ends, of_end = np.unique(last, return_inverse=True)
-    between = np.add.reduceat(drawn[: ends[-1] + 1], np.append(0, ends[:-1] + 1), axis=0)
-    taken, found = np.cumsum(between, axis=0), np.cumsum(own, axis=0)
+    between = np.add.reduceat(drawn[order[: ends[-1] + 1]], np.append(0, ends[:-1] + 1), axis=0)
+    taken, found = np.cumsum(between, axis=0, out=between), np.cumsum(own, axis=0)
     if len(ends) < len(hits):
         taken, found = taken[of_end], found[last_hit]
     # Where nothing is taken yet, nothing is found: the row weighs 0.
-    found /= np.maximum(taken, 1.0, out=taken)
-    return _ratio(np.einsum("ij,ij->j", found, own), own.sum(axis=0))
+    precision = np.divide(found, np.maximum(taken, 1.0, out=taken), dtype=np.float64)
+    return _ratio(np.einsum("ij,ij->j", precision, own), own.sum(axis=0, dtype=np.float64))
 
 
 def _precision_without_each(rising: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:

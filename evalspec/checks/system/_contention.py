@@ -113,7 +113,9 @@ def _pairs(check: Contention, busy: list[Samples], alone: list[Samples]) -> tupl
     """Percentiles or rates of every pair, without the start of each block; and why there are none."""
     pairs = list(zip(busy, alone, strict=False))
     if check.scenario == "offline":
-        rates = [np.array([_samples.rate(one, _samples.settled(one)) for one in side]) for side in zip(*pairs, strict=True)]
+        rates = [
+            np.array([_samples.rate(one, _samples.settled(one)) for one in side]) for side in zip(*pairs, strict=True)
+        ]
         return ({THROUGHPUT: Beside(rates[0], rates[1], "samples/s", inverse=True)} if rates else {}), {}
     kept = [(one, other) for one, other in pairs if min(_count(one), _count(other)) >= LEAST]
     found: dict[str, Beside] = {}

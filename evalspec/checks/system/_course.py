@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Samples
 
 GC_NOTED = 0.2
+MOST = 0.8
 LONG_S = 10.0
 """A process as long as this can tell a step from an unsteady second."""
 
@@ -44,21 +45,27 @@ def spells(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]])
 
 def rises(
     samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]]
-) -> tuple[Step | None, list[NDArray[np.float64]]]:
+) -> tuple[Step | None, list[NDArray[np.float64]], bool]:
     """A lasting step up in processes of 10 s or more, as of a machine that grows hot.
 
+    One process that steps up may have had a neighbour: the step was found in the data, so only what most processes do
+    says something of the next one.
+
     Returns:
-        The first one, or None; and latencies after the step of each process that has one.
+        The first one, or None; latencies after the step of each process that has one; and whether most (4 of 5) of
+        the processes that are long enough have one.
     """
     first: Step | None = None
     after = []
+    long = 0
     for one, spent in zip(samples, latencies, strict=True):
         when = (one.intended_ns - one.intended_ns[:1]) / 1e9
         if not len(when) or when[-1] < LONG_S:
             continue
+        long += 1
         kept = np.isfinite(spent)
         found = step(spent[kept], when[kept])
         if found is not None and found.change > 0:
             first = first or found
             after.append(spent[when >= found.at_s + when[kept][0]])
-    return first, after
+    return first, after, len(after) >= max(2.0, MOST * long)

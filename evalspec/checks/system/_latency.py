@@ -11,15 +11,20 @@ from evalspec.checks.system import _latency_blocks, _samples
 from evalspec.checks.system._caching import audit
 from evalspec.checks.system._course import rises, spells
 from evalspec.checks.system._environment import EVERY_S, surroundings
+from evalspec.checks.system._lag import allowed_ms, bottleneck
+from evalspec.checks.system._load_gates import reasons
+from evalspec.checks.system._standing import Found, violates
 from evalspec.checks.system._timed import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
 from evalspec.evidence.estimate import Comparison, Estimate, Measured
 from evalspec.evidence.record import Counts
-from evalspec.evidence.units import format_number
+from evalspec.evidence.units import from_unit
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
-from evalspec.measure.open_loop import generator_lag_ns
+from evalspec.measure.open_loop import generator_lag_ns, served_without_lag_ns
+from evalspec.stats.after import After
+from evalspec.stats.failing_pairs import FailingPairs, of_answers, paired_quantiles
 from evalspec.stats.percentile import percentile
-from evalspec.stats.saturation import LateUnderLoad, UnderLoad, saturation
+from evalspec.stats.saturation import LateUnderLoad, UnderLoad, WithoutLag, saturation
 from evalspec.stats.share_over import share_over
 from evalspec.stats.timing import Drift, PairedTiming, block_cv, drift, jitter, over_processes, paired_log_ratio
 
@@ -28,11 +33,13 @@ if TYPE_CHECKING:
 
     from evalspec.checks.system.latency import Latency
     from evalspec.language.inputs import Inputs, Samples
+    from evalspec.language.requirement import Requirement
 
-LAG_MS, LAG_SHARE = 1.0, 0.01
 OVERTIME = 5.0
 """Times its frames that a process may take before it is given up."""
+COMPARED = (*PERCENTILES, "latency_mean", "jitter")
 NOISY_CV = 0.05
+_LONGEST_MS = 1e9
 DRAFT_QUERIES = 20
 
 
@@ -60,43 +67,48 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
         check: Its fields.
         inputs: Where timings come from.
     """
-    audited = audit(inputs, check.dataset, check.model, WARMUP_S) if check.caching_audit and not inputs.draft else None
+    audited = None
+    if check.caching_audit and not inputs.draft:
+        audited = audit(inputs, check, check.dataset, check.model, WARMUP_S)
     schedule = _schedule(check, inputs)
     samples = inputs.measure(schedule, check.dataset, check.model)
     latencies = [_samples.latencies_ms(one) for one in samples]
     course, after = _course(check, samples, latencies)
     around = surroundings(samples)
     short = _samples.too_short(samples, schedule.processes, schedule.queries)
-    invalid = short or around.invalid or _late(check, samples)
-    estimates, missing = _estimates(check, samples, latencies, after)
+    plain, missing = _estimates(check, [one.intended_ns for one in samples], latencies, after)
+    estimates: dict[str, Found] = dict(
+        _trusted(check, samples, plain, short or around.invalid, course.withhold, inputs)
+    )
     comparisons: dict[tuple[str, str], Comparison] = {}
-    void: str | None = None
     for baseline in check.baselines:
         paired = replace(schedule, min_s=0.0 if inputs.draft else BLOCK_S, telemetry_s=None)
         ours, theirs = inputs.measure_paired(paired, check.dataset, baseline)
-        comparisons |= {(metric, baseline): pair for metric, pair in _compare(ours, theirs).items()}
-        void = void or _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
+        void = _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
+        if void is not None:
+            # It voids what it is about, and leaves what was measured of the model alone.
+            missing |= {f"{name} vs {baseline}": f"the pairs are void: {void}" for name in COMPARED}
+            continue
+        comparisons |= {(metric, baseline): pair for metric, pair in compare(ours, theirs).items()}
+    invalid: str | None = None
     if audited is not None:
-        void = audited.invalid or void
+        estimates, invalid = audited.applied(estimates, comparisons, check.requirements, inputs.confidence)
     total = sum(len(one.ok) for one in samples)
     failed = sum(int((~one.ok).sum()) for one in samples)
     return CheckResult(
-        estimates={
-            name: Measured(estimate, invalid=invalid, withhold=course.withhold, notes=_reason(estimate))
-            for name, estimate in estimates.items()
-        },
+        estimates=estimates,
         comparisons=comparisons,
         missing=missing,
-        blocks=_latency_blocks.blocks(check, samples, latencies, estimates, inputs.confidence),
+        blocks=_latency_blocks.blocks(check, samples, latencies, plain, inputs.confidence),
         counts=Counts(attempted=schedule.processes * schedule.queries, used=total - failed, errored=failed),
         conditions={"scenario": check.scenario, "batch": check.batch, "processes": len(samples), "queries": total,
                     "interval_ms": check.interval_ms, "block_cv": course.cv,
                     "drift": course.drift.change if course.drift else None,
                     "caching_gain": audited.gain if audited is not None else None,
                     **_samples.conditions(inputs, check.model, samples)},
-        notes=[*course.notes, *_samples.notes(samples, estimates["latency_p50"].value), *spells(samples, latencies),
+        notes=[*course.notes, *_samples.notes(samples, plain["latency_p50"].value), *spells(samples, latencies),
                *around.notes, *([] if audited is None else [audited.note])],
-        invalid=void,
+        invalid=invalid,
     )  # fmt: skip
 
 
@@ -120,26 +132,62 @@ def _course(
 ) -> tuple[Course, list[NDArray[np.float64]]]:
     """How steady the run was, and latencies after a step up in long processes."""
     course = steadiness(latencies, check.max_cv)
-    found, after = rises(samples, latencies)
+    found, after, most = rises(samples, latencies)
     if found is None:
         return course, []
     cause = surroundings(samples).throttled or "a machine that grows hot does that"
-    text = f"latency steps up by {found.change:.0%} after {found.at_s:.0f} s"
-    return replace(course, notes=(*course.notes, f"{text[0].upper()}{text[1:]} ({cause}).")), after
+    where = "" if most else f" in {len(after)} of {len(samples)} processes, too few to decide by"
+    text = f"latency steps up by {found.change:.0%} after {found.at_s:.0f} s{where}"
+    told = f"{text[0].upper()}{text[1:]} ({cause if most else 'other work beside that process does that too'})."
+    return replace(course, notes=(*course.notes, told)), after if most else []
 
 
-def _late(check: Latency, samples: list[Samples]) -> str | None:
-    """Frames in lockstep that our generator sent late; frames that wait for the model are the model's."""
+def _trusted(
+    check: Latency,
+    samples: list[Samples],
+    plain: dict[str, Estimate],
+    void: str | None,
+    withhold: str | None,
+    inputs: Inputs,
+) -> dict[str, Measured]:
+    """Estimates with what mistrusts their measurement, each by its own percentile and threshold."""
+    lags, freed = _lags(check, samples)
+    trusted = {}
+    for name, estimate in plain.items():
+        wanted = [one for one in check.requirements if one.metric == name and one.model is None]
+        late = None if void is not None or freed is None else _late(check, name, lags, wanted)
+        beside = None if freed is None else freed.get(name)
+        if beside is not None and any(lag.max(initial=0.0) > allowed_ms(None) for lag in lags):
+            estimate = WithoutLag(estimate, beside)
+        if late is None:
+            trusted[name] = Measured(estimate, invalid=void, withhold=withhold, notes=reasons(estimate))
+        elif beside is not None and violates(beside, wanted, inputs.confidence):
+            trusted[name] = Measured(estimate, withhold=withhold or late, notes=reasons(estimate))
+        else:
+            trusted[name] = Measured(estimate, invalid=late, withhold=withhold, notes=reasons(estimate))
+    return trusted
+
+
+def _lags(check: Latency, samples: list[Samples]) -> tuple[list[NDArray[np.float64]], dict[str, Estimate] | None]:
+    """How late our generator was with each frame, ms, and the estimates without that; None: nothing is due here."""
     if check.interval_ms is None:
-        return None
+        return [], None
     lags = [np.maximum(generator_lag_ns(one.intended_ns, one.sent_ns, one.end_ns), 0) / 1e6 for one in samples]
-    lag, allowed = percentile(lags, 0.99).value, max(LAG_MS, LAG_SHARE * check.interval_ms)
-    if lag is None or lag <= allowed:
-        return None
-    return (
-        f"the load generator was the bottleneck: 1 % of frames were sent more than {format_number(lag)} ms late (at "
-        f"most {format_number(allowed)} ms)"
-    )
+    took = [served_without_lag_ns(one.intended_ns, one.sent_ns, one.end_ns) / 1e6 for one in samples]
+    freed = [np.where(one.ok, spent, np.inf) for one, spent in zip(samples, took, strict=True)]
+    return lags, _estimates(check, [one.intended_ns for one in samples], freed, [])[0]
+
+
+def _late(check: Latency, name: str, lags: list[NDArray[np.float64]], wanted: list[Requirement]) -> str | None:
+    """Frames in lockstep that our generator sent late; frames that wait for the model are the model's."""
+    p, limit = PERCENTILES.get(name, 0.99), check.interval_ms
+    if name in PERCENTILES:
+        limit = min((one.threshold for one in wanted), default=limit)
+    elif name == "deadline_miss_rate":
+        share = min((from_unit(one.threshold, one.unit) for one in wanted), default=0.01)
+        p, limit = min(max(0.5, 1.0 - share), 0.9999), check.limit_ms
+    lag, allowed = percentile(lags, p).value, allowed_ms(limit)
+    return None if lag is None or lag <= allowed else bottleneck("frames", 1.0 - p, lag, allowed)
 
 
 def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
@@ -170,17 +218,21 @@ def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
 
 def _estimates(
     check: Latency,
-    samples: list[Samples],
+    due_ns: list[NDArray[np.int64]],
     latencies: list[NDArray[np.float64]],
     after: list[NDArray[np.float64]],
 ) -> tuple[dict[str, Estimate], dict[str, str]]:
     queued = None
     if check.interval_ms is not None:
-        queued = saturation([one.intended_ns for one in samples], [one.end_ns for one in samples], latencies)
+        # A frame that failed ended too, but when does not show in its latency: it counts as not answered.
+        ends = [due + np.where(np.isfinite(spent), 1e6 * np.minimum(spent, _LONGEST_MS), 0.0).astype(np.int64)
+                for due, spent in zip(due_ns, latencies, strict=True)]  # fmt: skip
+        queued = saturation(due_ns, ends, latencies)
     median = percentile(latencies, 0.5)
     later = percentile(after, 0.5) if after else None
     estimates: dict[str, Estimate] = {
-        name: UnderLoad(median.at(p), queued, None if later is None else later.at(p)) for name, p in PERCENTILES.items()
+        name: UnderLoad(median.at(p), queued, None if later is None else After(later.at(p), decides=True))
+        for name, p in PERCENTILES.items()
     }
     answered = [series[np.isfinite(series)] for series in latencies]
     answered = [series for series in answered if len(series) >= 2]
@@ -192,40 +244,36 @@ def _estimates(
         missing["deadline_miss_rate"] = "the check has no `deadline:`"
     else:
         estimates["deadline_miss_rate"] = LateUnderLoad(
-            share_over(latencies, check.limit_ms), queued, share_over(after, check.limit_ms) if after else None
+            share_over(latencies, check.limit_ms),
+            queued,
+            After(share_over(after, check.limit_ms), decides=True) if after else None,
         )
     return estimates, missing
 
 
-def _reason(estimate: Estimate) -> tuple[str, ...]:
-    """Why an estimate has no bound, for the reader."""
-    reason = getattr(estimate, "reason", None)
-    if not reason:
-        return ()
-    return (
-        f"{'Queries were not counted' if getattr(estimate, 'by_processes', False) else 'No upper bound'}: {reason}.",
-    )
+def compare(ours: list[Samples], theirs: list[Samples]) -> dict[str, PairedTiming | FailingPairs]:
+    """Every quantile in every pair of processes, without the start of each block; a failed query is slower than any.
 
-
-def _compare(ours: list[Samples], theirs: list[Samples]) -> dict[str, PairedTiming]:
-    """Every quantile in every pair of processes, without the start of each block; failed queries are left out."""
+    Args:
+        ours: Of the candidate, one per pair.
+        theirs: Of the baseline, of the same pairs.
+    """
     pairs = []
     for one, other in zip(ours, theirs, strict=False):
         sides = [_samples.latencies_ms(side)[_samples.settled(side)] for side in (one, other)]
-        answered = [side[np.isfinite(side)] for side in sides]
-        if min(len(side) for side in answered) >= 2:
-            pairs.append(answered)
+        if min(len(side) for side in sides) >= 2:
+            pairs.append(sides)
     if not pairs:
         return {}
-    found = {
-        name: paired_log_ratio([_quantile(a, p) for a, _ in pairs], [_quantile(b, p) for _, b in pairs])
-        for name, p in PERCENTILES.items()
+    candidate, baseline = [a for a, _ in pairs], [b for _, b in pairs]
+    found: dict[str, PairedTiming | FailingPairs] = {
+        name: paired_quantiles(candidate, baseline, p) for name, p in PERCENTILES.items()
     }
-    found["latency_mean"] = paired_log_ratio([a.mean() for a, _ in pairs], [b.mean() for _, b in pairs])
-    steps = [(jitter(a) or 0.0, jitter(b) or 0.0) for a, b in pairs]
-    found["jitter"] = paired_log_ratio([a for a, _ in steps], [b for _, b in steps])
+    for name, of in (("latency_mean", _mean), ("jitter", jitter)):
+        numbers = [[of(series[np.isfinite(series)]) or 0.0 for series in side] for side in (candidate, baseline)]
+        found[name] = of_answers(paired_log_ratio(numbers[0], numbers[1]), candidate, baseline)
     return found
 
 
-def _quantile(values: NDArray[np.float64], p: float) -> float:
-    return float(np.quantile(values, p, method="inverted_cdf"))
+def _mean(answered: NDArray[np.float64]) -> float | None:
+    return float(answered.mean()) if len(answered) else None

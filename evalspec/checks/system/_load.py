@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,9 @@ import numpy as np
 from evalspec.checks.system import _load_blocks, _samples
 from evalspec.checks.system._caching import Audit, audit
 from evalspec.checks.system._environment import surroundings
-from evalspec.checks.system._load_arrivals import trace, traffic
+from evalspec.checks.system._lag import LAG_SHARE
+from evalspec.checks.system._load_arrivals import pieces, trace, traffic
+from evalspec.checks.system._load_gates import fault, gated, lag_ms, lagged
 from evalspec.checks.system._load_run import AtRate, drive
 from evalspec.checks.system._load_search import Confirmed, Search, highest_rate
 from evalspec.checks.system._throughput import rate as items_per_s
@@ -19,20 +22,21 @@ from evalspec.checks.system._timed import ALONE_S, BATCHES, PERCENTILES, WARMUP_
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
-from evalspec.evidence.units import format_number
+from evalspec.evidence.units import format_number, from_unit
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.measure.arrivals import describe
 from evalspec.stats.percentile import percentile
 from evalspec.stats.rates import Factor, Goodput, MaxRate
-from evalspec.stats.saturation import LateUnderLoad, UnderLoad
+from evalspec.stats.saturation import UnderLoad, WithoutLag
 from evalspec.stats.share_over import ShareOver, share_over
 
 if TYPE_CHECKING:
     from evalspec.checks.system._load_arrivals import Traffic
-    from evalspec.checks.system.load import Load
+    from evalspec.checks.system.load import Arrivals, Load
     from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Inputs, Samples
+    from evalspec.language.requirement import Requirement
 
 DRAFT_QUERIES = 40
 OFFLINE_PROCESSES = 5
@@ -51,7 +55,6 @@ class Found:
         confirmed: Its number on fresh queries, or None.
         offline: Items a second of each process with nothing waiting.
         audit: For caching, or None.
-        offline_samples: Of those processes.
     """
 
     parts: Mapping[str, AtRate]
@@ -61,7 +64,6 @@ class Found:
     confirmed: Confirmed | None
     offline: tuple[float, ...]
     audit: Audit | None
-    offline_samples: tuple[Samples, ...] = ()
 
     @property
     def planned(self) -> dict[str, AtRate]:
@@ -86,43 +88,46 @@ def measure(check: Load, inputs: Inputs) -> CheckResult:
         NotRunError: Nothing came back.
     """
     found = _run_all(check, inputs)
-    estimates, missing = _estimates(check, found)
-    caching = found.audit.invalid if found.audit is not None else None
-    total = sum(len(run.samples.ok) for run in found.runs)
-    failed = sum(int((~run.samples.ok).sum()) for run in found.runs)
+    estimates, missing = _estimates(check, found, inputs.confidence)
+    invalid: str | None = None
+    if found.audit is not None:
+        estimates, invalid = found.audit.applied(estimates, {}, check.requirements, inputs.confidence)
+    total = sum(len(one.ok) for run in found.runs for one in run.samples)
+    failed = sum(int((~one.ok).sum()) for run in found.runs for one in run.samples)
     return CheckResult(
         estimates=estimates,
         missing=missing,
         blocks=_load_blocks.blocks(check, found, inputs.confidence),
-        counts=Counts(
-            attempted=sum(len(run.traffic.times_ns) for run in found.runs), used=total - failed, errored=failed
-        ),
+        counts=Counts(attempted=sum(run.queries for run in found.runs), used=total - failed, errored=failed),
         conditions=_conditions(check, inputs, found),
         notes=_notes(check, found),
-        invalid=caching,
+        invalid=invalid,
     )
 
 
 def _run_all(check: Load, inputs: Inputs) -> Found:
     """Every run, one after the other."""
-    audited = audit(inputs, check.dataset, check.model, WARMUP_S) if check.caching_audit and not inputs.draft else None
+    audited = None
+    if check.caching_audit and not inputs.draft:
+        audited = audit(inputs, check, check.dataset, check.model, WARMUP_S)
+    count = check.spread(inputs)
     planned: dict[str, AtRate] = {}
     poisson: dict[str, AtRate] = {}
     rates: dict[str, tuple[float, int]]
     if check.arrivals.kind == _TRACE:
         recorded = trace(check, inputs)
-        planned[_TRACE] = _driven(check, inputs, recorded, _TRACE)
+        planned[_TRACE] = _driven(check, inputs, pieces(recorded, count), _TRACE)
         rates = {_TRACE: (recorded.asked_qps, len(recorded.times_ns))}
     else:
         rates = {
             rate_part(rate): (rate, DRAFT_QUERIES if inputs.draft else check.planned(rate)) for rate in check.all_rates
         }
         for part, (rate, queries) in rates.items():
-            planned[part] = _driven(check, inputs, traffic(check.arrivals, rate, queries, inputs.rng), part)
+            planned[part] = _driven(check, inputs, _made(check.arrivals, inputs, rate, queries, count), part)
     if check.arrivals.beside_poisson:
         plain = check.arrivals.model_copy(update={"kind": "poisson", "burstiness": None, "ramp_s": 0.0, "spike": None})
         for part, (rate, queries) in rates.items():
-            poisson[part] = _driven(check, inputs, traffic(plain, rate, queries, inputs.rng), part)
+            poisson[part] = _driven(check, inputs, _made(plain, inputs, rate, queries, count), part)
     names = (_TRACE,) if check.arrivals.kind == _TRACE else tuple(rate_part(rate) for rate in check.part_rates)
     searched, confirmed = (None, None)
     if check.searches and not inputs.draft:
@@ -136,16 +141,28 @@ def _run_all(check: Load, inputs: Inputs) -> Found:
         confirmed=confirmed,
         offline=tuple(items_per_s(one) for one in offline),
         audit=audited,
-        offline_samples=tuple(offline),
     )
 
 
-def _driven(check: Load, inputs: Inputs, asked: Traffic, part: str) -> AtRate:
-    limits = [r.threshold for r in check.requirements if r.metric in PERCENTILES and r.part in (None, part)]
-    run = drive(check, inputs, asked, part, min(limits, default=None))
+def _made(arrivals: Arrivals, inputs: Inputs, rate: float, queries: int, count: int) -> list[Traffic]:
+    """The planned queries of a rate, spread over so many processes."""
+    return [traffic(arrivals, rate, ceil(queries / count), inputs.rng) for _ in range(count)]
+
+
+def _driven(check: Load, inputs: Inputs, asked: list[Traffic], part: str) -> AtRate:
+    limits: dict[str, float] = {}
+    for one in _on(check, None, part):
+        if one.metric in PERCENTILES:
+            limits[one.metric] = min(one.threshold, limits.get(one.metric, one.threshold))
+    run = drive(check, inputs, asked, part, limits)
     if run is None:
         raise NotRunError(f"no query was made at {part}")
     return run
+
+
+def _on(check: Load, metric: str | None, part: str) -> list[Requirement]:
+    """Requirements of a rate; on one metric, or on all."""
+    return [one for one in check.requirements if metric in (None, one.metric) and one.part in (None, part)]
 
 
 def _start(check: Load, planned: Mapping[str, AtRate]) -> float:
@@ -170,15 +187,19 @@ def _offline(check: Load, inputs: Inputs) -> list[Samples]:
     return inputs.measure(schedule, check.dataset, check.model)
 
 
-def _estimates(check: Load, found: Found) -> tuple[dict[str, Estimate | Fact | Parts | Measured], dict[str, str]]:
+def _estimates(
+    check: Load, found: Found, confidence: float
+) -> tuple[dict[str, Estimate | Fact | Parts | Measured], dict[str, str]]:
     estimates: dict[str, Estimate | Fact | Parts | Measured] = {
-        name: Parts({part: _measured(run, run.latency(name)) for part, run in found.parts.items()})
+        name: Parts({part: _percentile(check, run, name, part, confidence) for part, run in found.parts.items()})
         for name in PERCENTILES
     }
-    estimates["error_rate"] = Parts({part: _measured(run, errors(run)) for part, run in found.parts.items()})
+    estimates["error_rate"] = Parts(
+        {part: _error_rate(check, run, part, confidence) for part, run in found.parts.items()}
+    )
     missing: dict[str, str] = {}
-    lags = {part: run.lag_p99_ms for part, run in found.planned.items()}
-    known = [lag for lag in lags.values() if lag is not None]
+    lags = [lag_ms(run, 0.99) for run in found.planned.values()]
+    known = [lag for lag in lags if lag is not None]
     if known:
         method = "p99 of what queries were sent late by the generator's fault, at the worst rate"
         estimates["generator_lag_p99"] = Fact(max(known), len(known), method, in_this_run=True)
@@ -188,14 +209,50 @@ def _estimates(check: Load, found: Found) -> tuple[dict[str, Estimate | Fact | P
         missing["spike_factor"] = "the arrivals have no `spike:`"
     else:
         estimates["spike_factor"] = Parts(
-            {part: _measured(run, _spike_factor(run)) for part, run in found.parts.items()}
+            {
+                part: gated(run, _spike_factor(run), None, PERCENTILES["latency_p99"], _tightest(run), (), confidence)
+                for part, run in found.parts.items()
+            }
         )
-    _by_objective(check, found, estimates, missing)
+    _by_objective(check, found, estimates, missing, confidence)
     return estimates, missing
 
 
+def _percentile(check: Load, run: AtRate, name: str, part: str, confidence: float) -> Measured:
+    freed = run.freed(name)
+    estimate = lagged(run, run.latency(name), freed)
+    limit = run.limits_ms.get(name, _tightest(run))
+    return gated(run, estimate, freed, PERCENTILES[name], limit, _on(check, name, part), confidence)
+
+
+def _tightest(run: AtRate) -> float | None:
+    """The tightest latency that is required at a rate, whichever the percentile."""
+    return min(run.limits_ms.values(), default=None)
+
+
+def _error_rate(check: Load, run: AtRate, part: str, confidence: float) -> Measured:
+    """Lag makes errors only where it is as long as the time-out."""
+    wanted = _on(check, "error_rate", part)
+    shares = [from_unit(one.threshold, one.unit) for one in wanted]
+    p = min(max(0.5, 1.0 - min(shares, default=0.01)), 0.9999)
+    return gated(run, errors(run), None, p, 1e3 * check.timeout_s / LAG_SHARE, wanted, confidence)
+
+
+def _goodput(check: Load, run: AtRate, limit_ms: float, part: str, confidence: float) -> Measured:
+    wanted = _on(check, "goodput", part)
+    rate = run.traffic.asked_qps
+    least = max((one.threshold for one in wanted), default=PERCENTILES["latency_p99"] * rate)
+    estimate = Goodput(rate, lagged(run, run.late(limit_ms), run.freed_late(limit_ms)))
+    freed = Goodput(rate, run.freed_late(limit_ms))
+    return gated(run, estimate, freed, min(max(0.5, least / rate), 0.9999), limit_ms, wanted, confidence)
+
+
 def _by_objective(
-    check: Load, found: Found, estimates: dict[str, Estimate | Fact | Parts | Measured], missing: dict[str, str]
+    check: Load,
+    found: Found,
+    estimates: dict[str, Estimate | Fact | Parts | Measured],
+    missing: dict[str, str],
+    confidence: float,
 ) -> None:
     """What needs an objective: goodput, the highest rate, its ratio to offline."""
     objective = check.objective
@@ -205,72 +262,71 @@ def _by_objective(
         )
         return
     estimates["goodput"] = Parts(
-        {part: _measured(run, goodput(run, objective.threshold)) for part, run in found.parts.items()}
+        {part: _goodput(check, run, objective.threshold, part, confidence) for part, run in found.parts.items()}
     )
     if check.arrivals.kind == _TRACE:
         missing |= dict.fromkeys(("max_rate", "offline_server_ratio"), "a trace has one rate")
         return
-    confirmed = found.confirmed
-    highest = MaxRate(
-        {run.traffic.asked_qps: run.latency(objective.metric) for run in found.planned.values() if run.invalid is None},
-        objective.threshold,
-        confirmed.rate_qps if confirmed is not None and confirmed.holds else None,
-    )
-    # The rate that is asked for decides; without one the highest does.
-    asked = [found.planned[rate_part(rate)] for rate in check.wanted_qps] or [list(found.planned.values())[-1]]
-    estimates["max_rate"] = Measured(
-        highest,
-        invalid=next((run.invalid for run in asked if run.invalid is not None), None),
-        withhold=next((run.withhold for run in asked if run.withhold is not None), None),
-    )
+    highest = _max_rate(check, found, objective, confidence)
+    estimates["max_rate"] = highest
+    value = highest.estimate.value if isinstance(highest.estimate, MaxRate) else None
     if not check.offline:
         missing["offline_server_ratio"] = "`offline:` is off"
-    elif not found.offline or not highest.value:
+    elif not found.offline or not value:
         missing["offline_server_ratio"] = (
             "there is no rate at which the SLO held" if found.offline else "nothing was made offline"
         )
     else:
         mean = float(np.mean(found.offline))
         method = f"{format_number(mean)} items a second offline (mean of {len(found.offline)} processes) by max_rate"
-        estimates["offline_server_ratio"] = Fact(mean / highest.value, len(found.offline), method, in_this_run=True)
+        estimates["offline_server_ratio"] = Fact(mean / value, len(found.offline), method, in_this_run=True)
 
 
-def _measured(run: AtRate, estimate: Estimate) -> Measured:
-    return Measured(estimate, invalid=run.invalid, withhold=run.withhold, notes=_reason(estimate))
-
-
-def _reason(estimate: Estimate) -> tuple[str, ...]:
-    """Why a percentile has no bound, for the reader."""
-    reason = getattr(estimate, "reason", None)
-    return (f"No upper bound: {reason}.",) if reason else ()
+def _max_rate(check: Load, found: Found, objective: Requirement, confidence: float) -> Measured:
+    """The highest rate: each rate with the objective as its requirement."""
+    name, confirmed = objective.metric, found.confirmed
+    at = {
+        run.traffic.asked_qps: gated(
+            run, lagged(run, run.latency(name), run.freed(name)), run.freed(name), PERCENTILES[name],
+            objective.threshold, (objective,), confidence,
+        )
+        for run in found.planned.values()
+    }  # fmt: skip
+    sound = {rate: one.estimate for rate, one in at.items() if one.invalid is None}
+    highest = MaxRate(
+        {rate: one for rate, one in sound.items() if isinstance(one, UnderLoad | WithoutLag)},
+        objective.threshold,
+        confirmed.rate_qps if confirmed is not None and confirmed.holds else None,
+    )
+    # The rate that is asked for decides; without one the highest does.
+    asked = [at[rate] for rate in check.wanted_qps] or [list(at.values())[-1]]
+    return Measured(
+        highest,
+        invalid=next((one.invalid for one in asked if one.invalid is not None), None),
+        withhold=next((one.withhold for one in asked if one.withhold is not None), None),
+    )
 
 
 def errors(run: AtRate) -> ShareOver:
     """Share of queries of the steady part that failed: they took longer than the slowest answer."""
     answered = run.judged_ms[np.isfinite(run.judged_ms)]
-    return share_over([run.judged_ms], float(answered.max(initial=0.0)) + 1.0)
-
-
-def goodput(run: AtRate, limit_ms: float) -> Goodput:
-    """Queries a second of the steady part that were answered within the limit."""
-    after = None if run.after_ms is None else share_over([run.after_ms], limit_ms)
-    late = LateUnderLoad(share_over([run.judged_ms], limit_ms), run.saturation, after)
-    return Goodput(run.traffic.asked_qps, late)
+    return share_over(run.judged, float(answered.max(initial=0.0)) + 1.0)
 
 
 def _spike_factor(run: AtRate) -> Factor:
     """p99 of the spike by that of the steady part before it."""
-    above = percentile([run.latencies_ms[run.spike]], PERCENTILES["latency_p99"])
+    above = percentile([one.latencies_ms[one.spike] for one in run.runs], PERCENTILES["latency_p99"])
     return Factor(UnderLoad(above, run.spike_saturation), run.latency("latency_p99").latency)
 
 
 def _conditions(check: Load, inputs: Inputs, found: Found) -> dict[str, Cell]:
-    samples = [run.samples for run in found.runs]
+    samples = [one for run in found.runs for one in run.samples]
     arrivals = check.arrivals
     own: dict[str, Cell] = {
         "scenario": "server", "arrivals": arrivals.kind, "burstiness": arrivals.burstiness, "batch": 1,
         "max_batch": check.max_batch, "queue_delay_s": check.queue_delay_s, "timeout_s": check.timeout_s,
         "clients": check.clients, "connections": check.connections, "queries": sum(len(one.ok) for one in samples),
+        "processes": max(len(run.runs) for run in found.planned.values()),
         "caching_gain": found.audit.gain if found.audit is not None else None,
     }  # fmt: skip
     return own | _samples.conditions(inputs, check.model, samples)
@@ -280,12 +336,16 @@ def _notes(check: Load, found: Found) -> list[str]:
     notes = []
     for part, run in found.planned.items():
         notes += [f"At {part}: {text}" for text in _run_notes(run)]
-    notes += list(surroundings([run.samples for run in found.runs]).notes)
+    notes += list(surroundings([one for run in found.runs for one in run.samples]).notes)
+    if not all(run.in_process for run in found.planned.values()):
+        notes.append(
+            "All queries went to this server process, which was not started anew: how much fresh ones differ is not "
+            "in these numbers."
+        )
     notes += _search_notes(found)
     if found.audit is not None:
         notes.append(found.audit.note)
-    overdue = [run for run in found.runs if run.invalid is None and not run.samples.ok.all()]
-    failed = sum(int((~run.samples.ok).sum()) for run in overdue)
+    failed = sum(int((~one.ok).sum()) for run in found.runs if run.invalid is None for one in run.samples)
     if failed:
         notes.append(f"{failed:,} queries failed or timed out; they count as slower than any threshold.")
     if check.max_batch == 1 and all(run.in_process for run in found.planned.values()):
@@ -296,8 +356,9 @@ def _notes(check: Load, found: Found) -> list[str]:
 def _run_notes(run: AtRate) -> list[str]:
     """What is particular of one run, without its rate."""
     notes = []
-    if run.invalid is not None:
-        notes.append(f"void: {run.invalid}.")
+    void = run.invalid or fault(run, PERCENTILES["latency_p99"], _tightest(run))
+    if void is not None:
+        notes.append(f"{'void' if run.invalid else 'not to be trusted'}: {void}.")
     found, change, spells = run.saturation, run.step, run.period
     if found is not None and found.growing:
         notes.append(
@@ -305,7 +366,7 @@ def _run_notes(run: AtRate) -> list[str]:
             f"query took {found.at_end_ms:,.0f} ms (median)."
         )
     elif change is not None:
-        throttled = surroundings([run.samples]).throttled
+        throttled = surroundings(run.samples).throttled
         cause = f" ({throttled})" if throttled else "; a machine that grows hot does that" if change.change > 0 else ""
         way = "up" if change.change > 0 else "down"
         notes.append(f"latency steps {way} by {abs(change.change):.0%} after {change.at_s:.0f} s{cause}.")
@@ -314,8 +375,8 @@ def _run_notes(run: AtRate) -> list[str]:
             f"slow spells come every {format_number(spells.every_s)} s ({spells.episodes} of them): garbage "
             "collection, a timer or a checkpoint does that."
         )
-    if run.traffic.gap_cv is not None and run.traffic.steady.sum() >= 2:
-        times = run.traffic.times_ns[run.traffic.steady]
+    times = run.steady_times_ns
+    if run.traffic.gap_cv is not None and len(times) >= 2:
         made = describe(times, rate_qps=run.traffic.asked_qps, gap_cv=run.traffic.gap_cv)
         notes += [f"arrivals by chance: {text}." for text in made.disagrees]
     return notes
@@ -330,6 +391,6 @@ def _search_notes(found: Found) -> list[str]:
     rate = rate_part(found.confirmed.rate_qps)
     if found.confirmed.holds:
         return [*notes, f"The search's {rate} held once more on fresh queries; it decides nothing."]
-    reason = found.confirmed.run.invalid if found.confirmed.run is not None else None
+    reason = found.confirmed.void
     why = f"could not be confirmed: {reason}" if reason else "did not hold on fresh queries, so it is not reported"
     return [*notes, f"The search's {rate} {why}."]

@@ -1,8 +1,10 @@
-"""When the queries of a run are due: a ramp, the steady part that is judged, a spike and what follows it."""
+"""When the queries of a run are due: a ramp, a lead-in, the steady part that is judged, a spike and what follows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 FIRST_SHARE = 0.05
 """Of the rate, at the start of a ramp."""
+LEAD_IN = 0.1
+"""A process starts with an empty queue: so many queries more, as a share of those that are judged, come before."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Traffic:
 
 
 def traffic(arrivals: Arrivals, rate_qps: float, queries: int, rng: np.random.Generator) -> Traffic:
-    """So many queries at a steady rate, after the ramp and before the spike that are asked for.
+    """So many queries at a steady rate, after the ramp and a lead-in, before the spike.
 
     Args:
         arrivals: Not a trace.
@@ -66,8 +70,9 @@ def traffic(arrivals: Arrivals, rate_qps: float, queries: int, rng: np.random.Ge
         rise = ramp(FIRST_SHARE * rate_qps, rate_qps, duration_s=arrivals.ramp_s, burstiness=shape, rng=rng)
         stretches.append(rise)
         begin = round(arrivals.ramp_s * 1e9)
-    before = sum(len(one) for one in stretches)
-    stretches.append(begin + _at(arrivals, rate_qps, rng, n=queries))
+    lead = ceil(LEAD_IN * queries)
+    before = sum(len(one) for one in stretches) + lead
+    stretches.append(begin + _at(arrivals, rate_qps, rng, n=lead + queries))
     high = slice(0)
     spike = arrivals.spike
     if spike is not None:
@@ -82,6 +87,27 @@ def traffic(arrivals: Arrivals, rate_qps: float, queries: int, rng: np.random.Ge
     in_spike[high] = True
     gap_cv = {"poisson": 1.0, "constant": 0.0, "gamma": (arrivals.burstiness or 1.0) ** -0.5}[arrivals.kind]
     return Traffic(arrivals.kind, rate_qps, gap_cv, times, steady, in_spike)
+
+
+def pieces(recorded: Traffic, count: int) -> list[Traffic]:
+    """A trace, cut into stretches of as many queries each, for as many processes.
+
+    Each but the first starts with the queries that came before it, which are not judged, so that its queue is not
+    empty where it is.
+
+    Args:
+        recorded: The trace.
+        count: Stretches; fewer where it has fewer queries.
+    """
+    cuts = np.linspace(0, len(recorded.times_ns), min(count, len(recorded.times_ns) // 2 or 1) + 1).astype(np.int64)
+    found = []
+    for first, last in pairwise(cuts.tolist()):
+        begin = max(0, first - ceil(LEAD_IN * (last - first)))
+        times = recorded.times_ns[begin:last] - (recorded.times_ns[begin] if begin else 0)
+        items = None if recorded.items is None else recorded.items[begin:last]
+        steady = np.arange(begin, last) >= first
+        found.append(replace(recorded, times_ns=times, steady=steady, spike=np.zeros_like(steady), items=items))
+    return found
 
 
 def trace(check: Load, inputs: Inputs) -> Traffic:

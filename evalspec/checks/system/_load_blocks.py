@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.system._lag import allowed_ms
+from evalspec.checks.system._load_gates import fault, lag
 from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Curve, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
 from evalspec.measure.arrivals import describe
+from evalspec.stats.percentile import percentile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from evalspec.checks.system._load import Found
     from evalspec.checks.system._load_run import AtRate
     from evalspec.checks.system.load import Load
+    from evalspec.language.inputs import Samples
 
 POINTS = 200
 SHOWN = ("latency_p50", "latency_p95", "latency_p99")
@@ -44,9 +48,7 @@ def blocks(check: Load, found: Found, confidence: float) -> list[AnyBlock]:
     if check.objective is not None:
         shown.append(_goodput(runs, check.objective.threshold, check.objective.sentence))
     shown += [_rates(runs, confidence), _driven(runs)]
-    outcomes = _outcomes(runs)
-    if outcomes is not None:
-        shown.append(outcomes)
+    shown += [table for table in (_served(runs), _outcomes(runs)) if table is not None]
     if found.poisson:
         shown.append(_beside(found.parts, found.poisson))
     if found.search is not None:
@@ -92,7 +94,7 @@ def _course(runs: Mapping[str, AtRate], lines: tuple[Reference, ...]) -> Curve:
         if not len(there):
             continue
         chunks = np.array_split(there, min(POINTS, len(there)))
-        spent, when = run.latencies_ms, run.due_ns / 1e9
+        spent, when = run.latencies_ms, run.due_s
         series.append(
             Series(
                 name=part,
@@ -104,7 +106,8 @@ def _course(runs: Mapping[str, AtRate], lines: tuple[Reference, ...]) -> Curve:
         )
     return Curve(
         title="Latency over time",
-        caption="Median of short stretches, from the due time; the band reaches from the fastest to the slowest query.",
+        caption="Median of short stretches, from the due time, one process after the other; the band reaches from the "
+        "fastest to the slowest query.",
         x_label="due time", x_unit="s", y_label="latency", y_unit=_MS, log_y=True,
         series=tuple(series), references=lines,
     )  # fmt: skip
@@ -152,18 +155,20 @@ def _rates(runs: Mapping[str, AtRate], confidence: float) -> Table:
     for part, run in runs.items():
         tail = run.latency("latency_p99")
         saturated = run.saturation
+        void = run.invalid or fault(run, PERCENTILES["latency_p99"], min(run.limits_ms.values(), default=None))
         served = None if saturated is None else saturated.served_qps
         failed = 100.0 * (1.0 - _mean(np.isfinite(run.judged_ms)))
         values = [run.latency(name).value for name in PERCENTILES]
         rows.append(
             (part, tail.n, *values, tail.bound(confidence, "upper"), failed, served, tail.latency.design_effect,
-             "void" if run.invalid else "over-saturated" if saturated and saturated.growing else "")
+             len(run.runs), "void" if void else "over-saturated" if saturated and saturated.growing else "")
         )  # fmt: skip
     columns = (
         Column(name="rate"), Column(name="queries", unit="count"),
         *(Column(name=name.removeprefix("latency_"), unit=_MS) for name in PERCENTILES),
         Column(name=f"upper {confidence:.0%} of p99", unit=_MS), Column(name="failed", unit="%"),
-        Column(name="served", unit="qps"), Column(name="design effect", unit="x"), Column(name="remark"),
+        Column(name="served", unit="qps"), Column(name="design effect", unit="x"),
+        Column(name="processes", unit="count"), Column(name="remark"),
     )  # fmt: skip
     caption = "The steady part of each run. The design effect is how many dependent queries say as much as one."
     return Table(title="Rates", caption=caption, columns=columns, rows=tuple(rows))
@@ -173,12 +178,12 @@ def _driven(runs: Mapping[str, AtRate]) -> Table:
     """Arrivals against what was asked for, and how late the generator was."""
     rows: list[tuple[Cell, ...]] = []
     for part, run in runs.items():
-        times = run.traffic.times_ns[run.traffic.steady]
+        times = run.steady_times_ns
         made = describe(times) if len(times) > 1 else None
-        lags = run.lag
         rows.append(
             (part, run.traffic.kind, run.traffic.asked_qps, None if made is None else made.rate_qps, run.traffic.gap_cv,
-             None if made is None else made.gap_cv, None if made is None else made.lag1, *lags, run.lag_limit_ms)
+             None if made is None else made.gap_cv, None if made is None else made.lag1, *lag(run),
+             allowed_ms(min(run.limits_ms.values(), default=None)))
         )  # fmt: skip
     columns = (
         Column(name="rate"), Column(name="arrivals"), Column(name="asked", unit="qps"), Column(name="made", unit="qps"),
@@ -191,6 +196,38 @@ def _driven(runs: Mapping[str, AtRate]) -> Table:
         "the generator sent queries by its own fault."
     )
     return Table(title="Load generator", caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _served(runs: Mapping[str, AtRate]) -> Table | None:
+    """Time to the first byte of a server's answer, and how many queries were served together; None: neither."""
+    rows: list[tuple[Cell, ...]] = []
+    for part, run in runs.items():
+        first = [_first_ms(one) for one in run.samples]
+        sizes = [one.together[one.ok] for one in run.samples if one.together is not None]
+        together = np.concatenate(sizes or [np.empty(0, dtype=np.int64)])
+        # A batch of k stands k times among its queries.
+        batches = float((1.0 / together[together > 0]).sum())
+        served = int((together > 0).sum())
+        rows.append(
+            (part, *(percentile(first, p).value for p in (0.5, 0.99)), served / batches if batches else None,
+             int(together.max()) if served else None)
+        )  # fmt: skip
+    if all(cell is None for row in rows for cell in row[1:]):
+        return None
+    columns = (
+        Column(name="rate"), Column(name="first byte p50", unit=_MS), Column(name="first byte p99", unit=_MS),
+        Column(name="mean batch", unit="count"), Column(name="largest batch", unit="count"),
+    )  # fmt: skip
+    caption = "From sending to the first byte of the answer, where it is told; queries that were served together."
+    return Table(title="Serving", caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _first_ms(one: Samples) -> NDArray[np.float64]:
+    if one.first_ns is None:
+        return np.empty(0)
+    told = one.ok & (one.first_ns > one.sent_ns)
+    found: NDArray[np.float64] = (one.first_ns - one.sent_ns)[told] / 1e6
+    return found
 
 
 def _outcomes(runs: Mapping[str, AtRate]) -> Table | None:

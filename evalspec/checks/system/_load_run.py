@@ -14,7 +14,7 @@ from evalspec.checks.system._load_process import Driven
 from evalspec.checks.system._timed import PERCENTILES, WARMUP_S
 from evalspec.language.inputs import OUTCOMES, Schedule
 from evalspec.stats.after import After
-from evalspec.stats.course import Period, Step, settled, slow_period, step
+from evalspec.stats.course import Period, Step, settled, slow_periods, step
 from evalspec.stats.percentile import percentile
 from evalspec.stats.saturation import LateUnderLoad, Saturation, UnderLoad, saturation
 from evalspec.stats.share_over import share_over
@@ -90,6 +90,20 @@ class AtRate:
     def latencies_ms(self) -> NDArray[np.float64]:
         """Of all processes, infinite where a query failed; shape (q,)."""
         return np.concatenate([one.latencies_ms for one in self.runs])
+
+    @cached_property
+    def steady_times_ns(self) -> NDArray[np.int64]:
+        """When the judged queries were to come, one process after the other without a gap; shape (q,)."""
+        gaps: list[NDArray[np.int64]] = []
+        for one in self.runs:
+            times = one.traffic.times_ns[one.traffic.steady]
+            gaps.append(np.diff(times) if not gaps else np.diff(times, prepend=times[:1] - self._gap_ns))
+        first = self.runs[0].traffic.times_ns[self.runs[0].traffic.steady][:1]
+        return np.concatenate([first, first + np.cumsum(np.concatenate(gaps))]).astype(np.int64)
+
+    @property
+    def _gap_ns(self) -> int:
+        return round(1e9 / self.traffic.asked_qps)
 
     @cached_property
     def judged(self) -> list[NDArray[np.float64]]:
@@ -181,8 +195,7 @@ class AtRate:
         if self._stepped:
             return [one.judged_ms[one.judged_s >= change.at_s] for one, change in self._stepped]
         cut = [
-            one.judged_ms[at + one.judged_s >= self.step.at_s]
-            for at, one in zip(self.starts_s, self.runs, strict=True)
+            one.judged_ms[at + one.judged_s >= self.step.at_s] for at, one in zip(self.starts_s, self.runs, strict=True)
         ]
         return [series for series in cut if len(series)]
 
@@ -198,9 +211,8 @@ class AtRate:
 
     @cached_property
     def period(self) -> Period | None:
-        """Slow spells that come round again, in the first process that has them."""
-        found = (slow_period(one.judged_ms, one.judged_s) for one in self.runs)
-        return next((one for one in found if one is not None), None)
+        """Slow spells that come round again."""
+        return slow_periods(self.judged, [one.judged_s for one in self.runs])
 
     @cached_property
     def invalid(self) -> str | None:
@@ -306,6 +318,8 @@ def drive(
 
 def _nothing(like: Samples, process: int) -> Samples:
     """Of a process that brought nothing: its queries are missing from those that were planned."""
-    names = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok", "answers", "first_ns", "outcome", "together")
-    empty = {name: None if getattr(like, name) is None else getattr(like, name)[:0] for name in names}
-    return replace(like, process=process, telemetry=None, **empty)
+    return replace(
+        like, process=process, block=like.block[:0], intended_ns=like.intended_ns[:0], sent_ns=like.sent_ns[:0],
+        end_ns=like.end_ns[:0], items=like.items[:0], ok=like.ok[:0], answers=None, first_ns=None, outcome=None,
+        together=None, telemetry=None,
+    )  # fmt: skip

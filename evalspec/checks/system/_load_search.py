@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalspec.checks.system._load_arrivals import traffic
+from evalspec.checks.system._load_gates import fault
 from evalspec.checks.system._load_run import AtRate, drive
-from evalspec.checks.system._timed import least_queries, rate_part
+from evalspec.checks.system._timed import PERCENTILES, least_queries, rate_part
 
 if TYPE_CHECKING:
     from evalspec.checks.system.load import Arrivals, Load
     from evalspec.language.inputs import Inputs
+    from evalspec.language.requirement import Requirement
 
 RUN_S = 2.0
 """A short run lasts so long, or as long as the percentile needs, but never more than ``MOST_S``."""
@@ -58,11 +60,13 @@ class Confirmed:
         rate_qps: The rate.
         run: What came of it, or None.
         holds: The objective held in it.
+        void: Why it says nothing, or None.
     """
 
     rate_qps: float
     run: AtRate | None
     holds: bool
+    void: str | None = None
 
 
 def search(try_rate: Callable[[float], tuple[float | None, bool, str | None]], start_qps: float) -> Search:
@@ -115,8 +119,9 @@ def highest_rate(check: Load, inputs: Inputs, start_qps: float) -> tuple[Search,
         run = _run(check, inputs, plain, rate, n, SEED + count)
         if run is None:
             return None, False, "a short run brought nothing"
-        if run.invalid is not None:
-            return None, False, f"at {rate_part(_round(rate))}: {run.invalid}"
+        why = _void(run, objective)
+        if why is not None:
+            return None, False, f"at {rate_part(_round(rate))}: {why}"
         value, holds = held(run, objective.metric, objective.threshold)
         return value, holds, None
 
@@ -124,9 +129,15 @@ def highest_rate(check: Load, inputs: Inputs, start_qps: float) -> tuple[Search,
     if found.held is None:
         return found, None
     rate = _round(found.held)
-    run = _run(check, inputs, plain, rate, check.planned(rate), SEED)
-    holds = run is not None and run.invalid is None and held(run, objective.metric, objective.threshold)[1]
-    return found, Confirmed(rate, run, holds)
+    run = _run(check, inputs, plain, rate, check.planned(rate), SEED, check.spread(inputs))
+    why = None if run is None else _void(run, objective)
+    holds = run is not None and why is None and held(run, objective.metric, objective.threshold)[1]
+    return found, Confirmed(rate, run, holds, why)
+
+
+def _void(run: AtRate, objective: Requirement) -> str | None:
+    """Why a run says nothing of the objective, or None."""
+    return run.invalid or fault(run, PERCENTILES[objective.metric], objective.threshold)
 
 
 def held(run: AtRate, metric: str, limit_ms: float) -> tuple[float | None, bool]:
@@ -137,9 +148,12 @@ def held(run: AtRate, metric: str, limit_ms: float) -> tuple[float | None, bool]
     return estimate.value, own is not None and own <= limit_ms and not over
 
 
-def _run(check: Load, inputs: Inputs, arrivals: Arrivals, rate: float, queries: int, seed: int) -> AtRate | None:
-    limit = check.objective.threshold if check.objective is not None else None
-    return drive(check, inputs, traffic(arrivals, rate, queries, inputs.rng), rate_part(_round(rate)), limit, seed=seed)
+def _run(
+    check: Load, inputs: Inputs, arrivals: Arrivals, rate: float, queries: int, seed: int, processes: int = 1
+) -> AtRate | None:
+    limits = {} if check.objective is None else {check.objective.metric: check.objective.threshold}
+    made = [traffic(arrivals, rate, math.ceil(queries / processes), inputs.rng) for _ in range(processes)]
+    return drive(check, inputs, made, rate_part(_round(rate)), limits, seed=seed)
 
 
 def _round(rate: float) -> float:

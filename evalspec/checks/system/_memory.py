@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from evalspec.checks.system import _samples
 from evalspec.checks.system._probed import number
 from evalspec.checks.system._timed import batch_part
@@ -21,10 +19,8 @@ from evalspec.measure.telemetry import readings
 from evalspec.stats.exact import ExactPair
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from evalspec.checks.system.memory import Memory
-    from evalspec.language.inputs import Inputs, Probe, Telemetry
+    from evalspec.language.inputs import Inputs, Probe
 
 PROBE = "memory"
 EVERY_S = 0.1

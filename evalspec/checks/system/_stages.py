@@ -160,8 +160,8 @@ def _overlap_note(divided: Divided) -> list[str]:
     low, high = overlap.bound(0.975, "lower"), overlap.bound(0.975, "upper")
     if low is not None and low > WORTH_SAYING:
         return [
-            f"The stages take {divided.together - 1.0:.0%} longer one after the other than undivided: they overlap, and "
-            "a ceiling that takes them for one after the other promises too much."
+            f"The stages take {divided.together - 1.0:.0%} longer one after the other than undivided: they overlap, "
+            "and a ceiling that takes them for one after the other promises too much."
         ]
     if high is not None and high < -WORTH_SAYING:
         return [f"{1.0 - divided.together:.0%} of the undivided query lies between the stages, in none of them."]

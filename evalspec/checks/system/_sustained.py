@@ -18,7 +18,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.measure.telemetry import readings
-from evalspec.stats.timing import drift
+from evalspec.stats.timing import DRIFT_FLOOR, drift
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,9 +78,21 @@ def measure(check: Sustained, inputs: Inputs) -> CheckResult:
         blocks=blocks(check, samples, series, ends),
         counts=_samples.counted(samples),
         conditions=conditions,
-        notes=[*_why(samples, series), *around.notes, *_samples.notes(samples, None)],
+        notes=[*_warm(ends), *_why(samples, series), *around.notes, *_samples.notes(samples, None)],
         invalid=around.invalid,
     )
+
+
+def _warm(ends: Sequence[Ends]) -> list[str]:
+    """That the machine had not cooled down between processes."""
+    fastest = max(one.start for one in ends)
+    slow = [str(index + 1) for index, one in enumerate(ends) if one.start < (1.0 - DRIFT_FLOOR) * fastest]
+    if not slow:
+        return []
+    return [
+        f"Process {', '.join(slow)} began over {DRIFT_FLOOR:.0%} slower than the fastest one: the machine may not have "
+        "cooled down. All are held against the fastest start."
+    ]
 
 
 def _too_short(samples: Sequence[Samples], ends: Sequence[Ends], schedule: Schedule) -> str | None:

@@ -60,7 +60,8 @@ class FromTheColdStart:
     what it has lost. So that it is sustained is shown against the fastest start of all processes: the largest of
     several starts is, if anything, too large, which makes the ratio too small. That it is not sustained is shown by
     either of two that can only make the ratio too large, each at half the level: every end by its own start; or the
-    ends by the start of the first process, whose error counts as that of one more process.
+    ends by the start of the first process. Where all are held against one start, its error counts as that of one more
+    process (t of a prediction): perhaps no other process began cold.
 
     Args:
         starts: shape (k,), logarithms of items a second, in the order in which the processes ran.
@@ -77,7 +78,7 @@ class FromTheColdStart:
 
     @cached_property
     def _fastest(self) -> OverUnits:
-        return OverUnits(t_mean(self.ends - self.starts.max()), "processes (log ratios)", log=True)
+        return self._against(self.starts.max())
 
     @cached_property
     def _own(self) -> OverUnits:
@@ -85,10 +86,13 @@ class FromTheColdStart:
 
     @cached_property
     def _first(self) -> OverUnits:
-        """Mean of the ends less the first start: variance s^2 (1/k + 1), as when one more is predicted."""
+        return self._against(self.starts[0])
+
+    def _against(self, start: float) -> OverUnits:
+        """Mean of the ends less one start: variance s^2 (1/k + 1), as when one more is predicted."""
         centre = self.ends.mean()
         wider = centre + (self.ends - centre) * np.sqrt(len(self.ends) + 1.0)
-        return OverUnits(t_mean(wider - self.starts[0]), "processes (log ratios)", log=True)
+        return OverUnits(t_mean(wider - start), "processes (log ratios)", log=True)
 
     @property
     def value(self) -> float | None:

@@ -39,11 +39,12 @@ class Sustained(Check):
     purpose: the start is what the rest is held against. One ratio from each process, t on their logarithms. A machine
     that is still warm from the process before begins slow, so the ratio is that of each end by the fastest start of
     all processes, which may be too small and is never too large. For FAIL it is each end by its own start, or by that
-    of the first process, whose error then counts (two tests, half the level each). With fewer than 5 processes there
-    is a value and no bound: one process does not tell how long its noise lasts. Counters are read twice a second by
-    another process; that it did not throttle is a fact where they were read in every process. Batches that still grow slower by more than 10 % in the second half (Kendall's trend of
-    block medians) keep the ratio from PASS: the end is not reached. Much work of other processes, or much stolen
-    time, voids the measurement; throttling is what the system does by itself, and does not.
+    of the first process (two tests, half the level each). The error of a start that all are held against counts as
+    that of one more process. With fewer than 5 processes there is a value and no bound: one process does not tell how
+    long its noise lasts. Counters are read twice a second by another process; that it did not throttle is a fact where
+    they were read in every process. Batches that still grow slower by more than 10 % in the second half (Kendall's
+    trend of block medians) keep the ratio from PASS: the end is not reached. Much work of other processes, or much
+    stolen time, voids the measurement; throttling is what the system does by itself, and does not.
 
     References: Reddi and others, MLPerf Mobile, MLSys 2022 (sustained against peak). Hirsch, Slack, Smith, Water
     Resources Research 1982 (trend). NVML API reference, clocks event reasons.

@@ -35,12 +35,13 @@ class Throughput(Check):
     20 batches. One number from each process; Student's t over the processes. "The best batch size reaches X" is shown
     when one of K sizes is shown to at level a/K; "none reaches X" when all are shown not to. Against another model:
     A B B A blocks in pairs of fresh processes at each size, t on the log ratio of each pair. Best against best: the
-    candidate's size is the one that was best by itself, before the pairs, and it must be shown to hold against every
-    size of the other (for PASS); or a size of the other must be shown to beat every size of the candidate, at level
-    a/K (for FAIL).
+    candidate's size is the one that was best by itself, before the pairs. "Faster" is shown when that size is shown to
+    be against every size of the other; "slower" when every size of the candidate is, at level a/K, against one of the
+    K of the other. No size is picked by the numbers that decide. Much work of others voids the pairs.
     A run whose batches grow slower by more than 10 % from start to end is kept from PASS, not from FAIL.
 
-    References: Berger, Technometrics 24, 1982 (best against best). Georges, Buytaert, Eeckhout, OOPSLA 2007 (processes). Kalibera and Jones, ISMM 2013 (pairs).
+    References: Georges, Buytaert, Eeckhout, OOPSLA 2007 (processes). Kalibera and Jones, ISMM 2013 (pairs). Berger,
+    Technometrics 24, 1982 (best against best).
 
     ## What it cannot show
     What it can serve while each answer is in time: that is less, and needs load. Whether it lasts: a hot machine slows

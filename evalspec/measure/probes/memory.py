@@ -66,11 +66,11 @@ def _status(name: str) -> float | None:
 
 def _from_rusage() -> float | None:
     """The same on macOS, where ``ru_maxrss`` is in bytes; None elsewhere, where it is in other units or missing."""
-    if sys.platform != "darwin":
-        return None
-    import resource
+    if sys.platform == "darwin":
+        import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return None
 
 
 def _forget_peak() -> bool:

@@ -35,21 +35,31 @@ TOGETHER = 50
 def quick_resamples(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """999 resamples reach the levels that are asked for here, and 50 samples in a row share which rows they draw.
 
-    A resample draws rows without a look at what they hold, so each sample's bootstrap is what it would be alone.
+    A resample draws rows without a look at what they hold, so each sample's bootstrap is what it would be alone. Rows of
+    few kinds lie one kind after the other, and how often a kind is drawn is summed over its rows.
     """
     if "slow" not in request.keywords:
         return
     monkeypatch.setattr(bootstrap, "FEWEST_RESAMPLES", 999)
     plain, kept = _resample._draw, {}
 
-    def draw(plan: Plan, size: int, rng: np.random.Generator) -> np.ndarray:
+    def fresh(plan: Plan, rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        weights = plain(Plan(rows=rows), size, rng)
         if plan.multiplicity is not None:
-            return plain(plan, size, rng)
-        weights, uses = kept.get((plan.units, size), (None, TOGETHER))
+            return np.asfortranarray(np.append(np.zeros((size, 1)), np.cumsum(weights, axis=1), axis=1))
+        # Sums over clusters tie with each other, and are left all their digits.
+        return np.asarray(weights, dtype=np.float32 if plan.codes is None else np.float64, order="F")
+
+    def draw(plan: Plan, size: int, rng: np.random.Generator) -> np.ndarray:
+        kinds = plan.multiplicity is not None
+        rows = int(plan.multiplicity.sum()) if kinds else plan.units
+        weights, uses = kept.get((rows, kinds, size), (None, TOGETHER))
         if uses == TOGETHER:
-            weights, uses = np.asfortranarray(plain(plan, size, rng)), 0
-        kept[plan.units, size] = weights, uses + 1
-        return weights
+            weights, uses = fresh(plan, rows, size, rng), 0
+        kept[rows, kinds, size] = weights, uses + 1
+        if not kinds:
+            return weights
+        return np.diff(weights[:, np.append(0, np.cumsum(plan.multiplicity))], axis=1)
 
     monkeypatch.setattr(_resample, "_draw", draw)
 

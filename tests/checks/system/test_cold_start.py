@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from pydantic import ValidationError
 from evalspec.checks.system._beside import by_turns
 from evalspec.checks.system._cold_start import times
 from evalspec.checks.system.cold_start import ColdStart
-from evalspec.errors import NotRunError
+from evalspec.errors import InvalidError, NotRunError
 from evalspec.evidence.blocks import Bars, Table
+from evalspec.evidence.estimate import ComparisonParts
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Probe
 from evalspec.language.parts import CheckResult, NeedTiming
@@ -109,6 +111,28 @@ def test_fewer_processes_than_planned_are_void_and_none_are_not_run(tmp_path: Pa
 def test_a_round_that_brought_nothing_is_left_out_of_both() -> None:
     brought = {("a", 0): [1], ("b", 0): [2], ("a", 1): [], ("b", 1): [4], ("a", 2): [5], ("b", 2): [6]}
     assert by_turns(lambda model, turn: brought[model, turn], ("a", "b"), 3) == ([1, 5], [2, 6])
+
+
+def test_a_pair_that_was_lost_voids_the_comparison(tmp_path: Path) -> None:
+    sentence = "load_time <= 0.9x baseline"
+    starts = Starts({"candidate": 1.0, "baseline": 2.0})
+
+    def lost(probe: str, model: str, options: Mapping[str, Cell]) -> list[Probe]:
+        found = starts(probe, model, options)
+        return [] if model == "baseline" and starts.asked.count("baseline") == 4 else found
+
+    check = ColdStart.model_validate({"check": "cold_start", "dataset": "test", "require": [sentence]})
+    result = check.run(FakeInputs(tmp_path, probes=lost))
+    assert outcome(result, the(check, sentence)) == "INVALID"
+    (found,) = [pair for (name, _), pair in result.comparisons.items() if name == "load_time"]
+    assert isinstance(found, ComparisonParts) and "9 of 10 planned pairs with baseline" in (found.invalid or "")
+
+
+@pytest.mark.parametrize("name", ["start_s", "import_s", "load_s", "first_inference_ms"])
+def test_what_a_process_did_not_tell_is_no_zero(name: str) -> None:
+    probe = started("candidate", 2, 1.0, 40.0)
+    with pytest.raises(InvalidError, match=f"process 3 of candidate did not tell {name}"):
+        times(replace(probe, facts={**probe.facts, name: None}))
 
 
 def test_needs() -> None:

@@ -17,6 +17,7 @@ from evalspec.language.parts import CheckResult, NeedTiming, SpecNames
 from evalspec.language.requirement import Requirement
 from tests.checks.deciding import outcome
 from tests.fakes import FakeInputs, samples
+from tests.meters import telemetry, times_of, with_meter
 
 MEDIAN = Requirement("contention_ratio(p50) <= 1.5x", "contention_ratio", "p50", "<=", 1.5, "x")
 TAIL = Requirement("contention_ratio(p99) <= 3x", "contention_ratio", "p99", "<=", 3.0, "x")
@@ -108,9 +109,41 @@ def test_failures_keep_the_ratio_from_pass_not_from_fail(tmp_path: Path) -> None
     assert any("queries failed" in note for note in run(tmp_path, beside(1.0, fails=0.2)).notes)
 
 
-def test_all_failed_is_no_number(tmp_path: Path) -> None:
+def test_failures_are_slower_than_all_answers(tmp_path: Path) -> None:
+    """2 % fail beside the load and take no time over it: the p99 is that of a failure, not the p97 of the rest."""
+    few = run(tmp_path, beside(1.0, fails=0.02))
+    assert outcome(few, TAIL) == "FAIL" and (ratio(few, "p99") or 0.0) > 100.0
+    assert outcome(few, MEDIAN) == "PASS" or "failed" in str(few.estimates["contention_ratio"])
+    assert outcome(run(tmp_path, beside(1.0, fails=1.0)), MEDIAN) == "FAIL"
+
+
+def test_without_the_load_a_failure_is_nothing_to_compare_with(tmp_path: Path) -> None:
+    make = beside(1.0, fails=1.0)
+    result = run(tmp_path, lambda schedule, baseline: make(schedule, baseline)[::-1])
+    assert "failed without the load" in result.missing["contention_ratio(p50)"]
+
+
+def test_no_pairs_are_no_number(tmp_path: Path) -> None:
     with pytest.raises(NotRunError, match="no pair of processes"):
-        run(tmp_path, beside(1.0, fails=1.0))
+        run(tmp_path, lambda schedule, baseline: ([], []))
+
+
+def test_other_work_voids_it(tmp_path: Path) -> None:
+    """The load is ours and does not count; a neighbour does."""
+    make = beside(1.0)
+
+    def busy(schedule: Schedule, baseline: str, others: float) -> tuple[list[Samples], list[Samples]]:
+        assert schedule.telemetry_s is not None
+        told = telemetry(0.0, 5.0, counter=None, more={"cpu_others_share": np.full(len(times_of(5.0)), others)})
+        ours, alone = make(schedule, baseline)
+        return ours, [with_meter(one, told) for one in alone]
+
+    assert outcome(run(tmp_path, lambda schedule, name: busy(schedule, name, 0.9)), MEDIAN) == "INVALID"
+    fine = run(tmp_path, lambda schedule, name: busy(schedule, name, 0.3))
+    assert outcome(fine, MEDIAN) == "PASS" and any("used 30%" in note for note in fine.notes)
+
+
+def test_all_failed_is_no_rate(tmp_path: Path) -> None:
     offline = run(tmp_path, beside(1.0, fails=1.0), scenario="offline")
     assert "answered nothing" in offline.missing["contention_ratio(throughput)"]
 

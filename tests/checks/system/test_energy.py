@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evalspec.checks.system._energy import effective_power, metered
+from evalspec.checks.system._energy import effective_power
+from evalspec.checks.system._metered import metered
 from evalspec.checks.system.energy import Energy
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Curve, Table
@@ -17,6 +19,7 @@ from evalspec.evidence.estimate import Estimate, Measured
 from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.parts import CheckResult
 from tests.checks.deciding import outcome, the
+from tests.checks.system.erring import most_wrong
 from tests.fakes import FakeInputs, samples
 from tests.meters import Machine, telemetry, with_meter
 
@@ -205,6 +208,80 @@ def test_against_a_baseline_pairs_are_taken_by_turns(tmp_path: Path) -> None:
     assert [outcome(result, the(check, one)) for one in sentences] == ["FAIL", "FAIL"]
 
 
+class Rounds:
+    """A machine of each side; what comes back in some of the pairs is changed."""
+
+    def __init__(self, change: Callable[[str, int, Samples], Samples | None]) -> None:
+        self._machines = {"candidate": Machine(active_w=60.0), "baseline": Machine(active_w=100.0, seed=1)}
+        self._change = change
+        self._made = {"candidate": -2, "baseline": 0}
+
+    def __call__(self, model: str, schedule: Schedule) -> list[Samples]:
+        made = self._machines[model](model, schedule)
+        if schedule.processes > 1 or schedule.kind == "open_loop":
+            return made
+        self._made[model] += 1
+        changed = self._change(model, self._made[model] + 2 * (model == "candidate"), made[0])
+        return [] if changed is None else [changed]
+
+
+def lose_meter(model: str, turn: int, one: Samples) -> Samples:
+    return replace(one, telemetry=None) if (model, turn) == ("baseline", 2) else one
+
+
+def lose_process(model: str, turn: int, one: Samples) -> Samples | None:
+    return None if (model, turn) == ("candidate", 3) else one
+
+
+def answer_nothing(model: str, turn: int, one: Samples) -> Samples:
+    return replace(one, ok=np.zeros(len(one.ok), dtype=np.bool_)) if (model, turn) == ("candidate", 2) else one
+
+
+def busy(model: str, turn: int, one: Samples) -> Samples:
+    assert one.telemetry is not None
+    series = {**one.telemetry.series, "cpu_others_share": np.full(len(one.telemetry.times_ns), 0.9)}
+    return replace(one, telemetry=replace(one.telemetry, series=series))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [(lose_meter, "INVALID"), (lose_process, "INVALID"), (answer_nothing, "INCONCLUSIVE"), (busy, "INVALID")],
+)
+def test_pairs_that_are_lost_are_not_left_out_in_silence(
+    tmp_path: Path, change: Callable[[str, int, Samples], Samples | None], expected: str
+) -> None:
+    sentence = "energy_per_inference <= 0.9x baseline"
+    check = Energy.model_validate({"check": "energy", "dataset": "test", "boundary": "package", "require": [sentence]})
+    result = check.run(FakeInputs(tmp_path, samples=Rounds(change)))
+    assert outcome(result, the(check, sentence)) == expected
+    whole = check.run(FakeInputs(tmp_path, samples=Rounds(lambda model, turn, one: one)))
+    assert outcome(whole, the(check, sentence)) == "PASS"
+
+
+def test_no_pair_is_missing_with_the_reason(tmp_path: Path) -> None:
+    sentence = "energy_per_inference <= 0.9x baseline"
+    check = Energy.model_validate({"check": "energy", "dataset": "test", "boundary": "package", "require": [sentence]})
+    result = check.run(FakeInputs(tmp_path, samples=Rounds(lambda model, turn, one: replace(one, telemetry=None))))
+    assert "no pair of processes" in result.missing["energy_per_inference vs baseline"]
+
+
+def test_idle_power_is_held_to_its_planned_count(tmp_path: Path) -> None:
+    machine = Machine()
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        made = machine(model, schedule)
+        if schedule.kind == "open_loop" and schedule.processes > 1:
+            made[1] = replace(made[1], telemetry=None)
+        return made
+
+    check = Energy.model_validate({"check": "energy", "dataset": "test", "boundary": "package", "duty_cycle": "5 %"})
+    result = check.run(FakeInputs(tmp_path, samples=make))
+    found = {name: one for name, one in result.estimates.items() if isinstance(one, Measured)}
+    assert found["idle_power"].invalid == "4 of 5 planned processes were metered while they waited"
+    assert found["effective_power"].invalid == found["idle_power"].invalid
+    assert found["active_power"].invalid is None and found["energy_per_inference"].invalid is None
+
+
 def test_load_levels(tmp_path: Path) -> None:
     inputs = FakeInputs(tmp_path, samples=Machine(spread=0.0))
     check = Energy.model_validate(
@@ -270,5 +347,5 @@ def test_at_the_threshold_neither_side_is_shown_more_often_than_it_may(tmp_path:
     for seed in range(300):
         machine = Machine(spread=0.03, step_s=0.1, seconds=4.0, seed=seed)
         outcomes.append(outcome(check.run(FakeInputs(tmp_path, samples=machine)), the(check, sentence)))
-    assert outcomes.count("PASS") <= 27 and outcomes.count("FAIL") <= 27
-    assert outcomes.count("PASS") + outcomes.count("FAIL") >= 10
+    assert outcomes.count("PASS") <= most_wrong(300) and outcomes.count("FAIL") <= most_wrong(300)
+    assert outcomes.count("PASS") >= 4 and outcomes.count("FAIL") >= 4, "15 of each are expected"

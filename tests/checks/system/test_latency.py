@@ -20,8 +20,11 @@ from evalspec.language.names import SpecNames
 from evalspec.language.parts import CheckResult, NeedTiming
 from evalspec.language.requirement import Requirement
 from evalspec.run.replay import Replay
+from evalspec.run.requirements import Levels, write_tests
 from evalspec.run.samples import write_samples
+from evalspec.verdict import decide
 from tests.fakes import FakeInputs, comparison_p_values, p_values, samples
+from tests.verdict.test_decide import a_check, a_record, status_of
 
 P99 = Requirement("latency_p99 <= 5 ms", "latency_p99", None, "<=", 5.0, "ms")
 P99_9 = Requirement("latency_p99_9 <= 9 ms", "latency_p99_9", None, "<=", 9.0, "ms")
@@ -484,3 +487,128 @@ def test_timings_without_an_audit_say_so(tmp_path: Path) -> None:
     result = Latency(dataset="test", require=(P99,)).run(FakeInputs(tmp_path, samples=again))
     assert result.invalid is None and below(p_values(result, P99)[0], 0.01)
     assert any("Caching was not audited: nothing was asked for twice" in note for note in result.notes)
+
+
+HALF = Requirement("latency_p99 <= 0.5x baseline", "latency_p99", None, "<=", 0.0, "ms", model="baseline", factor=0.5)
+
+
+@pytest.mark.parametrize(("failing", "told"), [(0.05, "FAIL"), (0.0, "PASS"), (0.002, "PASS")])
+def test_a_candidate_that_crashes_on_hard_inputs_is_not_faster(tmp_path: Path, failing: float, told: str) -> None:
+    rng = np.random.default_rng(9)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        share, factor = (failing, 0.3) if model == "candidate" else (0.0, 1.0)
+        count = 2_000
+        return [
+            samples(factor * steady(count, rng), process=process, model=model, ok=rng.random(count) >= share)
+            for process in range(5)
+        ]
+
+    check = Latency(dataset="test", require=(HALF,), caching_audit=False)
+    result = check.run(FakeInputs(tmp_path, samples=make))
+    assert decided(result, check, HALF) == told
+    # A baseline that crashes is nothing to be faster than.
+    swapped = check.run(FakeInputs(tmp_path, samples=lambda model, schedule: make(
+        "baseline" if model == "candidate" else "candidate", schedule)))  # fmt: skip
+    assert decided(swapped, check, HALF) == ("INCONCLUSIVE" if failing == 0.05 else "FAIL")
+
+
+def decided(result: CheckResult, check: Latency, requirement: Requirement) -> str:
+    """What the verdict says of a requirement."""
+    (test,) = [one for one in write_tests(check, result, Levels(0.95, 0.01)) if one.sentence == requirement.sentence]
+    return status_of(decide(a_record(a_check(test, id="latency"))), test.name)
+
+
+def test_one_process_with_a_neighbour_is_told_and_does_not_decide(tmp_path: Path) -> None:
+    """Five processes of 20 s at 4 ms; in one, two, or all of them a neighbour takes half of it from 10 s on."""
+    median = Requirement("latency_p50 <= 5 ms", "latency_p50", None, "<=", 5.0, "ms")
+
+    def beside(count: int) -> tuple[str, str]:
+        rng = np.random.default_rng(10)
+
+        def make(model: str, schedule: Schedule) -> list[Samples]:
+            spent = [4.0 * rng.lognormal(0, 0.05, 5000) for _ in range(5)]
+            for process in range(count):
+                spent[process][2500:] *= 2.0
+            return [samples(one, process=process) for process, one in enumerate(spent)]
+
+        check = Latency(dataset="test", require=(median,), caching_audit=False, max_cv=2.0)
+        result = check.run(FakeInputs(tmp_path, samples=make))
+        return decided(result, check, median), " ".join(result.notes)
+
+    status, notes = beside(1)
+    assert status != "FAIL" and "in 1 of 5 processes, too few to decide by" in notes
+    assert beside(2)[0] != "FAIL"
+    status, notes = beside(5)
+    assert status == "FAIL" and "too few" not in notes
+
+
+def test_pairs_that_are_too_short_void_no_violation_of_the_model_alone(tmp_path: Path) -> None:
+    rng = np.random.default_rng(11)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        count = 100 if schedule.telemetry_s is None else schedule.queries
+        return [samples(slow(count, rng), process=i, model=model) for i in range(5)]
+
+    check = Latency(dataset="test", require=(P99, RATIO), caching_audit=False)
+    result = check.run(FakeInputs(tmp_path, samples=make))
+    assert decided(result, check, P99) == "FAIL"
+    assert decided(result, check, RATIO) == "NOT_RUN"
+    assert "the pairs are void: a process made 100 of" in result.missing["latency_p50 vs baseline"]
+
+
+def test_a_model_that_is_too_slow_even_with_a_cache_is_too_slow(tmp_path: Path) -> None:
+    cached = remembering(0.9)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        if schedule.repeats == 2:
+            return cached(model, schedule)
+        rng = np.random.default_rng(12)
+        return [samples(slow(schedule.queries, rng), process=i) for i in range(schedule.processes)]
+
+    p50 = Requirement("latency_p50 <= 5 ms", "latency_p50", None, "<=", 5.0, "ms")
+    check = Latency(dataset="test", require=(P99, p50))
+    result = check.run(FakeInputs(tmp_path, samples=make))
+    assert (decided(result, check, P99), decided(result, check, p50)) == ("FAIL", "INVALID")
+
+
+def test_frames_that_are_too_slow_without_our_lag_too_stay_so(tmp_path: Path) -> None:
+    fields = {"require": (FRAMES,), "caching_audit": False}
+    check = Latency.model_validate(
+        {"check": "latency", "dataset": "test", "scenario": "multi_stream", "interval": "33 ms", **fields}
+    )
+    assert decided(cameras(tmp_path, 32.0, lag_ms=8.0, **fields), check, FRAMES) == "FAIL"
+    assert decided(cameras(tmp_path, 5.0, lag_ms=8.0, **fields), check, FRAMES) == "INVALID"
+    # With 26 ms many a frame that is sent 8 ms late misses its deadline, and by our fault alone.
+    assert decided(cameras(tmp_path, 26.0, lag_ms=8.0, **fields), check, FRAMES) == "INVALID"
+
+
+def test_a_server_is_audited_with_rows_that_it_can_not_know(tmp_path: Path) -> None:
+    def told(altered: bool, saved: float, **fields: object) -> CheckResult:
+        inner = remembering(saved)
+
+        def make(model: str, schedule: Schedule) -> list[Samples]:
+            facts = {"in_process": False, "altered": altered and schedule.repeats == 2}
+            # Four rows, over and over: each is changed anew.
+            return [replace(one, items=one.items % 4, details=facts) for one in inner(model, schedule)]
+
+        check = Latency.model_validate({"check": "latency", "dataset": "test", "require": (P99,), **fields})
+        return check.run(FakeInputs(tmp_path, samples=make))
+
+    found = told(True, 0.5).invalid
+    assert found is not None and "400 items that it may know took 5" in found and "changed by a hair" in found
+    assert told(True, 0.0).invalid is None
+    text = told(False, 0.5)
+    assert text.invalid is None and measured(text, "latency_p99").withhold is None
+    assert any("these rows have no numbers to change" in note for note in text.notes)
+    wanted = measured(told(False, 0.5, caching_audit=True), "latency_p99").withhold
+    assert wanted is not None and "`caching_audit:` asks for it" in wanted
+
+
+def test_audits_of_a_run_ask_in_orders_of_their_own(tmp_path: Path) -> None:
+    seeds = []
+    for name in ("one", "two"):
+        inputs = FakeInputs(tmp_path, samples=remembering(0.0))
+        Latency.model_validate({"check": "latency", "dataset": "test", "id": name}).run(inputs)
+        seeds.append(inputs.schedules[0].seed)
+    assert seeds[0] != seeds[1]

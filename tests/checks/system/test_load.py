@@ -162,7 +162,7 @@ def test_a_service_that_throttles_after_twenty_seconds_is_named(tmp_path: Path, 
     def throttling(due: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
         return np.where(due < 20.05, 1.0, after) * rng.gamma(100.0, 0.01, len(due))
 
-    check = load(rates=["100 qps"], queries=6_000, require=["latency_p99(100 qps) <= 5 ms"])
+    check = load(rates=["100 qps"], queries=30_000, require=["latency_p99(100 qps) <= 5 ms"])
     telemetry = Telemetry(
         times_ns=np.arange(120) * 500_000_000,
         series={"gpu_throttle_reasons": np.where(np.arange(120) < 40, 0.0, 32.0)},
@@ -177,20 +177,21 @@ def test_a_service_that_throttles_after_twenty_seconds_is_named(tmp_path: Path, 
 
 
 def test_the_level_after_a_step_must_hold_the_threshold_too(tmp_path: Path) -> None:
-    """In the last 30 of 120 s about 1 query in 100 is over 5 ms: 0.25 % of all, and that is how it will go on."""
+    """In the last 30 of 120 s of each process 1 query in 80 is over 5 ms: 0.35 % of all, and so it will go on."""
 
     def late(due: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-        slow = np.where(rng.random(len(due)) < 0.006, 12.0, 1.5)
+        slow = np.where(rng.random(len(due)) < 0.009, 12.0, 1.5)
         return np.where(due < 90.0, 1.0, slow) * rng.gamma(100.0, 0.005, len(due))
 
-    check = load(rates=["200 qps"], queries=24_000, require=["latency_p99(200 qps) <= 5 ms"])
+    check = load(rates=["200 qps"], queries=109_090, require=["latency_p99(200 qps) <= 5 ms"])
     result = run(tmp_path, by(late), check)
     assert "latency steps up" in said(result)
-    assert status(result, check, "load/latency_p99(200 qps)") != "PASS"
     found = part(result, "latency_p99", "200 qps").estimate
     assert isinstance(found, UnderLoad) and found.after is not None
     whole, after = found.latency.p_value(5.0, "upper"), found.after.p_value(5.0, "upper")
     assert whole is not None and whole < 0.05 < (1.0 if after is None else after)
+    # Several processes did the same, so what followed may show a violation that the whole does not.
+    assert found.after.decides and status(result, check, "load/latency_p99(200 qps)") != "PASS"
 
 
 def test_latency_that_climbs_and_climbs_reaches_no_steady_state(tmp_path: Path) -> None:
@@ -263,6 +264,7 @@ def remote(schedule: Schedule, rng: np.random.Generator, *, lanes: int, service_
     return Samples(
         model="candidate", process=0, block=np.zeros(n, dtype=np.int64), intended_ns=due, sent_ns=sent,
         end_ns=sent + spent, items=np.arange(n), batch=1, ok=np.ones(n, dtype=np.bool_), warmup=32,
+        details={"in_process": False},
     )  # fmt: skip
 
 
@@ -285,10 +287,10 @@ def test_connections_that_are_all_busy_are_the_generators_unless_the_server_is_s
 def test_fewer_queries_than_planned_are_void(tmp_path: Path) -> None:
     def dying(schedule: Schedule, rng: np.random.Generator) -> Samples:
         assert schedule.arrivals_ns is not None
-        return served(replace(schedule, arrivals_ns=schedule.arrivals_ns[:5000]), exponential(0.5), rng)
+        return served(replace(schedule, arrivals_ns=schedule.arrivals_ns[:1000]), exponential(0.5), rng)
 
     found = part(run(tmp_path, dying, load(**AT_500)), "latency_p99", "500 qps")
-    assert found.invalid == "5,000 of 10,000 planned queries were made"
+    assert found.invalid == "5,000 of 11,000 planned queries were made"
     with pytest.raises(NotRunError, match="no query was made at 500 qps"):
         load(**AT_500).run(FakeInputs(tmp_path, samples=lambda model, schedule: []))
 
@@ -306,9 +308,9 @@ def test_errors_and_timeouts_stay_in_the_denominator(tmp_path: Path) -> None:
     assert status(result, check, "load/goodput(500 qps)") == "FAIL"
     assert status(result, check, "load/latency_p95") == "PASS"
     outcomes = table(result, "Outcomes")
-    assert outcomes.rows[0][1] + outcomes.rows[0][2] == 10_000  # type: ignore[operator]
+    assert outcomes.rows[0][1] + outcomes.rows[0][2] == 11_000  # type: ignore[operator]
     assert [column.name for column in outcomes.columns] == ["rate", "answered", "failed"]
-    assert result.counts.errored == pytest.approx(300, abs=60)
+    assert result.counts.errored == pytest.approx(330, abs=60)
     assert "failed or timed out" in said(result)
 
 
@@ -357,7 +359,7 @@ def test_max_rate_is_decided_by_one_run_at_the_rate(tmp_path: Path) -> None:
     assert check.all_rates == (100.0, 600.0) and check.part_rates == (100.0,)
     inputs = FakeInputs(tmp_path, samples=driven(by(exponential(1.0))))
     result = check.run(inputs)
-    assert len(inputs.schedules) == 2 and all(one.queries == 10_000 for one in inputs.schedules)
+    assert len(inputs.schedules) == 10 and all(one.queries == 2_200 for one in inputs.schedules)
     assert status(result, check, "load/max_rate") == "PASS"
     test = written(result, check)["load/max_rate"]
     assert (test.value, test.lower) == (600.0, 600.0)
@@ -373,9 +375,10 @@ def test_the_search_is_for_the_report_and_confirmed_on_fresh_queries(tmp_path: P
     found = written(result, check)["load/max_rate"].value
     assert found is not None and found == pytest.approx(770, rel=0.15)
     assert "held once more on fresh queries" in said(result)
-    planned, *short, confirming = inputs.schedules
-    assert planned.queries == confirming.queries == 10_000 and all(one.queries < 10_000 for one in short)
-    assert not np.array_equal(planned.arrivals_ns, confirming.arrivals_ns)  # type: ignore[arg-type]
+    planned, short, confirming = inputs.schedules[:5], inputs.schedules[5:-5], inputs.schedules[-5:]
+    assert all(one.queries == 2_200 for one in (*planned, *confirming))
+    fresh = {one.arrivals_ns.tobytes() for one in inputs.schedules if one.arrivals_ns is not None}
+    assert len(fresh) == len(inputs.schedules) and len({one.seed for one in planned}) == 5
     assert len(table(result, "Search for the highest rate").rows) == len(short) + 1
     assert status(result, check, "load/max_rate") == "PASS"
 
@@ -428,10 +431,17 @@ def test_a_trace_is_replayed_faster(tmp_path: Path) -> None:
     assert check.check_names(NAMES) is None
     inputs = FakeInputs(tmp_path, samples=driven(by(exponential(0.8))), tables=tables, labels={"test": "label"})
     result = check.run(inputs)
-    schedule = inputs.schedules[0]
-    assert schedule.arrivals_ns is not None and schedule.items is not None
-    assert schedule.arrivals_ns[-1] == pytest.approx((times[-1] - times[0]) * 1e8, rel=1e-6)
-    assert schedule.items.tolist() == (np.arange(10_000) % 50).tolist()
+    first, *others = inputs.schedules
+    assert len(others) == 4 and first.arrivals_ns is not None and first.items is not None
+    assert first.arrivals_ns[-1] == pytest.approx((times[1999] - times[0]) * 1e8, rel=1e-6)
+    assert first.items.tolist() == (np.arange(2_000) % 50).tolist()
+    for index, schedule in enumerate(others, 1):
+        # The queries that came before lead in, so that no piece starts with an empty queue.
+        begin, end = 2000 * index - 200, 2000 * index + 1999
+        assert schedule.arrivals_ns is not None and schedule.items is not None and len(schedule.items) == 2_200
+        assert schedule.arrivals_ns[-1] == pytest.approx((times[end] - times[begin]) * 1e8, rel=1e-6)
+        assert schedule.items[0] == begin % 50
+    assert written(result, check)["load/latency_p99(trace)"].n == 10_000
     assert status(result, check, "load/latency_p99(trace)") == "PASS"
     assert result.missing["max_rate"]
 
@@ -453,7 +463,7 @@ def test_a_draft_is_short(tmp_path: Path) -> None:
     check = load(rates=["100 qps"], slo=slo("latency_p99 <= 20 ms"), search=True, caching_audit=True, offline=True)
     inputs = FakeInputs(tmp_path, samples=driven(by(exponential(1.0))), draft=True)
     check.run(inputs)
-    assert [one.queries for one in inputs.schedules] == [40]
+    assert [one.queries for one in inputs.schedules] == [44]
 
 
 def test_offline_by_max_rate(tmp_path: Path) -> None:
@@ -555,7 +565,7 @@ def test_a_client_of_a_server_tells_its_own_lag(tmp_path: Path) -> None:
     def client(lag_ms: float) -> Driver:
         def drive(schedule: Schedule, rng: np.random.Generator) -> Samples:
             one = remote(schedule, rng, lanes=64, service_ms=9.0)
-            details = {"waited_for_connection_share": 0.0, "generator_lag_p50_ms": 0.01,
+            details = {"in_process": False, "waited_for_connection_share": 0.0, "generator_lag_p50_ms": 0.01,
                        "generator_lag_p99_ms": lag_ms, "generator_lag_max_ms": 2 * lag_ms}  # fmt: skip
             return replace(one, details=details)
 
@@ -591,3 +601,138 @@ def test_each_client_has_connections_of_its_own(tmp_path: Path) -> None:
     assert part(result, "latency_p50", "250 qps").invalid is None
     assert table(result, "Load generator").rows[0][8] == pytest.approx(0.0, abs=1e-3)
     assert status(result, check, "load/latency_p50(250 qps)") == "FAIL"
+
+
+def test_a_neighbour_of_one_process_is_no_violation(tmp_path: Path) -> None:
+    """Its latency doubles for good after 60 s of 120: only a counter, or a second process, makes that the system's."""
+
+    def beside(count: int, throttled: bool) -> str:
+        made = []
+
+        def driver(schedule: Schedule, rng: np.random.Generator) -> Samples:
+            made.append(schedule)
+            hit = len(made) <= count
+
+            def service(due: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+                return np.where(hit & (due > 60.0), 8.0, 4.0) * rng.gamma(400.0, 0.0025, len(due))
+
+            mask = np.where(np.arange(240) < 120, 0.0, 32.0 if throttled and hit else 0.0)
+            telemetry = Telemetry(times_ns=np.arange(240) * 500_000_000, series={"gpu_throttle_reasons": mask})
+            return served(schedule, service, rng, telemetry=telemetry)
+
+        check = load(rates=["20 qps"], queries=11_000, require=["latency_p50(20 qps) <= 5 ms"])
+        result = run(tmp_path, driver, check)
+        assert "latency steps up by" in said(result)
+        return status(result, check, "load/latency_p50(20 qps)")
+
+    assert beside(1, throttled=False) == "INCONCLUSIVE"
+    assert beside(1, throttled=True) == "FAIL"
+    assert beside(2, throttled=False) == "FAIL"
+
+
+@pytest.mark.parametrize(("rise", "told"), [(0.0, "PASS"), (0.3, "INCONCLUSIVE"), (0.5, "INCONCLUSIVE")])
+def test_a_leak_reaches_no_steady_state(tmp_path: Path, rise: float, told: str) -> None:
+    def leaking(due: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        return np.linspace(1.0, 1.0 + rise, len(due)) * rng.gamma(25.0, 0.04, len(due))
+
+    check = load(rates=["100 qps"], require=["latency_p99(100 qps) <= 20 ms"])
+    result = run(tmp_path, by(leaking), check)
+    assert status(result, check, "load/latency_p99(100 qps)") == told
+    withhold = part(result, "latency_p99", "100 qps").withhold
+    assert (withhold is not None and "latency rises by" in withhold) == (rise > 0)
+
+
+def test_a_step_that_settles_is_no_leak(tmp_path: Path) -> None:
+    def stepping(due: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        return np.where(due < 8.0, 1.0, 1.5) * rng.gamma(25.0, 0.04, len(due))
+
+    check = load(rates=["100 qps"], require=["latency_p99(100 qps) <= 20 ms"])
+    assert status(run(tmp_path, by(stepping), check), check, "load/latency_p99(100 qps)") == "PASS"
+
+
+def late(share: float, lag_ms: float, service_ms: float) -> Driver:
+    """A generator that hands a share of queries over late."""
+
+    def drive(schedule: Schedule, rng: np.random.Generator) -> Samples:
+        assert schedule.arrivals_ns is not None
+        lag = np.where(rng.random(len(schedule.arrivals_ns)) < share, lag_ms, 0.0)
+        return served(schedule, exponential(service_ms), rng, lag_ms=lag)
+
+    return drive
+
+
+@pytest.mark.parametrize(("service_ms", "told"), [(0.2, "INVALID"), (1.7, "FAIL")])
+def test_a_late_generator_voids_no_violation_that_is_there_without_its_lag(
+    tmp_path: Path, service_ms: float, told: str
+) -> None:
+    check = load(**AT_500)
+    result = run(tmp_path, late(0.05, 4.0, service_ms), check)
+    assert status(result, check, NAME) == told
+    found = part(result, "latency_p99", "500 qps")
+    assert ((found.invalid or "") + (found.withhold or "")).startswith("the load generator was the bottleneck: 1 %")
+
+
+def test_nothing_fails_by_our_lag(tmp_path: Path) -> None:
+    """5 % of queries come 300 ms late: of 50 ms that are asked for, the server takes 1 ms."""
+    check = load(**AT_500 | {"require": ["latency_p99(500 qps) <= 50 ms", "latency_p50(500 qps) <= 50 ms"]})
+    result = run(tmp_path, late(0.012, 300.0, 0.2), check)
+    assert status(result, check, NAME) == "INVALID"
+    p_fail = written(result, check)[NAME].p_fail
+    assert p_fail is not None and p_fail > 0.9
+
+
+def test_each_requirement_has_a_gate_at_its_own_percentile(tmp_path: Path) -> None:
+    """0.5 % of queries are sent 15 ms late, one at a time: nothing at the p90, everything at the p99.9."""
+    check = load(
+        rates=["20 qps"], queries=50_000,
+        require=["latency_p90(20 qps) <= 10 ms", "latency_p99_9(20 qps) <= 10 ms"],
+    )  # fmt: skip
+    result = run(tmp_path, late(0.005, 15.0, 0.2), check)
+    assert status(result, check, "load/latency_p90(20 qps)") == "PASS"
+    assert status(result, check, "load/latency_p99_9(20 qps)") == "INVALID"
+    found = part(result, "latency_p99_9", "20 qps").invalid
+    assert found is not None and "0.1 % of queries were sent more than 15 ms late" in found
+
+
+def test_a_model_that_is_too_slow_even_with_a_cache_is_too_slow(tmp_path: Path) -> None:
+    check = load(**AT_500 | {"require": [P99, "latency_p50(500 qps) <= 20 ms"]}, caching_audit=True)
+    result = check.run(FakeInputs(tmp_path, samples=driven(by(exponential(1.7)), cached=0.6)))
+    assert status(result, check, NAME) == "FAIL"
+    assert status(result, check, "load/latency_p50(500 qps)") == "INVALID"
+
+
+def test_queries_are_spread_over_fresh_processes_and_a_server_is_one(tmp_path: Path) -> None:
+    check = load(**AT_500)
+    inputs = FakeInputs(tmp_path, samples=driven(by(exponential(0.8))))
+    test = written(check.run(inputs), check)[NAME]
+    assert len(inputs.schedules) == 5 and test.n == 10_000 and "5 fresh processes" in test.method
+    remotely = FakeInputs(
+        tmp_path, facts={"candidate": {"served": True}},
+        samples=driven(lambda schedule, rng: remote(schedule, rng, lanes=64, service_ms=9.0)),
+    )  # fmt: skip
+    result = check.run(remotely)
+    assert len(remotely.schedules) == 1 and written(result, check)[NAME].n == 10_000
+    assert "this server process" in written(result, check)[NAME].method and "this server process" in said(result)
+
+
+def test_processes_that_differ_are_not_counted_as_one(tmp_path: Path) -> None:
+    """One fresh process in five is slow: what one run shows is not what the next one does."""
+    made = []
+
+    def driver(schedule: Schedule, rng: np.random.Generator) -> Samples:
+        made.append(schedule)
+        return served(schedule, exponential(3.0 if len(made) == 3 else 0.5), rng)
+
+    check = load(rates=["200 qps"], require=["latency_p95(200 qps) <= 10 ms"])
+    result = run(tmp_path, driver, check)
+    assert status(result, check, "load/latency_p95(200 qps)") == "INCONCLUSIVE"
+    assert "t over 5 processes, which differ" in written(result, check)["load/latency_p95(200 qps)"].method
+
+
+def test_the_first_byte_and_the_size_of_batches_are_shown(tmp_path: Path) -> None:
+    def told(schedule: Schedule, rng: np.random.Generator) -> Samples:
+        one = served(schedule, exponential(0.5), rng)
+        return replace(one, first_ns=one.sent_ns + (one.end_ns - one.sent_ns) // 2, together=np.full(len(one.ok), 4))
+
+    row = table(run(tmp_path, told, load(**AT_500)), "Serving").rows[0]
+    assert row[1] == pytest.approx(0.5 * 0.5 * np.log(2), rel=0.05) and row[3:] == (4.0, 4)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from evalspec.checks.system._load_arrivals import Traffic
+from evalspec.checks.system._load_arrivals import traffic
+from evalspec.checks.system._load_process import Driven
 from evalspec.checks.system._load_run import AtRate
+from evalspec.checks.system.load import Arrivals
 from evalspec.language.inputs import Schedule
-from evalspec.measure.arrivals import poisson
 from tests.checks.system.queueing import constant, exponential, md1_quantile, mm1_quantile, served, sojourns
 
-BURN_IN = 3_000
+PROCESSES = 5
 
 
 @dataclass
@@ -26,18 +27,21 @@ class Rates:
 
 
 def one_run(kind: str, utilization: float, n: int, rng: np.random.Generator) -> AtRate:
-    """A run in steady state: the first queries are not judged."""
-    rate = 1000.0 * utilization
-    times = poisson(rate, n=n + BURN_IN, rng=rng)
-    schedule = Schedule(kind="open_loop", queries=len(times), arrivals_ns=times, timeout_s=1e6)
-    steady = np.arange(len(times)) >= BURN_IN
-    traffic = Traffic("poisson", rate, 1.0, times, steady, np.zeros(len(times), dtype=np.bool_))
-    samples = served(schedule, exponential(1.0) if kind == "M/M/1" else constant(1.0), rng)
-    return AtRate("rate", traffic, samples, schedule, None)
+    """As the check runs it: five processes, each of which starts with an empty queue and a lead-in."""
+    rate, runs = 1000.0 * utilization, []
+    for _ in range(PROCESSES):
+        traffic_ = traffic(Arrivals(), rate, n // PROCESSES, rng)
+        times = traffic_.times_ns
+        schedule = Schedule(kind="open_loop", queries=len(times), arrivals_ns=times, timeout_s=1e6)
+        samples = served(schedule, exponential(1.0) if kind == "M/M/1" else constant(1.0), rng)
+        runs.append(Driven(traffic_, samples, schedule))
+    found = AtRate("rate", tuple(runs))
+    assert found.latency("latency_p99").n == n
+    return found
 
 
 def decided(kind: str, utilization: float, n: int, repeats: int, seed: int) -> Rates:
-    """Runs with the threshold at the true p99; each side at 5 %, and what withholds a PASS left out."""
+    """Runs with the threshold at the true p99, each side at 5 %; what withholds a PASS could only make fewer."""
     truth = (mm1_quantile if kind == "M/M/1" else md1_quantile)(utilization, 0.99)
     rng = np.random.default_rng(seed)
     passed = failed = 0
@@ -79,11 +83,14 @@ def test_waits_are_those_of_the_recursion_query_by_query() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["M/M/1", "M/D/1"])
-@pytest.mark.parametrize(("utilization", "n", "repeats"), [(0.5, 20_000, 400), (0.8, 100_000, 250)])
-def test_at_the_truth_few_runs_pass_and_few_fail(kind: str, utilization: float, n: int, repeats: int) -> None:
+@pytest.mark.parametrize(("utilization", "n", "repeats", "most"), [(0.5, 20_000, 1_000, 72), (0.8, 100_000, 250, 20)])
+def test_at_the_truth_few_runs_pass_and_few_fail(
+    kind: str, utilization: float, n: int, repeats: int, most: int
+) -> None:
+    """A true rate of 5 % exceeds 72 of 1,000 once in 1,000, and 20 of 250 (8 %) once in 60."""
     rates = decided(kind, utilization, n, repeats, seed=7)
-    assert rates.passed <= 0.08
-    assert rates.failed <= 0.08
+    assert rates.passed * repeats <= most
+    assert rates.failed * repeats <= most
 
 
 @pytest.mark.slow
@@ -100,10 +107,8 @@ def test_far_from_the_truth_it_decides(factor: float, side: str) -> None:
     truth = factor * mm1_quantile(0.5, 0.99)
     shown = 0
     for _ in range(60):
-        p = (
-            one_run("M/M/1", 0.5, 20_000, rng)
-            .latency("latency_p99")
-            .p_value(truth, "upper" if side == "passed" else "lower")
-        )
-        shown += p is not None and p <= 0.05
+        run = one_run("M/M/1", 0.5, 20_000, rng)
+        p = run.latency("latency_p99").p_value(truth, "upper" if side == "passed" else "lower")
+        # What withholds a PASS counts here: a steady queue neither climbs nor steps.
+        shown += p is not None and p <= 0.05 and (side == "failed" or run.withhold is None)
     assert shown >= 54

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evalspec.checks.system.roofline import Roofline
-from evalspec.errors import NotRunError
+from evalspec.errors import InvalidError, NotRunError
 from evalspec.evidence.blocks import Curve, Table, Text
 from evalspec.evidence.estimate import Estimate, Fact, Measured
+from evalspec.evidence.frozen import Cell
+from evalspec.language.inputs import Probe
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
 from tests.checks.deciding import outcome
@@ -158,6 +162,17 @@ def test_without_processes_or_calls_there_is_no_number(tmp_path: Path) -> None:
         run(tmp_path, roofline(processes=0))
     with pytest.raises(NotRunError, match="timed no call"):
         run(tmp_path, roofline(calls=0))
+
+
+@pytest.mark.parametrize("name", ["operations", "weight_bytes", "activation_bytes", "calls"])
+def test_what_nobody_told_is_no_zero(tmp_path: Path, name: str) -> None:
+    make = roofline()
+
+    def silent(probe: str, model: str, options: Mapping[str, Cell]) -> list[Probe]:
+        return [replace(one, facts={**one.facts, name: None}) for one in make(probe, model, options)]
+
+    with pytest.raises(InvalidError, match=f"did not tell {name}, which roofline needs"):
+        run(tmp_path, silent)
 
 
 def test_it_is_not_held_against_another_model() -> None:

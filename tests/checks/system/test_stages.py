@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -72,10 +73,16 @@ def test_time_between_the_stages_is_told(tmp_path: Path) -> None:
     assert any("lies between the stages" in note for note in result.notes)
 
 
-def test_a_stage_that_takes_the_whole_has_no_ceiling(tmp_path: Path) -> None:
+def test_a_stage_that_takes_the_whole_has_a_ceiling_without_end(tmp_path: Path) -> None:
     result = run(tmp_path, stages({"inference": 10.0, "postprocess": 0.1}, whole_ms=9.0))
-    assert "takes the whole" in result.missing["amdahl_ceiling(inference)"]
-    assert outcome(result, WORTH_IT) == "MISSING"
+    assert part(result, "amdahl_ceiling", "inference") == math.inf
+    low = Requirement("amdahl_ceiling(inference) <= 3x", "amdahl_ceiling", "inference", "<=", 3.0, "x")
+    assert outcome(result, WORTH_IT) == "PASS" and outcome(result, low) == "FAIL"
+    # It counts among all of them: one whose ceiling is too high is a violation.
+    every = Requirement("amdahl_ceiling <= 3x", "amdahl_ceiling", None, "<=", 3.0, "x")
+    assert outcome(result, every) == "FAIL"
+    (shown,) = [block for block in result.blocks if isinstance(block, Table)]
+    assert shown.rows[0][-1] is None
     assert part(result, "amdahl_ceiling", "postprocess") == pytest.approx(1.01, abs=0.01)
 
 

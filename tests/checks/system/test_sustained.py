@@ -11,15 +11,16 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.checks.system._device import CPU, GPU, reasons_seen, slowed
-from evalspec.checks.system._sustained import both_ends, sustained_ratio
 from evalspec.checks.system._sustained_blocks import course, episodes
+from evalspec.checks.system._sustained_ratio import FromTheColdStart, both_ends, sustained_ratio
 from evalspec.checks.system.sustained import Sustained
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Curve, Table
-from evalspec.evidence.estimate import Fact, Measured
+from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.parts import CheckResult
 from tests.checks.deciding import outcome, the
+from tests.checks.system.erring import most_wrong
 from tests.fakes import FakeInputs, p_values, samples
 from tests.meters import telemetry, times_of, with_meter
 
@@ -113,13 +114,41 @@ def test_processes_that_begin_hot_are_held_against_the_first_start(tmp_path: Pat
     result = run(tmp_path, device(20.0, hot=True))
     assert decided(result) == "FAIL" and ratio(result) == pytest.approx(0.5, abs=0.03)
     assert any("Process 2, 3, 4, 5 began" in note for note in result.notes)
+    assert not any("began" in note for note in run(tmp_path, device(20.0)).notes)
 
 
-def test_one_process_is_decided_over_blocks(tmp_path: Path) -> None:
-    for maker, expected in ((device(), "PASS"), (device(20.0), "FAIL")):
-        result = run(tmp_path, maker, processes=1)
-        assert decided(result) == expected
-        assert any("about it alone" in note for note in result.notes)
+def test_a_machine_that_stays_a_little_warm_is_held_against_its_cold_start(tmp_path: Path) -> None:
+    """Each process ends 12 % below the cold start, but only 4 % below its own: the machine never cooled down."""
+    rng = np.random.default_rng(5)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        made = []
+        for process in range(schedule.processes):
+            starts = 1.0 if process == 0 else 0.92
+            rates = np.where(np.arange(3000) < 1500, starts, 0.88)
+            made.append(samples(10.0 / rates * rng.gamma(400, 1 / 400, 3000), process=process))
+        return made
+
+    assert decided(run(tmp_path, make)) != "PASS" and ratio(run(tmp_path, make)) == pytest.approx(0.88, abs=0.01)
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+def test_fewer_than_five_processes_have_no_bound(tmp_path: Path, processes: int) -> None:
+    for maker, value in ((device(), 1.0), (device(20.0), 0.5)):
+        result = run(tmp_path, maker, processes=processes)
+        assert decided(result) == "INCONCLUSIVE" and ratio(result) == pytest.approx(value, abs=0.03)
+        found = result.estimates["sustained_ratio"]
+        assert isinstance(found, Measured) and isinstance(found.estimate, Estimate)
+        assert f"no bound from {processes} of at least 5" in found.estimate.method
+
+
+def test_fewer_than_five_processes_are_refused_with_the_remedy() -> None:
+    fields = {"check": "sustained", "dataset": "test", "processes": 4, "require": [RATIO, "throttled == 0"]}
+    check = Sustained.model_validate(fields)
+    reasons = [check.check_requirement(one, {}) for one in check.requirements]
+    assert "`processes: 5`" in (reasons[0] or "") and reasons[1] is None
+    enough = Sustained.model_validate(fields | {"processes": 5})
+    assert enough.check_requirement(enough.requirements[0], {}) is None
 
 
 def test_batches_that_still_grow_slower_at_the_end_are_kept_from_passing(tmp_path: Path) -> None:
@@ -139,6 +168,23 @@ def test_nobody_who_tells_of_throttling_is_a_reason_and_no_zero(tmp_path: Path) 
     result = run(tmp_path, device(20.0, told=False))
     assert "nobody tells" in result.missing["throttled"] and "temperature" in result.missing["temperature_max"]
     assert "throttled" not in result.estimates and decided(result) == "FAIL"
+
+
+@pytest.mark.parametrize(("slow_from_s", "known"), [(100.0, None), (20.0, 1.0)])
+def test_that_it_did_not_throttle_must_be_seen_in_every_process(
+    tmp_path: Path, slow_from_s: float, known: float | None
+) -> None:
+    make = device(slow_from_s)
+
+    def silent(model: str, schedule: Schedule) -> list[Samples]:
+        made = make(model, schedule)
+        return [*made[:2], replace(made[2], telemetry=None), *made[3:]]
+
+    result = run(tmp_path, silent)
+    if known is None:
+        assert "throttled" not in result.estimates and "in process 3" in result.missing["throttled"]
+    else:
+        assert fact(result, "throttled") == known, "one process in which it throttled is enough"
 
 
 def test_a_gpu_tells_reasons_and_a_power_cap_is_no_throttling(tmp_path: Path) -> None:
@@ -184,7 +230,7 @@ def test_too_few_batches_have_no_ends() -> None:
     assert both_ends(samples([])) is None and both_ends(samples([1.0] * 3)) is None
     assert both_ends(samples([1000.0, 1.0, 1.0, 1.0, 1000.0])) is None
     ends = both_ends(samples(np.full(100, 10.0)))
-    assert ends is not None and ends.start == pytest.approx(100.0) and len(ends.first) == 5
+    assert ends is not None and ends.start == ends.end == pytest.approx(100.0)
 
 
 def test_nothing_measured_is_not_run(tmp_path: Path) -> None:
@@ -195,7 +241,7 @@ def test_nothing_measured_is_not_run(tmp_path: Path) -> None:
 def test_a_process_that_answers_nothing_at_the_end_is_not_sustained() -> None:
     ends = both_ends(samples(np.full(1000, 10.0), ok=np.arange(1000) < 500))
     assert ends is not None and ends.end == 0.0
-    value = sustained_ratio([ends, replace(ends)])[0].value
+    value = sustained_ratio([ends, replace(ends)]).value
     assert value is not None and value < 1e-6
 
 
@@ -219,33 +265,43 @@ def test_a_draft_is_short(tmp_path: Path) -> None:
     assert all(schedule.processes <= 2 and schedule.min_s < 1 for schedule in inputs.schedules)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("processes", [1, 5])
-def test_at_the_threshold_neither_side_is_shown_more_often_than_it_may(processes: int) -> None:
-    """Throughput falls to exactly 0.9 of its start; processes differ by 2 %, batches by 5 %; noise stays for 0.2 s."""
-    rng = np.random.default_rng(11)
+RUNS = 2000
+
+
+def errors(rng: np.random.Generator, level: float, within: float, hot: float) -> tuple[int, int]:
+    """Wrong PASS and FAIL: every end is exactly 0.9 of the cold start, and processes after the first begin warm."""
     passed = failed = 0
-    runs = 400
-    for _ in range(runs):
-        ends = []
-        for _ in range(processes):
-            level = 10.0 * np.exp(0.02 * rng.standard_normal())
-            noise = 0.05 * rng.standard_normal(3000)
-            lingering = np.convolve(noise, np.full(20, 1 / np.sqrt(20)), mode="same")
-            spent = level * np.exp(lingering) * np.where(np.arange(3000) < 1500, 1.0, 1 / 0.9)
-            found = both_ends(samples(spent))
-            assert found is not None
-            ends.append(found)
-        estimate, _ = sustained_ratio(ends)
-        p_pass, p_fail = estimate.p_value(0.9, "lower"), estimate.p_value(0.9, "upper")
-        passed += p_pass is not None and p_pass <= 0.05
-        failed += p_fail is not None and p_fail <= 0.05
-    assert passed <= 0.085 * runs and failed <= 0.085 * runs
-    assert passed + failed >= 0.03 * runs
+    for _ in range(RUNS):
+        process = level * rng.standard_normal(5)
+        starts = process + within * rng.standard_normal(5) + np.array([0.0, hot, hot, hot, hot])
+        found = FromTheColdStart(starts, process + np.log(0.9) + within * rng.standard_normal(5))
+        p_pass, p_fail = found.p_value(0.9, "lower"), found.p_value(0.9, "upper")
+        assert p_pass is not None and p_fail is not None
+        passed += p_pass <= 0.05
+        failed += p_fail <= 0.05
+    return passed, failed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0.0, 0.02])
+@pytest.mark.parametrize("hot", [0.0, -0.05, -0.105])
+def test_at_the_threshold_neither_side_is_shown_more_often_than_it_may(level: float, hot: float) -> None:
+    passed, failed = errors(np.random.default_rng([11, round(-1e3 * hot), round(1e3 * level)]), level, 0.005, hot)
+    assert passed <= most_wrong(RUNS) and failed <= most_wrong(RUNS)
+    assert passed + failed > 0 or level > 0, "a rule that says nothing would be as good"
+
+
+def test_bounds_are_where_the_p_values_are() -> None:
+    found = FromTheColdStart(np.log([1.0, 0.98, 0.99, 1.01, 0.97]), np.log([0.9, 0.91, 0.89, 0.92, 0.9]))
+    lower, upper = found.bound(0.95, "lower"), found.bound(0.95, "upper")
+    assert lower is not None and upper is not None and found.value is not None and lower < found.value < upper
+    assert found.p_value(lower, "lower") == pytest.approx(0.05)
+    assert found.p_value(upper, "upper") == pytest.approx(0.05)
+    assert found.value == pytest.approx(np.exp(np.log([0.9, 0.91, 0.89, 0.92, 0.9]).mean()) / 1.01)
 
 
 def test_the_ratio_is_decided_in_the_usual_way(tmp_path: Path) -> None:
     result = run(tmp_path, device())
     check = Sustained.model_validate({"check": "sustained", "dataset": "test", "require": [RATIO]})
     holds, fails = p_values(result, the(check, RATIO))
-    assert holds is not None and fails is not None and holds < 1e-3 < 0.9 < fails
+    assert holds is not None and fails is not None and holds < 2e-3 < 0.9 < fails

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -65,16 +65,13 @@ class Loaded:
         return 3 * MIB
 
 
-class Server(Rows):
-    """A server drives itself."""
-
-    def drive(self, *arguments: object) -> bool:
-        return True
+class Server(Model):
+    served: ClassVar[bool] = True
 
 
-def context(rows: Rows, loaded: object, **options: Cell) -> Context:
+def context(rows: Rows, loaded: object, model: type[Model] = Model, **options: Cell) -> Context:
     return Context(
-        model=Model(kind="test"), loaded=loaded, rows=rows, tensors=lambda index: {}, access=Access(Path(".")),  # type: ignore[arg-type]  # stand-ins
+        model=model(kind="test"), loaded=loaded, rows=rows, tensors=lambda index: {}, access=Access(Path(".")),  # type: ignore[arg-type]  # stand-ins
         options=options, seed=1, progress=lambda done, total, what: None,
     )  # fmt: skip
 
@@ -90,12 +87,13 @@ def test_the_first_query_and_those_after_it() -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux")
 def test_memory_that_a_batch_takes_is_seen_although_it_is_given_back() -> None:
-    found = memory.probe(context(Rows(take_mib=8), Loaded(), batch=4, queries=3)).facts
+    # 64 MiB at once: glibc gives no more than 32 of what was freed before, which would be resident already.
+    found = memory.probe(context(Rows(take_mib=16), Loaded(), batch=4, queries=3)).facts
     before, host = found["resident_before_mib"], found["peak_host_mib"]
     assert isinstance(before, float) and isinstance(host, float)
-    assert host >= before + 30.0
+    assert host >= before + 60.0
     serving = found["peak_serving_mib"]
-    assert serving is None or (isinstance(serving, float) and before + 30.0 <= serving <= host)
+    assert serving is None or (isinstance(serving, float) and before + 60.0 <= serving <= host)
 
 
 def test_what_the_model_and_its_framework_say() -> None:
@@ -110,4 +108,4 @@ def test_what_the_model_and_its_framework_say() -> None:
 @pytest.mark.parametrize("probe", [first_inference.probe, memory.probe])
 def test_a_server_can_not_be_seen_from_here(probe: Any) -> None:
     with pytest.raises(NotRunError, match="runs already"):
-        probe(context(Server(), Loaded()))
+        probe(context(Rows(), Loaded(), Server))

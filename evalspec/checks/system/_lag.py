@@ -1,0 +1,33 @@
+"""How late our own load generator may be, and what is said where it was later."""
+
+from __future__ import annotations
+
+from evalspec.evidence.units import format_number
+
+LAG_MS = 1.0
+LAG_SHARE = 0.01
+"""Of the threshold: a generator may be late by this or by 1 ms, whichever is more."""
+
+
+def allowed_ms(limit_ms: float | None) -> float:
+    """How late the generator may be, ms.
+
+    Args:
+        limit_ms: The latency that is required, or None.
+    """
+    return max(LAG_MS, LAG_SHARE * (limit_ms or 0.0))
+
+
+def bottleneck(what: str, share: float, late_ms: float, most_ms: float) -> str:
+    """That a share of queries or frames was sent late by the generator's fault.
+
+    Args:
+        what: ``queries`` or ``frames``.
+        share: Of them, as a fraction.
+        late_ms: They were later than this.
+        most_ms: Allowed.
+    """
+    return (
+        f"the load generator was the bottleneck: {100.0 * share:.4g} % of {what} were sent more than "
+        f"{format_number(late_ms)} ms late (at most {format_number(most_ms)} ms), which is not the system's doing"
+    )

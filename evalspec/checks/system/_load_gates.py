@@ -1,0 +1,132 @@
+"""Whether the load generator was the bottleneck, for each requirement at its own percentile and threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.system._lag import allowed_ms, bottleneck
+from evalspec.checks.system._standing import violates
+from evalspec.evidence.estimate import Estimate, Measured
+from evalspec.evidence.units import format_number
+from evalspec.stats.percentile import percentile
+from evalspec.stats.saturation import WithoutLag
+
+if TYPE_CHECKING:
+    from evalspec.checks.system._load_run import AtRate
+    from evalspec.language.requirement import Requirement
+
+TOLD = {0.5: "generator_lag_p50_ms", 0.99: "generator_lag_p99_ms", 1.0: "generator_lag_max_ms"}
+"""What a client of a server tells of its own lag; it knows that better than times can tell."""
+
+
+def lag_ms(run: AtRate, p: float) -> float | None:
+    """The p-quantile of how late the generator was by its own fault; 1: the largest. The worst of all processes.
+
+    Args:
+        run: At one rate.
+        p: As a fraction.
+    """
+    found = [_lag_of(run, index, p) for index in range(len(run.runs))]
+    return max((one for one in found if one is not None), default=None)
+
+
+def _lag_of(run: AtRate, index: int, p: float) -> float | None:
+    one = run.runs[index]
+    told = one.samples.details.get(TOLD[p]) if p in TOLD else None
+    if isinstance(told, int | float):
+        return float(told)
+    if not len(one.lag_ms):
+        return None
+    own = float(one.lag_ms.max()) if p >= 1.0 else percentile([one.lag_ms], p).value
+    worst = one.samples.details.get(TOLD[1.0])
+    return min(own, float(worst)) if own is not None and isinstance(worst, int | float) else own
+
+
+def lag(run: AtRate) -> tuple[float | None, float | None, float | None]:
+    """Median, p99 and largest lag of the generator, ms."""
+    return lag_ms(run, 0.5), lag_ms(run, 0.99), lag_ms(run, 1.0)
+
+
+def fault(run: AtRate, p: float, limit_ms: float | None) -> str | None:
+    """Why latencies at this percentile are not the system's doing, or None.
+
+    Args:
+        run: At one rate.
+        p: The percentile as a fraction.
+        limit_ms: What is required of it, or None.
+    """
+    late, allowed = lag_ms(run, p), allowed_ms(limit_ms)
+    if late is not None and late > allowed:
+        return bottleneck("queries", 1.0 - p, late, allowed)
+    return _starved(run, p, limit_ms)
+
+
+def _starved(run: AtRate, p: float, limit_ms: float | None) -> str | None:
+    """Queries waited for a connection while the server, once asked, was in time."""
+    if run.in_process or limit_ms is None:
+        return None
+    waited = percentile([one.waited_ms for one in run.runs], p).value
+    if waited is None or waited <= allowed_ms(limit_ms):
+        return None
+    answered_in = percentile([np.where(one.samples.ok, one.freed_ms, np.inf) for one in run.runs], p).own
+    if answered_in is None or answered_in > limit_ms:
+        return None
+    lanes = run.runs[0].schedule.clients * run.runs[0].schedule.connections
+    return (
+        f"the load generator was the bottleneck: all {lanes:,} connections were busy, and {100.0 * (1.0 - p):.4g} % of "
+        f"queries waited more than {format_number(waited)} ms for one, while the server answered in time; add "
+        "`connections:`"
+    )
+
+
+def lagged(run: AtRate, measured: Estimate, freed: Estimate) -> Estimate:
+    """What was measured; beside the same without our lag where the generator was late at all, or connections busy."""
+    worst = lag_ms(run, 1.0)
+    waited = not run.in_process and any(one.waited_ms.max(initial=0.0) > allowed_ms(None) for one in run.runs)
+    return WithoutLag(measured, freed) if waited or (worst is not None and worst > allowed_ms(None)) else measured
+
+
+def gated(
+    run: AtRate,
+    estimate: Estimate,
+    freed: Estimate | None,
+    p: float,
+    limit_ms: float | None,
+    requirements: Sequence[Requirement],
+    confidence: float,
+) -> Measured:
+    """An estimate with what mistrusts its measurement.
+
+    Where the generator was the bottleneck, what is violated without its lag is violated; the rest is void.
+
+    Args:
+        run: At one rate.
+        estimate: Decides.
+        freed: The same without our lag; None: there is none.
+        p: The percentile at which the generator must have been in time.
+        limit_ms: The latency that it is held against, or None.
+        requirements: On this metric at this rate.
+        confidence: Of the policy.
+    """
+    notes = reasons(estimate)
+    if run.invalid is not None:
+        return Measured(estimate, invalid=run.invalid, withhold=run.withhold, notes=notes)
+    found = fault(run, p, limit_ms)
+    if found is None:
+        return Measured(estimate, withhold=run.withhold, notes=notes)
+    if freed is not None and violates(freed, requirements, confidence):
+        return Measured(estimate, withhold=run.withhold or found, notes=notes)
+    return Measured(estimate, invalid=found, withhold=run.withhold, notes=notes)
+
+
+def reasons(estimate: Estimate) -> tuple[str, ...]:
+    """Why an estimate has no bound, for the reader."""
+    reason = getattr(estimate, "reason", None)
+    if not reason:
+        return ()
+    return (
+        f"{'Queries were not counted' if getattr(estimate, 'by_processes', False) else 'No upper bound'}: {reason}.",
+    )
