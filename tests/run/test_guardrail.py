@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalspec.language.inputs import Samples
+from evalspec.evidence.estimate import Measured
+from evalspec.language.inputs import OUTCOMES, Samples
 from evalspec.language.parts import CheckResult
 from evalspec.measure.servable import item_order
 from evalspec.run.guardrail import Compared, compare, guarded
 from evalspec.runtimes._answers import Answers, write_answers
+from evalspec.stats.percentile import percentile
 from tests.run.test_samples import some
 
 N = 900
@@ -95,3 +97,26 @@ def test_without_quality_it_says_so(tmp_path: Path) -> None:
     result = guarded(CheckResult({}), [timed(predicted, 700)], {}, 0.95)
     assert result.invalid is None
     assert "not compared" in result.notes[0]
+
+
+@pytest.mark.parametrize(("outcome", "withheld"), [("failed", True), ("timed out", False), ("not connected", False)])
+def test_rows_that_the_model_fails_on_only_while_it_is_timed_keep_from_passing(
+    tmp_path: Path, outcome: str, withheld: bool
+) -> None:
+    """Violations stay: failing is what the model did."""
+    path, predicted = answers(tmp_path)
+    one = timed(predicted, N)
+    bad = np.arange(N) < 45
+    index = np.where(bad, OUTCOMES.index(outcome), 0)
+    given = np.where(bad[:, None], np.nan, one.answers)
+    broken = replace(one, ok=~bad, outcome=index, answers=given)
+    plain = CheckResult({"latency_p99": percentile([np.ones(2000)], 0.99)})
+    result = guarded(plain, [broken], {"candidate": path}, 0.95)
+    found = result.estimates["latency_p99"]
+    assert result.invalid is None
+    assert isinstance(found, Measured) == withheld
+    if isinstance(found, Measured):
+        assert found.withhold is not None and "failed on 45 rows while timing" in found.withhold
+    # A row that was answered another time is no row that it fails on.
+    again = guarded(plain, [broken, timed(predicted, N)], {"candidate": path}, 0.95)
+    assert not isinstance(again.estimates["latency_p99"], Measured)

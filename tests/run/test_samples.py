@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,6 +60,29 @@ def test_replay_gives_them_in_order_and_refuses_others(tmp_path: Path) -> None:
     assert [one.process for one in replay.measure(schedule, "test", "a", lambda *_: None)] == [0, 1]
     with pytest.raises(NotRunError, match="no 2 processes of b"):
         replay.measure(schedule, "test", "b", lambda *_: None)
+
+
+def test_replay_tells_an_audit_and_another_way_of_measuring_by_what_they_say_of_themselves(tmp_path: Path) -> None:
+    def told(kind: str, repeats: int) -> Samples:
+        return replace(some("a", 0, 4, 1), details={"kind": kind, "repeats": repeats})
+
+    def asked(samples: list[Samples], **fields: Any) -> list[Samples]:
+        write_samples(samples, tmp_path / "samples-c.parquet")
+        schedule = Schedule(**({"kind": "single_stream", "queries": 4, "processes": 1} | fields))
+        return Replay(tmp_path, "c").measure(schedule, "test", "a", lambda *_: None)
+
+    audit, plain = told("single_stream", 2), told("single_stream", 1)
+    assert len(asked([audit], repeats=2)) == len(asked([plain])) == 1
+    for samples, fields, message in (
+        ([plain], {"repeats": 2}, "nothing was asked for twice"),
+        ([audit], {}, "another number of repeats here than 1"),
+        ([told("open_loop", 1)], {}, "hold open_loop here, where single_stream"),
+    ):
+        with pytest.raises(NotRunError, match=message):
+            asked(samples, **fields)
+    # Older samples say neither; their blocks show an audit.
+    old = replace(some("a", 0, 4, 1), details={}, block=np.array([0, 1, 0, 1]))
+    assert len(asked([old], repeats=2)) == 1
 
 
 def test_a_torn_file_is_one_sentence(tmp_path: Path) -> None:

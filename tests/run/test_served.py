@@ -113,6 +113,7 @@ def test_a_server_is_started_used_by_all_checks_and_stopped(tmp_path: Path, port
     assert {"answers of the server of candidate at the start", "answers of the server of candidate at the end"} <= said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "void"), [("remembers", True), ("slow", False)])
 def test_a_server_that_remembers_what_it_was_asked_before_is_found(
     tmp_path: Path, port: int, way: str, void: bool

@@ -240,7 +240,8 @@ def _counts(
     """Weight of the rows with each code, one array of shape (B, classes) for each array of codes, shape (n,)."""
     if len(codes[0]) * len(classes) <= _FEW_CELLS:
         ones = np.concatenate([one[:, None] == np.array(classes) for one in codes], axis=1)
-        return tuple(np.split(weights @ ones.astype(weights.dtype), len(codes), axis=1))
+        counts = np.asarray(weights @ ones.astype(weights.dtype), dtype=np.float64)
+        return tuple(np.split(counts, len(codes), axis=1))
     return tuple(_counts_of_many(one, classes, weights) for one in codes)
 
 

@@ -46,9 +46,8 @@ def quick_resamples(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     def fresh(plan: Plan, rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
         weights = plain(Plan(rows=rows), size, rng)
         if plan.multiplicity is not None:
-            return np.asfortranarray(np.append(np.zeros((size, 1)), np.cumsum(weights, axis=1), axis=1))
-        # Sums over clusters tie with each other, and are left all their digits.
-        return np.asarray(weights, dtype=np.float32 if plan.codes is None else np.float64, order="F")
+            weights = np.append(np.zeros((size, 1)), np.cumsum(weights, axis=1), axis=1)
+        return np.asarray(weights, dtype=np.float32, order="F")
 
     def draw(plan: Plan, size: int, rng: np.random.Generator) -> np.ndarray:
         kinds = plan.multiplicity is not None
