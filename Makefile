@@ -58,4 +58,4 @@ gpu: .venv-gpu/gpu.stamp
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-base .venv-gpu
+	rm -rf .venv .venv-base .venv-gpu .venv-servers

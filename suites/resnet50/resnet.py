@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 (He et al. 2016; stride in the 3 x 3 convolution, as MLPerf has it), with a width of its own choice."""
+"""ResNet-50 v1.5 (He et al. 2016; the stride in the 3 x 3 convolution, as in MLPerf), at a width of its own choice."""
 
 from __future__ import annotations
 

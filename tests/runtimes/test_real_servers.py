@@ -1,4 +1,4 @@
-"""Against servers that people use, each in an environment of its own, which is made once a machine.
+"""Against servers that people use, each in an environment of its own, which is made once a checkout.
 
 They are skipped, with the reason, where no package index can be reached.
 """
@@ -11,7 +11,6 @@ import json
 import socket
 import subprocess
 import sys
-import tempfile
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +33,7 @@ from tests.runtimes.test_http_faults import counts
 
 pytestmark = [pytest.mark.slow, pytest.mark.served, pytest.mark.timeout(900)]
 
-ENVIRONMENTS = Path(tempfile.gettempdir()) / "evalspec-servers"
+ENVIRONMENTS = Path(__file__).resolve().parents[2] / ".venv-servers"
 INSTALL_S = 600
 CLASSES = ("setosa", "versicolor", "virginica")
 
