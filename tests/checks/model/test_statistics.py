@@ -35,8 +35,8 @@ TOGETHER = 50
 def quick_resamples(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """999 resamples reach the levels that are asked for here, and 50 samples in a row share which rows they draw.
 
-    A resample draws rows without a look at what they hold, so each sample's bootstrap is what it would be alone. Rows of
-    few kinds lie one kind after the other, and how often a kind is drawn is summed over its rows.
+    A resample draws rows without a look at what they hold, so each sample's bootstrap is what it would be alone. Rows
+    of few kinds lie one kind after the other, and how often a kind is drawn is summed over its rows.
     """
     if "slow" not in request.keywords:
         return
@@ -189,7 +189,7 @@ def test_clustered_macro_f1_errs_no_more_often_than_allowed(groups: int, size: i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["precision", "f1"])
-@pytest.mark.parametrize(("n", "share"), [(50, 0.5), (200, 0.3), (1000, 0.1)])
+@pytest.mark.parametrize(("n", "share"), [(50, 0.45), (200, 0.3), (1000, 0.1)])
 def test_differences_of_one_class_err_no_more_often_than_allowed(metric: str, n: int, share: float) -> None:
     """Class 1 is found in 85 and 75 % of its rows, and called in 10 and 20 % of the others; half are judged alike."""
     found_in, called_in = (0.85, 0.75), (0.10, 0.20)
