@@ -25,8 +25,8 @@ LEAD_NS = 50_000_000
 """From now to the start of a schedule: its times are laid out meanwhile."""
 LEAD_NS_EACH = 100
 """The same, for each query."""
-REMOTE_LEAD_NS = 500_000_000
-"""The same, where connections are opened meanwhile."""
+REMOTE_LEAD_NS = 2_500_000_000
+"""The same, where connections are opened meanwhile: one that a full backlog has dropped is tried again after 1 s."""
 SPIN_NS = 50_000
 """Before a query is due the clock is watched for so long: a sleep alone ends too late, and who watches for longer is
 put off the CPU when it is wanted elsewhere."""

@@ -28,7 +28,7 @@ PATTERNS = (
 """Of even and of odd pairs, so that neither side always comes first."""
 SETTLE_S = 0.05
 """Between two blocks: the side that ran goes back to sleep."""
-LEAD_S = 1.0
+LEAD_S = 3.0
 """Clients that are to start together are told so long before: they open their connections meanwhile."""
 ARRAYS = ("arrivals_ns", "items")
 

@@ -90,8 +90,10 @@ class Contention(Check):
         """Queries of each process: twice what a percentile of one process needs, where one is required."""
         if self.scenario == "offline":
             return BATCHES
-        asked = [r.part for r in self.requirements] or ["p99"]
-        strictest = max(QUANTILES[part] for part in ("p50", "p99") if part in asked or None in asked)
+        asked = {r.part for r in self.requirements if r.part in QUANTILES}
+        # A sentence without a percentile, or none at all, is about each of them.
+        every = not asked or any(r.part is None for r in self.requirements)
+        strictest = max(share for part, share in QUANTILES.items() if every or part in asked)
         return 2 * ceil(EPISODES / (1.0 - strictest) - 1e-9)
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:

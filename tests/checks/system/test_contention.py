@@ -166,6 +166,9 @@ def test_parts_and_refusals() -> None:
     assert check.part_names(check.metrics[0], SpecNames(models=(), datasets=(), slices=())) == ("p50", "p99")
     other = Requirement("contention_ratio(p90) <= 2x", "contention_ratio", "p90", "<=", 2.0, "x")
     assert "has no 'p90'; choices: p50, p99" in (check.check_requirement(other, {}) or "")
+    # A percentile that there is not is refused later; counting queries for it must not fail before.
+    asked = {"check": "contention", "dataset": "test", "require": ["contention_ratio(p95) <= 3x"]}
+    assert Contention.model_validate(asked).each == check.each
     against = Requirement(
         "contention_ratio(p50) <= 2x baseline", "contention_ratio", "p50", "<=", 0, "x", "baseline", 2.0
     )
