@@ -148,7 +148,9 @@ class Workers:
         made: list[Samples] = []
         try:
             for process in range(schedule.processes):
-                progress(process, schedule.processes, f"{model}, process {process + 1} of {schedule.processes}")
+                progress(
+                    process, schedule.processes, f"{_named(model, schedule)} {process + 1} of {schedule.processes}"
+                )
                 if schedule.kind == "open_loop" and schedule.clients > 1:
                     made.append(self._clients(schedule, dataset, model, process))
                 else:
@@ -315,6 +317,14 @@ class Workers:
         samples = read_samples(timed.out, model=model, process=process, details=details)
         timed.out.unlink(missing_ok=True)
         return replace(samples, telemetry=timed.telemetry)
+
+
+def _named(model: str, schedule: Schedule) -> str:
+    """What runs, for people who wait: a model's process, at a rate where it has one."""
+    arrivals = schedule.arrivals_ns
+    if arrivals is None or len(arrivals) < 2:
+        return f"{model}, process"
+    return f"{model} at {1e9 * len(arrivals) / max(1, int(arrivals[-1])):,.0f} qps, process"
 
 
 @contextlib.contextmanager

@@ -264,7 +264,8 @@ def _searched(found: Found) -> Table:
     if found.search is not None:
         rows += [(rate, "short run", value, holds) for rate, value, holds in found.search.tried]
     if found.confirmed is not None:
-        rows.append((found.confirmed.rate_qps, "fresh queries", None, found.confirmed.holds))
+        once = found.confirmed
+        rows.append((once.rate_qps, "fresh queries", None, once.holds if once.void is None else "not admissible"))
     columns = (
         Column(name="rate", unit="qps"), Column(name="run"), Column(name="the SLO's percentile", unit=_MS),
         Column(name="SLO held"),
