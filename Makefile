@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test lint unit base setup browser gpu clean
+.PHONY: quickstart test lint unit served base setup browser gpu clean
 
 quickstart: .venv/all.stamp
 	@$(BIN)/evalspec run suites/digits/evalspec.yaml
@@ -37,7 +37,11 @@ lint: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not served"
+
+# Against servers that people use, in environments of their own (600 MB).
+served: setup
+	$(BIN)/python -m pytest -m served
 
 # The commands that need no extra, in an environment that has none.
 base: setup
