@@ -1,30 +1,27 @@
 """Work that runs beside a measurement, in processes of its own, so that a model is seen on a machine that is busy.
 
 ``cpu``: small products that stay in the nearest caches. ``memory``: copies of four times the last cache. ``gpu``:
-large products on the first GPU (written against torch's documentation; not seen on a GPU yet).
+large products on the GPU that is named (written against torch's documentation; not seen on a GPU yet).
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import select
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from evalspec.errors import InputError, NotRunError, WorkerError
+from evalspec.processes import die_with_parent, import_path
 
 KINDS = ("cpu", "memory", "gpu")
-PR_SET_PDEATHSIG = 1
 STEP_S = 0.02
 """Between two looks whether it is to end."""
 READY_S = 120.0
@@ -39,6 +36,7 @@ class Background:
     Args:
         kind: ``cpu``, ``memory`` or ``gpu``.
         workers: Processes, each with one thread.
+        gpu: Number of the GPU that ``gpu`` loads, as CUDA counts.
 
     Raises:
         InputError: There is no such kind, or no worker.
@@ -46,7 +44,7 @@ class Background:
         WorkerError: A process ended, or did not begin in time.
     """
 
-    def __init__(self, kind: str, workers: int) -> None:
+    def __init__(self, kind: str, workers: int, gpu: int = 0) -> None:
         if kind not in KINDS:
             raise InputError(f"there is no background load {kind!r}", choices=KINDS)
         if workers < 1:
@@ -56,7 +54,8 @@ class Background:
         self._processes: list[subprocess.Popen[str]] = []
         with ExitStack() as undo:
             undo.callback(self._kill)
-            self._processes += [_launch(kind) for _ in range(workers)]
+            for _ in range(workers):
+                self._processes.append(_launch(kind, gpu))
             for process in self._processes:
                 _wait_until_ready(process)
             undo.pop_all()
@@ -105,28 +104,11 @@ class Background:
         self._processes = []
 
 
-def start(kind: str, workers: int) -> Background:
-    """Begin; returns when all processes are at work.
-
-    Args and errors as `Background`.
-    """
-    return Background(kind, workers)
-
-
-def _import_path() -> dict[str, str]:
-    """How the process finds this very package, also when it is not installed."""
-    here = Path(__file__).resolve().parents[2]
-    # Where it is installed it is found anyway, and its folder must not come before the standard library's.
-    if here in (Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")):
-        return {}
-    return {"PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])}
-
-
-def _launch(kind: str) -> subprocess.Popen[str]:
+def _launch(kind: str, gpu: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "evalspec.measure.background", kind, str(os.getpid())],
+        [sys.executable, "-P", "-m", "evalspec.measure.background", kind, str(gpu), str(os.getpid())],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | SINGLE | _import_path(),
+        env=os.environ | SINGLE | import_path(),
     )  # fmt: skip
 
 
@@ -161,14 +143,11 @@ def _line(process: subprocess.Popen[str], seconds: float) -> str:
 
 def main() -> None:
     """Work until the other side closes this process's standard input."""
-    kind, parent = sys.argv[1], int(sys.argv[2])
+    kind, gpu, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            return
+    die_with_parent(parent)
     try:
-        work = WORK[kind]()
+        work = WORK[kind](gpu)
     except (NotRunError, MemoryError) as error:
         _say(f"not here: {error or 'not enough memory'}")
         return
@@ -188,7 +167,7 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _cpu() -> Callable[[], Any]:
+def _cpu(gpu: int) -> Callable[[], Any]:
     import numpy as np
 
     a = np.full((96, 96), 1.0 / 96)
@@ -196,7 +175,7 @@ def _cpu() -> Callable[[], Any]:
     return lambda: np.matmul(a, a, out=out)
 
 
-def _memory() -> Callable[[], Any]:
+def _memory(gpu: int) -> Callable[[], Any]:
     import numpy as np
 
     from evalspec.measure.engines import last_cache_bytes
@@ -206,23 +185,23 @@ def _memory() -> Callable[[], Any]:
     return lambda: np.copyto(target, source)
 
 
-def _gpu() -> Callable[[], Any]:
+def _gpu(gpu: int) -> Callable[[], Any]:
     try:
         import torch
     except ImportError as error:
         raise NotRunError("torch is not installed, which loads the GPU") from error
     if not torch.cuda.is_available():
         raise NotRunError("torch finds no usable GPU")
-    a = torch.ones((4096, 4096), dtype=torch.float16, device="cuda")
+    a = torch.ones((4096, 4096), dtype=torch.float16, device=f"cuda:{gpu}")
 
     def work() -> None:
         torch.mm(a, a)
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(a.device)
 
     return work
 
 
-WORK: dict[str, Callable[[], Callable[[], Any]]] = {"cpu": _cpu, "memory": _memory, "gpu": _gpu}
+WORK: dict[str, Callable[[int], Callable[[], Any]]] = {"cpu": _cpu, "memory": _memory, "gpu": _gpu}
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import os
 import pickle
@@ -14,19 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from evalspec.errors import EvalspecError
+from evalspec.processes import die_with_parent
 from evalspec.run.messages import Message, Progress, receive, receive_bytes, send
 
-PR_SET_PDEATHSIG = 1
-
 Handler = Callable[[Message, Progress], Message]
-
-
-def die_with_parent(parent: int) -> None:
-    """Ask Linux to kill this process when its parent ends; elsewhere the closed socket ends it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
 
 
 def main() -> None:

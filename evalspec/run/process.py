@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from typing import IO, Any, NoReturn, Self
 
 from evalspec.errors import InputError, InvalidError, NotRunError, WorkerError, WriteError
 from evalspec.logs import last_line
+from evalspec.processes import import_path
 from evalspec.run.files import make_folder
 from evalspec.run.messages import Message, Progress, receive, send, send_bytes
 
@@ -71,7 +71,7 @@ class Child:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                env=os.environ | _import_path() | dict(environment or {}),
+                env=os.environ | import_path() | dict(environment or {}),
             )
         self._channel = ours
         self.peak_bytes = 0
@@ -186,15 +186,6 @@ def _opened(message: Message) -> Message:
         return message
     kinds = {"InputError": InputError, "NotRunError": NotRunError, "InvalidError": InvalidError}
     raise kinds.get(error["kind"], WorkerError)(error["message"])
-
-
-def _import_path() -> dict[str, str]:
-    """How the child finds this very package, also when it is not installed."""
-    here = Path(__file__).resolve().parents[2]
-    # Where it is installed the child finds it anyway, and its folder must not come before the standard library's.
-    if here in (Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")):
-        return {}
-    return {"PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def _ending(code: int | None) -> str:

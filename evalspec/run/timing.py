@@ -354,9 +354,9 @@ def _background(schedule: Schedule | None, timed: _Timed) -> Iterator[None]:
     if schedule is None or schedule.background is None:
         yield
         return
-    from evalspec.measure.background import start
+    from evalspec.measure.background import Background
 
-    with start(schedule.background, schedule.background_workers) as load:
+    with Background(schedule.background, schedule.background_workers, timed.gpu or 0) as load:
         yield
         done, before = load.stop()["rounds_per_s"], timed.background_rounds_per_s
         timed.background_rounds_per_s = done if before is None else min(done, before)

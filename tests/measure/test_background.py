@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from evalspec.errors import InputError, NotRunError, WorkerError
-from evalspec.measure.background import start
+from evalspec.measure.background import WORK, Background
 
 
 def ended(pid: int) -> bool:
@@ -34,7 +34,7 @@ def children() -> set[int]:
 @pytest.mark.parametrize("kind", ["cpu", "memory"])
 def test_it_works_until_it_is_stopped(kind: str) -> None:
     before = children()
-    with start(kind, 2) as load:
+    with Background(kind, 2) as load:
         pids = children() - before
         assert load.alive == 2 and len(pids) == 2
         time.sleep(0.2)
@@ -45,14 +45,14 @@ def test_it_works_until_it_is_stopped(kind: str) -> None:
 
 def test_it_ends_when_what_it_runs_beside_raises() -> None:
     before = children()
-    with pytest.raises(KeyError), start("cpu", 1):
+    with pytest.raises(KeyError), Background("cpu", 1):
         raise KeyError("a block that failed")
     assert children() <= before
 
 
 def test_a_load_that_was_killed_is_not_the_one_asked_for() -> None:
     before = children()
-    load = start("cpu", 2)
+    load = Background("cpu", 2)
     victim = min(children() - before)
     os.kill(victim, signal.SIGKILL)
     assert ended(victim)
@@ -65,8 +65,8 @@ def test_a_load_that_was_killed_is_not_the_one_asked_for() -> None:
 def test_it_dies_with_its_parent() -> None:
     program = (
         "import psutil, time\n"
-        "from evalspec.measure.background import start\n"
-        "start('cpu', 1)\n"
+        "from evalspec.measure.background import Background\n"
+        "Background('cpu', 1)\n"
         "print(psutil.Process().children()[0].pid, flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -81,12 +81,12 @@ def test_it_dies_with_its_parent() -> None:
 
 def test_a_kind_that_there_is_not() -> None:
     with pytest.raises(InputError, match=r"no background load 'disk' \(choices: cpu, memory, gpu\)"):
-        start("disk", 1)
+        Background("disk", 1)
 
 
 def test_no_worker_is_no_load() -> None:
     with pytest.raises(InputError, match="0 workers"):
-        start("cpu", 0)
+        Background("cpu", 0)
 
 
 def test_no_gpu_is_said() -> None:
@@ -95,11 +95,27 @@ def test_no_gpu_is_said() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(NotRunError, match="no usable GPU"):
-        start("gpu", 1)
+        Background("gpu", 1)
+
+
+def test_the_gpu_that_is_named_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another card's load would leave the model alone, and its ratio at 1."""
+    import torch
+
+    asked: list[object] = []
+
+    def ones(shape: tuple[int, int], *, dtype: torch.dtype, device: str) -> torch.Tensor:
+        asked.append(device)
+        return torch.zeros(1)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "ones", ones)
+    WORK["gpu"](3)
+    assert asked == ["cuda:3"]
 
 
 @pytest.mark.gpu
 def test_a_gpu_is_kept_busy() -> None:
-    with start("gpu", 1) as load:
+    with Background("gpu", 1) as load:
         time.sleep(0.5)
     assert load.facts["rounds_per_s"] > 0
