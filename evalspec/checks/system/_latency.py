@@ -16,7 +16,6 @@ from evalspec.checks.system._load_gates import reasons
 from evalspec.checks.system._standing import Found, violates
 from evalspec.checks.system._timed import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
 from evalspec.evidence.estimate import Comparison, Estimate, Measured
-from evalspec.evidence.record import Counts
 from evalspec.evidence.units import from_unit
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
@@ -93,15 +92,14 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     invalid: str | None = None
     if audited is not None:
         estimates, invalid = audited.applied(estimates, comparisons, check.requirements, inputs.confidence)
-    total = sum(len(one.ok) for one in samples)
-    failed = sum(int((~one.ok).sum()) for one in samples)
     return CheckResult(
         estimates=estimates,
         comparisons=comparisons,
         missing=missing,
         blocks=_latency_blocks.blocks(check, samples, latencies, plain, inputs.confidence),
-        counts=Counts(attempted=schedule.processes * schedule.queries, used=total - failed, errored=failed),
-        conditions={"scenario": check.scenario, "batch": check.batch, "processes": len(samples), "queries": total,
+        counts=_samples.counted(samples, attempted=schedule.processes * schedule.queries),
+        conditions={"scenario": check.scenario, "batch": check.batch, "processes": len(samples),
+                    "queries": sum(len(one.ok) for one in samples),
                     "interval_ms": check.interval_ms, "block_cv": course.cv,
                     "drift": course.drift.change if course.drift else None,
                     "caching_gain": audited.gain if audited is not None else None,

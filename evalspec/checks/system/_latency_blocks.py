@@ -99,27 +99,16 @@ def _course(
     samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]], lines: Sequence[tuple[str, float]]
 ) -> Curve:
     """Median of short stretches over time, with the fastest and slowest query of each as a band."""
-    series = []
-    for one, spent in zip(samples, latencies, strict=True):
-        answered = np.isfinite(spent)
-        if not answered.any():
-            continue
-        chunks = np.array_split(np.flatnonzero(answered), min(POINTS // len(samples) or 1, int(answered.sum())))
-        when = _samples.seconds(one)
-        series.append(
-            Series(
-                name=f"process {one.process + 1}",
-                x=tuple(float(when[c[0]]) for c in chunks),
-                y=tuple(float(np.median(spent[c])) for c in chunks),
-                lower=tuple(float(spent[c].min()) for c in chunks),
-                upper=tuple(float(spent[c].max()) for c in chunks),
-            )
-        )
+    series = [
+        _samples.stretches(f"process {one.process + 1}", _samples.seconds(one), spent, POINTS // len(samples) or 1)
+        for one, spent in zip(samples, latencies, strict=True)
+        if len(spent)
+    ]
     return Curve(
         title="Latency over time",
         caption="Median of short stretches; the band reaches from the fastest to the slowest query.",
         x_label="time in the process", x_unit="s", y_label="latency", y_unit="ms", log_y=True,
-        series=tuple(series),
+        series=tuple(one for one in series if one is not None),
         references=_references(lines, "y"),
     )  # fmt: skip
 

@@ -17,11 +17,9 @@ from evalspec.checks.system._load_arrivals import pieces, trace, traffic
 from evalspec.checks.system._load_gates import fault, gated, lag_ms, lagged
 from evalspec.checks.system._load_run import AtRate, drive
 from evalspec.checks.system._load_search import Confirmed, Search, highest_rate
-from evalspec.checks.system._throughput import rate as items_per_s
 from evalspec.checks.system._timed import ALONE_S, BATCHES, PERCENTILES, WARMUP_S, rate_part
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
-from evalspec.evidence.record import Counts
 from evalspec.evidence.units import format_number, from_unit
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
@@ -92,13 +90,12 @@ def measure(check: Load, inputs: Inputs) -> CheckResult:
     invalid: str | None = None
     if found.audit is not None:
         estimates, invalid = found.audit.applied(estimates, {}, check.requirements, inputs.confidence)
-    total = sum(len(one.ok) for run in found.runs for one in run.samples)
-    failed = sum(int((~one.ok).sum()) for run in found.runs for one in run.samples)
+    driven = [one for run in found.runs for one in run.samples]
     return CheckResult(
         estimates=estimates,
         missing=missing,
         blocks=_load_blocks.blocks(check, found, inputs.confidence),
-        counts=Counts(attempted=sum(run.queries for run in found.runs), used=total - failed, errored=failed),
+        counts=_samples.counted(driven, attempted=sum(run.queries for run in found.runs)),
         conditions=_conditions(check, inputs, found),
         notes=_notes(check, found),
         invalid=invalid,
@@ -139,7 +136,7 @@ def _run_all(check: Load, inputs: Inputs) -> Found:
         poisson=poisson,
         search=searched,
         confirmed=confirmed,
-        offline=tuple(items_per_s(one) for one in offline),
+        offline=tuple(_samples.rate(one) for one in offline),
         audit=audited,
     )
 
@@ -345,7 +342,7 @@ def _notes(check: Load, found: Found) -> list[str]:
     notes += _search_notes(found)
     if found.audit is not None:
         notes.append(found.audit.note)
-    failed = sum(int((~one.ok).sum()) for run in found.runs if run.invalid is None for one in run.samples)
+    failed = _samples.counted([one for run in found.runs if run.invalid is None for one in run.samples]).errored
     if failed:
         notes.append(f"{failed:,} queries failed or timed out; they count as slower than any threshold.")
     if check.max_batch == 1 and all(run.in_process for run in found.planned.values()):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.system import _samples
 from evalspec.checks.system._lag import allowed_ms
 from evalspec.checks.system._load_gates import fault, lag
 from evalspec.checks.system._timed import PERCENTILES
@@ -88,28 +89,13 @@ def _against_load(runs: Mapping[str, AtRate], lines: tuple[Reference, ...], conf
 
 def _course(runs: Mapping[str, AtRate], lines: tuple[Reference, ...]) -> Curve:
     """Median of short stretches over time, with the slowest query as the upper edge."""
-    series = []
-    for part, run in runs.items():
-        there = np.flatnonzero(np.isfinite(run.latencies_ms))
-        if not len(there):
-            continue
-        chunks = np.array_split(there, min(POINTS, len(there)))
-        spent, when = run.latencies_ms, run.due_s
-        series.append(
-            Series(
-                name=part,
-                x=tuple(float(when[c[0]]) for c in chunks),
-                y=tuple(float(np.median(spent[c])) for c in chunks),
-                lower=tuple(float(spent[c].min()) for c in chunks),
-                upper=tuple(float(spent[c].max()) for c in chunks),
-            )
-        )
+    series = [_samples.stretches(part, run.due_s, run.latencies_ms, POINTS) for part, run in runs.items()]
     return Curve(
         title="Latency over time",
         caption="Median of short stretches, from the due time, one process after the other; the band reaches from the "
         "fastest to the slowest query.",
         x_label="due time", x_unit="s", y_label="latency", y_unit=_MS, log_y=True,
-        series=tuple(series), references=lines,
+        series=tuple(one for one in series if one is not None), references=lines,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.evidence.blocks import Series
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
 
@@ -40,6 +41,28 @@ def seconds(samples: Samples) -> NDArray[np.float64]:
     """When each query was sent, from the first one on; shape (q,)."""
     elapsed: NDArray[np.float64] = (samples.sent_ns - samples.sent_ns[0]) / 1e9
     return elapsed
+
+
+def stretches(name: str, when_s: NDArray[np.float64], spent_ms: NDArray[np.float64], points: int) -> Series | None:
+    """Medians of short stretches over time, the fastest and slowest query of each as a band; None: nothing answered.
+
+    Args:
+        name: Of the series.
+        when_s: shape (q,).
+        spent_ms: shape (q,), infinite where a query failed.
+        points: Stretches at the most.
+    """
+    answered = np.flatnonzero(np.isfinite(spent_ms))
+    if not len(answered):
+        return None
+    chunks = np.array_split(answered, min(points, len(answered)))
+    return Series(
+        name=name,
+        x=tuple(float(when_s[c[0]]) for c in chunks),
+        y=tuple(float(np.median(spent_ms[c])) for c in chunks),
+        lower=tuple(float(spent_ms[c].min()) for c in chunks),
+        upper=tuple(float(spent_ms[c].max()) for c in chunks),
+    )
 
 
 def too_short(samples: Sequence[Samples], processes: int, queries: int) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from evalspec.checks.system import _samples
 from evalspec.checks.system._environment import surroundings
-from evalspec.checks.system._samples import rate as rate
+from evalspec.checks.system._samples import rate
 from evalspec.checks.system._throughput_costs import EVERY_S, Costs, best_sizes, columns, costs
 from evalspec.checks.system._throughput_pairs import BestBeside
 from evalspec.checks.system._timed import BATCHES, WARMUP_S, batch_part
