@@ -41,6 +41,7 @@ class FakeInputs:
         pairs: (schedule, baseline) -> timings of both; default: ``samples`` of each.
         probes: (probe, model, options) -> what processes found; or probe -> that.
         facts: Model: its facts.
+        answering: (rows, dataset, model) -> predictions of rows that the check made.
     """
 
     evidence: Path
@@ -55,6 +56,7 @@ class FakeInputs:
     pairs: PairMaker | None = None
     probes: ProbeMaker | Mapping[str, list[Probe]] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
+    answering: Callable[[pa.Table, str, str], Predictions] | None = None
     model: str = CANDIDATE
     confidence: float = 0.95
     alpha_fail: float = 0.002
@@ -63,6 +65,7 @@ class FakeInputs:
     progressed: list[tuple[float, float, str]] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     probed: list[tuple[str, dict[str, Cell]]] = field(default_factory=list)
+    altered: list[str] = field(default_factory=list)
     _rng: np.random.Generator | None = None
 
     @property
@@ -101,6 +104,13 @@ class FakeInputs:
         if key not in self.answers:
             raise InputError(f"no predictions of {key[1]} on {key[0]}")
         return self.answers[key]
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
+        """What the test's model says of these rows."""
+        self.altered.append(name)
+        if self.answering is None:
+            raise NotRunError(f"{model or self.model} can't be asked about other rows")
+        return self.answering(rows, dataset, model or self.model)
 
     def slice_names(self) -> tuple[str, ...]:
         """Names of slices."""

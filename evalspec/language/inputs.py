@@ -19,6 +19,29 @@ Cells = Mapping[str, Cell]
 """Facts by name."""
 
 
+Task = Literal["classes", "values", "labels", "text", "boxes", "mask"]
+"""What a model gives for a row: one class, one value, any number of classes, a text, boxes, a class for each pixel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Boxes in many pictures, those of one row after those of the row before.
+
+    Args:
+        row: shape (m,), rising: index of the row that each box is in.
+        corners: shape (m, 4): left, top, right, bottom, in pixels.
+        classes: shape (m,), class index.
+        scores: shape (m,), how sure the model is; None: they are true.
+        ignored: shape (m,), true boxes that count neither for nor against (COCO's crowds); None: none.
+    """
+
+    row: NDArray[np.int64]
+    corners: NDArray[np.float64]
+    classes: NDArray[np.int64]
+    scores: NDArray[np.float64] | None = None
+    ignored: NDArray[np.bool_] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Predictions:
     """What a model said of every row of a dataset, in the dataset's row order.
@@ -27,16 +50,23 @@ class Predictions:
         model: Name of the model in the spec.
         dataset: Name of the dataset.
         n: Rows.
-        classes: Label of each class index, as text; None for regression.
-        probabilities: shape (n, C), rows sum to 1; None where the model gives none.
-        predicted: shape (n,), class index; None for regression.
-        values: shape (n,), predicted value in the label's unit; None for classification.
+        classes: Label of each class index, as text; None where nothing has classes.
+        probabilities: shape (n, C), rows sum to 1 (of ``labels``: each by itself); None where the model gives none.
+        predicted: shape (n,), class index; None for another task.
+        values: shape (n,), predicted value in the label's unit; None for another task.
         lower, upper: shape (n,), a stated prediction interval, or None.
-        truth: shape (n,): class index (int64) or value (float64); None where the dataset has no label.
+        truth: None where the dataset has no label; else by task. ``classes``: shape (n,), class index (int64).
+            ``values``: shape (n,), float64. ``labels``: shape (n, C), bool. ``text``: shape (n,), str objects.
+            ``boxes``: None (see ``true_boxes``). ``mask``: shape (n, H, W), class index, -1 where nothing is judged.
         clusters: shape (n,), index of each row's cluster; None where the dataset has no ``cluster:``.
         digest: Digest of model, preprocessing, dataset and batch that these came from.
         label_unit: Unit of ``values``, or None.
         details: Facts of the run: precision and provider observed, batch, padding, seconds.
+        members: ``labels``: shape (n, C), classes that the model says a row has.
+        texts: ``text``: shape (n,), str objects.
+        masks: ``mask``: shape (n, H, W), class index of each pixel.
+        boxes: ``boxes``: what the model found.
+        true_boxes: ``boxes``: what is there; None where the dataset has no label.
     """
 
     model: str
@@ -53,11 +83,25 @@ class Predictions:
     digest: str
     label_unit: str | None = None
     details: Cells = field(default_factory=dict)
+    members: NDArray[np.bool_] | None = None
+    texts: NDArray[np.object_] | None = None
+    masks: NDArray[np.int64] | None = None
+    boxes: Boxes | None = None
+    true_boxes: Boxes | None = None
+
+    @property
+    def task(self) -> Task:
+        """What it gives for a row."""
+        others: tuple[tuple[Task, object | None], ...] = (
+            ("labels", self.members), ("text", self.texts), ("boxes", self.boxes), ("mask", self.masks),
+        )  # fmt: skip
+        given = next((task for task, answers in others if answers is not None), None)
+        return given or ("values" if self.classes is None else "classes")
 
     @property
     def is_classification(self) -> bool:
-        """It has classes."""
-        return self.classes is not None
+        """It gives one class for a row."""
+        return self.task == "classes"
 
 
 OUTCOMES: tuple[str, ...] = (
@@ -312,6 +356,20 @@ class Inputs(Protocol):
             processes: How many.
             options: Handed to the probe.
             telemetry_s: Read the machine's counters each so many seconds meanwhile; None: don't.
+        """
+        ...
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
+        """What a model (default: the check's own) says of rows that the check made, such as altered copies.
+
+        Args:
+            rows: With the columns of the dataset; its label and clusters are read from here.
+            dataset: Where they come from.
+            name: Of these rows, once for each check: ``blur 3``.
+            model: Default: the check's own.
+
+        Raises:
+            NotRunError: The model is read from files, which hold no answers to other rows.
         """
         ...
 

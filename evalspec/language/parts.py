@@ -260,6 +260,8 @@ class NeedPredictions:
     dataset: str
     model: str
     label: bool = True
+    copies: int = 0
+    """So many altered copies of these rows are asked about while the check runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class PlannedCheck:
         datasets: Every dataset that it reads.
         models: Every model that it reads, runs or times.
         timed: Models that it times.
+        asked: Models that it asks about rows of its own making.
         queries: Timed queries, all processes.
         seconds: A guess at its duration.
     """
@@ -35,6 +36,7 @@ class PlannedCheck:
     datasets: tuple[str, ...]
     models: tuple[str, ...]
     timed: tuple[str, ...]
+    asked: tuple[str, ...]
     queries: int
     seconds: float
 
@@ -119,11 +121,12 @@ def _wanted(spec: Spec, only: tuple[str, ...]) -> set[str]:
 
 def _planned(check: Check, rows: Mapping[str, int | None]) -> PlannedCheck:
     needs = check.needs()
-    predictions = tuple((need.dataset, need.model) for need in needs if isinstance(need, NeedPredictions))
+    answers = [need for need in needs if isinstance(need, NeedPredictions)]
+    predictions = tuple((need.dataset, need.model) for need in answers)
     timings = [need for need in needs if isinstance(need, NeedTiming)]
     seconds = START_S + sum(need.seconds for need in timings)
-    for dataset, _ in predictions:
-        seconds += START_S + (rows.get(dataset) or 0) / PREDICT_ROWS_PER_S
+    for need in answers:
+        seconds += START_S + (1 + need.copies) * (rows.get(need.dataset) or 0) / PREDICT_ROWS_PER_S
     read = [need.dataset for need in needs if isinstance(need, NeedRows)]
     return PlannedCheck(
         check=check,
@@ -131,6 +134,7 @@ def _planned(check: Check, rows: Mapping[str, int | None]) -> PlannedCheck:
         datasets=tuple(dict.fromkeys([*read, *(d for d, _ in predictions), *(need.dataset for need in timings)])),
         models=tuple(dict.fromkeys([*(m for _, m in predictions), *(need.model for need in timings)])),
         timed=tuple(dict.fromkeys(need.model for need in timings)),
+        asked=tuple(dict.fromkeys(need.model for need in answers if need.copies)),
         queries=sum(need.queries for need in timings),
         seconds=seconds,
     )

@@ -37,6 +37,8 @@ def start(job: CheckJob) -> Handler:
             # Nothing that was measured is lost because of what came after it.
             _written(job, workers)
             raise
+        finally:
+            workers.close()
         record = check_record(job, result, [*result.evidence, *_written(job, workers)])
         return {"record": record.model_dump(mode="json"), "observed": workers.observed}
 
@@ -45,7 +47,7 @@ def start(job: CheckJob) -> Handler:
 
 def _written(job: CheckJob, workers: Workers) -> list[tuple[str, str]]:
     """Files of what was measured, and what they hold."""
-    files = []
+    files = list(workers.answering.files)
     if workers.samples:
         name = samples_file(job.check.name)
         write_samples(workers.samples, job.evidence / name)

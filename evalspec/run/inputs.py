@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from evalspec.runtimes._answers import Answers
+
 
 class RunInputs:
     """`evalspec.language.inputs.Inputs` over the files of a run."""
@@ -77,10 +79,13 @@ class RunInputs:
 
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Index of each row's cluster."""
+        return self._clusters(dataset, self._tables.get(dataset))
+
+    def _clusters(self, dataset: str, table: pa.Table) -> NDArray[np.int64] | None:
         from evalspec.sources._open import clusters
 
         column = self._job.parts.datasets[dataset].cluster
-        return None if column is None else clusters(self._tables.get(dataset), column)
+        return None if column is None else clusters(table, column)
 
     def predictions(self, dataset: str, model: str | None = None) -> Predictions:
         """Predictions made before, with the truth of each row.
@@ -89,11 +94,28 @@ class RunInputs:
             InputError: Labels don't fit the model's classes.
         """
         from evalspec.runtimes._answers import read_answers
-        from evalspec.runtimes._labels import truth
 
         model = model or self._job.check.model
         answers = read_answers(Path(self._job.predictions[predictions_key(dataset, model)]))
-        table = self._tables.get(dataset)
+        return self._told(answers, self._tables.get(dataset), dataset, model)
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
+        """Predictions made now, of rows that the check made.
+
+        Raises:
+            InputError: Labels don't fit the model's classes.
+            NotRunError: The model is read from files.
+        """
+        from evalspec.runtimes._answers import read_answers
+
+        model = model or self._job.check.model
+        path = self.timing.predict(rows, dataset, name, model, self._progress)
+        return self._told(read_answers(path), rows, dataset, model)
+
+    def _told(self, answers: Answers, table: pa.Table, dataset: str, model: str) -> Predictions:
+        """Answers beside the truth of their rows."""
+        from evalspec.runtimes._labels import truth
+
         if answers.n != table.num_rows:
             raise InputError(f"{model} answered {answers.n:,} rows of {dataset}, which has {table.num_rows:,} now")
         label = self.label(dataset)
@@ -108,7 +130,7 @@ class RunInputs:
             lower=answers.lower,
             upper=answers.upper,
             truth=None if label is None else truth(table, label, answers.classes),
-            clusters=self.clusters(dataset),
+            clusters=self._clusters(dataset, table),
             digest=str(self.model_facts(model).get("digest") or ""),
             label_unit=self.label_unit(dataset),
             details=answers.details,

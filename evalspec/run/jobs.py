@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,6 +86,12 @@ def samples_file(check: str) -> str:
 def probes_file(check: str) -> str:
     """Name of a check's file of what probes found in the folder of evidence."""
     return f"probes-{check}.json"
+
+
+def altered_file(check: str, model: str, dataset: str, name: str) -> str:
+    """Name of a file of answers to rows that a check made, in the folder of evidence."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+    return f"answers-{check}-{model}-{dataset}-{plain}.parquet"
 
 
 def predictions_key(dataset: str, model: str) -> str:

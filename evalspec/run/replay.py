@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalspec.errors import NotRunError
 from evalspec.language.inputs import Cells, Probe, Samples, Schedule
+from evalspec.run.answering import kept_answers
 from evalspec.run.jobs import probes_file, samples_file
 from evalspec.run.messages import Progress
 from evalspec.run.probes import read_probes
 from evalspec.run.samples import read_samples
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Replay:
@@ -17,6 +22,7 @@ class Replay:
 
     def __init__(self, evidence: Path, check: str) -> None:
         """``evidence``: the folder that holds the raw samples, and what probes found, of this check."""
+        self._evidence, self._check = evidence, check
         samples, probes = evidence / samples_file(check), evidence / probes_file(check)
         self._left = read_samples(samples) if samples.exists() else []
         self._probes = read_probes(probes) if probes.exists() else []
@@ -54,6 +60,14 @@ class Replay:
         if len(taken) < processes or any((one.model, one.probe) != (model, probe) for one in taken):
             raise NotRunError(f"the evidence holds no {processes} probes {probe} of {model} here")
         return taken
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+        """The file that was written then.
+
+        Raises:
+            NotRunError: There is none, or it is about other rows.
+        """
+        return kept_answers(self._evidence, self._check, rows, dataset, name, model)
 
     def _next(self, count: int, model: str) -> list[Samples]:
         taken, self._left = self._left[:count], self._left[count:]

@@ -242,6 +242,9 @@ class _Run:
         for name in planned.timed:
             if not self.spec.models[name].timed:
                 raise NotRunError(f"model {name} is a file of predictions: nothing can be timed")
+        for name in planned.asked:
+            if not self.spec.models[name].timed:
+                raise NotRunError(f"model {name} is a file of predictions: it can't be asked about other rows")
         for name, pid in self.servers.ensure(planned.models).items():
             self.subjects.observe(name, {"server_pid": pid})
         predictions = {

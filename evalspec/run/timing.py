@@ -13,12 +13,15 @@ from evalspec.clocks import now_ns
 from evalspec.errors import WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Telemetry
+from evalspec.run.answering import Answering, started
 from evalspec.run.clients import merged, shares
-from evalspec.run.jobs import CheckJob, WorkerJob
+from evalspec.run.jobs import CheckJob
 from evalspec.run.messages import Message, Progress
 from evalspec.run.process import Child
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from evalspec.measure.telemetry import Sampler
 
 PATTERNS = (
@@ -34,7 +37,7 @@ ARRAYS = ("arrivals_ns", "items")
 
 
 class Timing(Protocol):
-    """Whatever gives samples for schedules, and answers of probes."""
+    """Whatever gives samples for schedules, answers of probes, and answers to rows that a check made."""
 
     @property
     def samples(self) -> tuple[Samples, ...]:
@@ -61,6 +64,10 @@ class Timing(Protocol):
         progress: Progress,
     ) -> list[Probe]:  # fmt: skip
         """What fresh processes found."""
+        ...
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+        """File with a model's answers to rows that a check made."""
         ...
 
 
@@ -132,6 +139,7 @@ class Workers:
         self._made: list[Samples] = []
         self._found: list[Probe] = []
         self.observed: dict[str, dict[str, Cell]] = {}
+        self.answering = Answering(job)
 
     @property
     def samples(self) -> tuple[Samples, ...]:
@@ -238,6 +246,16 @@ class Workers:
         self._found += made
         return made
 
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+        """One worker for each model, which stays until `close`."""
+        out = self.answering.predict(rows, dataset, name, model, progress)
+        self.observed |= self.answering.observed
+        return out
+
+    def close(self) -> None:
+        """End what still runs."""
+        self.answering.close()
+
     def _clients(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
         """One open loop, driven by several client processes, each with every so many-th query."""
         origin = now_ns()
@@ -260,13 +278,7 @@ class Workers:
             return merged([self._finish(one, model, process) for one in timed])
 
     def _worker(self, model: str, process: int) -> Child:
-        return Child(
-            "evalspec.run.worker",
-            WorkerJob(self._job.parts, model, self._job.threads),
-            limits=self._job.limits,
-            log=self._job.evidence.parent / "logs" / f"timing-{self._job.check.name}-{model}-{process}.log",
-            environment=self._job.environment,
-        )
+        return started(self._job, model, f"timing-{self._job.check.name}-{model}-{process}")
 
     def _prepared(
         self, worker: Child, schedule: Schedule, dataset: str, model: str, process: int, *, side: str = "",

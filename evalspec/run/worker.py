@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalspec.clocks import now_ns
 from evalspec.errors import WorkerError
 from evalspec.language.inputs import Schedule
+from evalspec.run.answering import read_rows
 from evalspec.run.child import Handler
 from evalspec.run.jobs import WorkerJob
 from evalspec.run.messages import Message, Progress
@@ -77,12 +78,14 @@ class _Worker:
         from evalspec.runtimes._answers import write_answers
 
         dataset = str(question["dataset"])
-        table = self.tables.get(dataset)
+        table = read_rows(Path(question["table"])) if "table" in question else self.tables.get(dataset)
         if "rows" in question:
             table = _spread(table, int(question["rows"]))
         served = self._serve(dataset)
         progress(0.0, float(len(table)), f"{len(table):,} rows")
         answers = served.predict_all(table)
+        if "rows_digest" in question:
+            answers = replace(answers, details={**answers.details, "rows_digest": question["rows_digest"]})
         write_answers(answers, Path(question["out"]))
         return {"rows": answers.n, "observed": dict(served.loaded.observed) | dict(answers.details)}
 
