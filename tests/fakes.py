@@ -41,6 +41,7 @@ class FakeInputs:
         pairs: (schedule, baseline) -> timings of both; default: ``samples`` of each.
         probes: (probe, model, options) -> what processes found; or probe -> that.
         facts: Model: its facts.
+        origins: Dataset: its origin.
         answering: (rows, dataset, model) -> predictions of rows that the check made.
     """
 
@@ -56,6 +57,7 @@ class FakeInputs:
     pairs: PairMaker | None = None
     probes: ProbeMaker | Mapping[str, list[Probe]] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
+    origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     answering: Callable[[pa.Table, str, str], Predictions] | None = None
     model: str = CANDIDATE
     confidence: float = 0.95
@@ -87,6 +89,10 @@ class FakeInputs:
     def label_unit(self, dataset: str) -> str | None:
         """Its unit."""
         return self.label_units.get(dataset)
+
+    def origin(self, dataset: str) -> Mapping[str, str]:
+        """Where it is from."""
+        return self.origins.get(dataset, {})
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
         """What the candidate reads."""
@@ -191,6 +197,61 @@ def classifier(
         probabilities=p, predicted=p.argmax(axis=1).astype(np.int64), values=None, lower=None, upper=None,
         truth=None if truth is None else np.asarray(truth, dtype=np.int64), clusters=clusters,
         digest=f"{model}@{dataset}",
+    )  # fmt: skip
+
+
+def writer(
+    texts: Sequence[str],
+    truth: Sequence[str | tuple[str, ...]] | None,
+    *,
+    dataset: str = "test",
+    model: str = CANDIDATE,
+    clusters: NDArray[np.int64] | None = None,
+) -> Predictions:
+    """Predictions of texts.
+
+    Args:
+        texts: What was written.
+        truth: What should have been, or several of it in a row; None: the dataset has no label.
+    """
+
+    def objects(values: Sequence[object]) -> NDArray[np.object_]:
+        found = np.empty(len(values), dtype=object)
+        for index, one in enumerate(values):
+            found[index] = one
+        return found
+
+    return Predictions(
+        model=model, dataset=dataset, n=len(texts), classes=None, probabilities=None, predicted=None, values=None,
+        lower=None, upper=None, truth=None if truth is None else objects(truth), clusters=clusters,
+        digest=f"{model}@{dataset}", texts=objects(texts),
+    )  # fmt: skip
+
+
+def tagger(
+    members: ArrayLike,
+    truth: ArrayLike | None,
+    *,
+    probabilities: ArrayLike | None = None,
+    dataset: str = "test",
+    model: str = CANDIDATE,
+    classes: Sequence[str] | None = None,
+    clusters: NDArray[np.int64] | None = None,
+) -> Predictions:
+    """Predictions of any number of classes a row.
+
+    Args:
+        members: shape (n, C), bool.
+        truth: The same; None: the dataset has no label.
+        probabilities: shape (n, C), or None.
+    """
+    said = np.asarray(members, dtype=np.bool_)
+    return Predictions(
+        model=model, dataset=dataset, n=len(said),
+        classes=tuple(classes) if classes else tuple(str(i) for i in range(said.shape[1])),
+        probabilities=None if probabilities is None else np.asarray(probabilities, dtype=np.float64), predicted=None,
+        values=None, lower=None, upper=None, truth=None if truth is None else np.asarray(truth, dtype=np.bool_),
+        clusters=clusters, digest=f"{model}@{dataset}", members=said,
     )  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema
@@ -20,6 +21,8 @@ class SpecNames:
     models: tuple[str, ...]
     datasets: tuple[str, ...]
     slices: tuple[str, ...]
+    origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Dataset: where and when it was collected, as far as the spec says."""
 
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]

@@ -15,7 +15,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, SpecNames
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
-from evalspec.spec import answers, crosscheck, files
+from evalspec.spec import answers, crosscheck, files, looking
 from evalspec.spec.entries import Entry, Reader, check_keys
 from evalspec.spec.model import Spec, SpecFields, SpecPolicy
 from evalspec.spec.problems import Problems, keys_of
@@ -120,6 +120,8 @@ class _Loader:
         self.options = options
         self.folder = folder
         self.unverified: list[str] = []
+        self.asks: list[str] = []
+        self.seen: dict[str, object] = {}
 
     def spec(self, *, file: str, text: str, digest: str, overrides: tuple[str, ...]) -> Spec:
         """The spec, or everything that is wrong with it."""
@@ -154,6 +156,8 @@ class _Loader:
             overrides=overrides,
             headers=headers,
             unverified=tuple(self.unverified),
+            seen=self.seen,
+            asks=tuple(self.asks),
         )
 
     def _fields(self) -> SpecFields | None:
@@ -179,7 +183,16 @@ class _Loader:
             models=keys("models"),
             datasets=keys("datasets"),
             slices=tuple(node.content for node in named if node is not None and isinstance(node.content, str)),
+            origins={name: self._origin(name) for name in keys("datasets")},
         )
+
+    def _origin(self, dataset: str) -> dict[str, str]:
+        """What a dataset's ``origin:`` says."""
+        datasets = self.root.child("datasets")
+        entry = datasets.child(dataset) if datasets is not None else None
+        origin = entry.child("origin") if entry is not None else None
+        content = origin.content if origin is not None and isinstance(origin.content, dict) else {}
+        return {key: str(node.content) for key, node in content.items()}
 
     def _crosscheck(
         self,
@@ -228,6 +241,8 @@ class _Loader:
         for entry in entries:
             needs.check(entry, names)
             needs.can_pass(entry, names, confidence)
+        self.seen = looking.look_at_small(self.problems, entries, looking.Readable(readable, headers, access))
+        self.unverified += looking.not_looked_at(entries, self.seen)
         self._note(models, datasets, headers)
         # The day is the run's: reading a spec looks at no clock.
         self.unverified += [
@@ -251,10 +266,8 @@ class _Loader:
             self.unverified.append("values: labels, missing cells, column contents")
         untrusted = {name: model.runs_code() for name, model in models.items() if model.runs_code()}
         if not self.options.trust:
-            self.unverified += [
-                f"{name}: `run` needs --trust for {', '.join(code)}" for name, code in untrusted.items()
-            ]
-        self.unverified += [
+            self.asks += [f"{name}: `run` needs --trust for {', '.join(code)}" for name, code in untrusted.items()]
+        self.asks += [
             f"{name}: `run` needs --env {variable}, the secret of a header"
             for name, model in models.items()
             for variable in model.secrets_read()

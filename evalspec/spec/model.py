@@ -104,6 +104,8 @@ class Spec:
         overrides: ``--set`` arguments that are in it.
         headers: Dataset: rows and columns, where they were looked up.
         unverified: Sentences: what validation could not know.
+        seen: Check: what it saw of the rows that it looks at, where they were read.
+        asks: Sentences: what a run must be allowed.
     """
 
     name: str
@@ -124,6 +126,8 @@ class Spec:
     overrides: tuple[str, ...] = ()
     headers: Mapping[str, Header] = field(default_factory=dict)
     unverified: tuple[str, ...] = ()
+    seen: Mapping[str, object] = field(default_factory=dict)
+    asks: tuple[str, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -134,7 +138,10 @@ class Spec:
     def names(self) -> SpecNames:
         """The names that it defines."""
         return SpecNames(
-            models=tuple(self.models), datasets=tuple(self.datasets), slices=tuple(one.name for one in self.slices)
+            models=tuple(self.models),
+            datasets=tuple(self.datasets),
+            slices=tuple(one.name for one in self.slices),
+            origins={name: dataset.origin for name, dataset in self.datasets.items()},
         )
 
     def check(self, name: str) -> Check | None:

@@ -16,7 +16,9 @@ from evalspec.checks.data.contamination import Contamination
 from evalspec.checks.data.shift import Shift
 from evalspec.checks.model.calibration import Calibration
 from evalspec.checks.model.evaluate import Evaluate
+from evalspec.checks.model.generalization import Generalization
 from evalspec.checks.model.quality import Quality
+from evalspec.checks.model.robustness import Robustness
 from evalspec.checks.model.slices import Slices
 from evalspec.checks.system.cold_start import ColdStart
 from evalspec.checks.system.energy import Energy
@@ -27,7 +29,7 @@ from evalspec.checks.system.recovery import Recovery
 from evalspec.checks.system.sustained import Sustained
 from evalspec.checks.system.throughput import Throughput
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import Inputs, Probe, Samples, Schedule
+from evalspec.language.inputs import Inputs, Predictions, Probe, Samples, Schedule
 from evalspec.language.parts import Check
 from tests.checks.system.bottlenecks import neighbours, operators, parsed, under_the_roof
 from tests.checks.system.queueing import exponential, served
@@ -96,6 +98,47 @@ def _cost(folder: Path, found: float, rows: int = 4000) -> Case:
     inputs, _ = _fraud(folder, found, rows)
     check = {"check": "evaluate", "dataset": "test", "modules": {"cost": "cost.py"}, "require": ["score(cost) <= 0.1"]}
     return inputs, Evaluate.model_validate(check)
+
+
+def _elsewhere(folder: Path, share: float, rows: int = 3000) -> Case:
+    """95 % right at home, and a share of the rows right elsewhere."""
+    truth = np.arange(rows) % 2
+    right = {"test": 0.95, "field": share}
+    inputs = FakeInputs(
+        evidence=folder,
+        tables={name: pa.table({"x": np.arange(rows), "label": truth}) for name in right},
+        labels=dict.fromkeys(right, "label"),
+        origins={name: {"site": name} for name in right},
+        answers={
+            (name, "candidate"): classifier(confident(truth, np.arange(rows) < good * rows, 2), truth, dataset=name)
+            for name, good in right.items()
+        },
+    )
+    check = {"check": "generalization", "inside": "test", "outside": ["field"], "require": ["ood_gap <= 5 pp"]}
+    return inputs, Generalization.model_validate(check)
+
+
+def _noisy(folder: Path, pixels: int, rows: int = 600) -> Case:
+    """Bright or dark pictures, judged by so many of their 64 pixels: noise averages out over many."""
+    truth = np.arange(rows) % 2
+    table = pa.table(
+        {"pixels": np.repeat(np.where(truth == 1, 9.0, 7.0)[:, None], 64, axis=1).tolist(), "label": truth}
+    )
+
+    def told(asked: pa.Table, dataset: str, model: str) -> Predictions:
+        seen = np.array(asked["pixels"].to_pylist(), dtype=np.float64).reshape(len(asked), 64)
+        bright = (seen[:, :pixels].mean(axis=1) > 8).astype(np.int64) if len(asked) else np.zeros(0, dtype=np.int64)
+        return classifier(np.eye(2)[bright] * 0.8 + 0.1, np.asarray(asked["label"]), model=model)
+
+    inputs = FakeInputs(
+        evidence=folder, tables={"test": table}, labels={"test": "label"}, answering=told,
+        answers={("test", "candidate"): told(table, "test", "candidate")},
+    )  # fmt: skip
+    check = {
+        "check": "robustness", "dataset": "test", "corruptions": ["gaussian_noise"], "severities": [5],
+        "range": [0, 16], "require": ["worst_corruption_accuracy >= 90 %"],
+    }  # fmt: skip
+    return inputs, Robustness.model_validate(check)
 
 
 def _fraud(folder: Path, found: float, rows: int = 4000) -> Case:
@@ -365,6 +408,14 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "recovery", "lost_requests", "lost_requests <= 200", lambda f: _kills(f, 1.0), lambda f: _kills(f, 9.0),
         lambda f, n: _kills(f, 1.0, n // 5), "450 queries that nobody takes",
+    ),
+    Planted(
+        "generalization", "ood_gap", "ood_gap <= 5 pp", lambda f: _elsewhere(f, 0.94), lambda f: _elsewhere(f, 0.7),
+        lambda f, n: _elsewhere(f, 0.94, n), "25 points worse at another site",
+    ),
+    Planted(
+        "robustness", "worst_corruption_accuracy", "worst_corruption_accuracy >= 90 %", lambda f: _noisy(f, 64),
+        lambda f: _noisy(f, 1), lambda f, n: _noisy(f, 64, n), "decides by one pixel, which noise changes",
     ),
     Planted(
         "quality", "recall", "recall(fraud) >= 80 %", lambda f: _fraud(f, 0.9), lambda f: _fraud(f, 0.1),

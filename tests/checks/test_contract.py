@@ -79,7 +79,12 @@ def test_the_example_is_valid(kind: str) -> None:
     check = check_type.model_validate(example(check_type))
     assert check.requirements, "the Example shows at least one requirement"
     assert check.needs()
-    names = SpecNames(models=("candidate", "baseline"), datasets=("train", "test"), slices=("dark", "occluded"))
+    names = SpecNames(
+        models=("candidate", "baseline"),
+        datasets=("train", "test", "field"),
+        slices=("dark", "occluded"),
+        origins={"test": {"site": "lab"}, "field": {"site": "field"}},
+    )
     assert check.check_names(names) is None
     enough = {dataset: 10_000_000 for dataset in _datasets(check)}
     assert [check.check_requirement(requirement, enough) for requirement in check.requirements] == [None] * len(

@@ -46,18 +46,19 @@ def picture(cell: Any) -> NDArray[np.float64] | None:
     return pixels[::step, ::step]
 
 
-def png(pixels: NDArray[np.float64]) -> str:
+def png(pixels: NDArray[np.float64], bounds: tuple[float, float] | None = None) -> str:
     """A picture as PNG in base64, stretched over the range of its own values.
 
     Args:
         pixels: shape (h, w) or (h, w, 3), any finite range.
+        bounds: Black and white; None: the smallest and the largest value.
 
     References:
         ISO/IEC 15948 (PNG), 5.3 and 11.2: signature, IHDR, IDAT, IEND.
     """
-    low, high = float(pixels.min()), float(pixels.max())
+    low, high = bounds or (float(pixels.min()), float(pixels.max()))
     scale = 255.0 / (high - low) if high > low else 0.0
-    grey = np.round((pixels - low) * scale).astype(np.uint8)
+    grey = np.round(np.clip((pixels - low) * scale, 0.0, 255.0)).astype(np.uint8)
     height, width = grey.shape[:2]
     lines = np.concatenate([np.zeros((height, 1), np.uint8), grey.reshape(height, -1)], axis=1)
     header = struct.pack(">IIBBBBB", width, height, 8, 2 if grey.ndim == 3 else 0, 0, 0, 0)

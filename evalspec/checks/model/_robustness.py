@@ -1,0 +1,284 @@
+"""What `robustness` does when it runs: copy, ask, score each copy and all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.model._corrupt import Material
+from evalspec.checks.model._scored import needs_task
+from evalspec.checks.model._thumbnails import picture, png
+from evalspec.errors import InputError
+from evalspec.evidence.blocks import AnyBlock, Column, Curve, Example, Examples, Reference, Series, Table
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Parts
+from evalspec.evidence.record import Counts
+from evalspec.language.parts import CheckResult
+from evalspec.stats.conjunction import AllParts
+from evalspec.stats.mean import mean, paired_mean
+from evalspec.stats.paired import paired_proportion
+from evalspec.stats.proportion import proportion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from evalspec.checks.model.robustness import Robustness
+    from evalspec.evidence.frozen import Cell
+    from evalspec.language.inputs import Inputs, Predictions
+
+TEXT_SHOWN = 160
+FIELDS_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What one model scores on the rows and on every copy of them.
+
+    Args:
+        right: The score is whether an answer is right; else it is how far off it is.
+        clean: shape (n,), score of each row as it is: 1 or 0, or the absolute error.
+        copies: Copy: shape (n,), the same of its rows.
+        clusters: shape (n,), or None.
+        first: Copy: its first row.
+    """
+
+    right: bool
+    clean: NDArray[np.float64]
+    copies: Mapping[str, NDArray[np.float64]]
+    clusters: NDArray[np.int64] | None
+    first: Mapping[str, pa.Table]
+
+    @property
+    def over_copies(self) -> NDArray[np.float64]:
+        """Mean over the copies of each row, shape (n,)."""
+        return np.asarray(np.mean(np.stack(list(self.copies.values())), axis=0))
+
+
+def measure(check: Robustness, inputs: Inputs) -> CheckResult:
+    """Estimates over the copies.
+
+    Raises:
+        InputError: There is no label, or no column that a corruption could change.
+        NotRunError: The model gives neither classes nor values, or can't be asked about other rows.
+    """
+    seed = int(inputs.rng.integers(2**63))
+    table = inputs.table(check.dataset)
+    if len(table) == 0:
+        raise InputError(f"dataset {check.dataset!r} has no rows", remedy="check its path and its `where:`")
+    picked = _picked(len(table), check.rows, seed)
+    columns = check.columns or inputs.feature_columns(check.dataset)
+    material = Material(table.take(picked), tuple(columns), check.shape, check.range, seed)
+    for name in check.corruptions:
+        material.fitting(name)
+    models = dict.fromkeys((check.model, *check.baselines))
+    answered = {model: _asked(check, inputs, model, material, picked) for model in models}
+    ours = answered[check.model]
+    estimates = _estimates(ours, inputs)
+    return CheckResult(
+        estimates=estimates,
+        comparisons=_comparisons(check, inputs, answered),
+        missing=_missing(ours.right),
+        blocks=_blocks(check, inputs, ours, estimates, material),
+        counts=Counts(attempted=len(table), used=len(picked), dropped=len(table) - len(picked)),
+        conditions={"columns": ", ".join(columns), "rows": len(picked), "copies": len(check.copies)},
+        notes=_notes(check, len(table), len(picked)),
+    )
+
+
+def _picked(n: int, most: int, seed: int) -> NDArray[np.int64]:
+    """Rows to copy, in their order."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+
+
+def _asked(check: Robustness, inputs: Inputs, model: str, material: Material, picked: NDArray[np.int64]) -> Answered:
+    whole = inputs.predictions(check.dataset, model)
+    needs_task(whole, ("classes", "values"), "robustness")
+    if whole.truth is None:
+        raise InputError(
+            f"dataset {check.dataset!r} has no label, so nothing is known to be right", remedy="name it: `label:`"
+        )
+    right = whole.is_classification
+    copies: dict[str, NDArray[np.float64]] = {}
+    first: dict[str, pa.Table] = {}
+    for at, (name, severity) in enumerate(check.copies):
+        inputs.progress(at, len(check.copies), f"{model}: {name} {severity}")
+        rows = material.corrupted(name, severity)
+        copy = f"{name} {severity}"
+        first[copy] = rows.slice(0, 1)
+        try:
+            copies[copy] = _scores(inputs.predict(rows, check.dataset, copy, model))
+        except InputError as error:
+            raise InputError(
+                f"{model} can't answer rows with {copy}: {error}",
+                remedy=f"have its preprocessing deal with them, or take {name} out of `corruptions:`",
+            ) from error
+    clusters = None if whole.clusters is None else whole.clusters[picked]
+    return Answered(right, _scores(whole)[picked], copies, clusters, first)
+
+
+def _scores(answers: Predictions) -> NDArray[np.float64]:
+    """1 where a row is right and 0 where not; of values the absolute error."""
+    assert answers.truth is not None
+    if answers.predicted is not None:
+        return np.asarray(answers.predicted == answers.truth, dtype=np.float64)
+    assert answers.values is not None
+    return np.abs(answers.values - answers.truth.astype(np.float64))
+
+
+def _estimates(ours: Answered, inputs: Inputs) -> dict[str, Estimate | Parts]:
+    over, clusters = ours.over_copies, ours.clusters
+
+    def mean_of(values: NDArray[np.float64]) -> Estimate:
+        return mean(values, rng=inputs.rng, clusters=clusters, alpha=inputs.alpha_fail)
+
+    parts: dict[str, Estimate]
+    if ours.right:
+        parts = {name: proportion(scores == 1.0, clusters) for name, scores in ours.copies.items()}
+        return {
+            "corruption_accuracy": Parts(parts),
+            "worst_corruption_accuracy": AllParts(parts, "higher"),
+            "mean_corruption_accuracy": mean_of(over),
+            "robustness_drop": mean_of(ours.clean - over),
+        }
+    parts = {name: mean_of(scores) for name, scores in ours.copies.items()}
+    return {
+        "corruption_mae": Parts(parts),
+        "worst_corruption_mae": AllParts(parts, "lower"),
+        "mean_corruption_mae": mean_of(over),
+        "mae_increase": mean_of(over - ours.clean),
+    }
+
+
+def _missing(right: bool) -> dict[str, str]:
+    kinds = ("corruption_{}", "worst_corruption_{}", "mean_corruption_{}")
+    if right:
+        names = [*(kind.format("mae") for kind in kinds), "mae_increase"]
+        return dict.fromkeys(names, "the model has classes, not values")
+    names = [*(kind.format("accuracy") for kind in kinds), "robustness_drop"]
+    return dict.fromkeys(names, "the model gives values, not classes")
+
+
+def _comparisons(
+    check: Robustness, inputs: Inputs, answered: Mapping[str, Answered]
+) -> dict[tuple[str, str], Comparison | ComparisonParts]:
+    ours = answered[check.model]
+    found: dict[tuple[str, str], Comparison | ComparisonParts] = {}
+    for metric, model in dict.fromkeys((r.metric, r.model) for r in check.requirements if r.model is not None):
+        assert model is not None
+        theirs = answered[model]
+        if not (ours.right and theirs.right):
+            continue
+        if metric == "mean_corruption_accuracy":
+            found[metric, model] = paired_mean(
+                ours.over_copies, theirs.over_copies, rng=inputs.rng, clusters=ours.clusters, alpha=inputs.alpha_fail
+            )
+            continue
+        found[metric, model] = ComparisonParts({
+            name: paired_proportion(
+                scores == 1.0, theirs.copies[name] == 1.0, ours.clusters, rng=inputs.rng, alpha=inputs.alpha_fail
+            )
+            for name, scores in ours.copies.items()
+        })  # fmt: skip
+    return found
+
+
+def _notes(check: Robustness, rows: int, used: int) -> tuple[str, ...]:
+    if used == rows:
+        return ()
+    return (f"{used} of {rows} rows were copied, drawn by the seed; `rows: {rows}` takes all",)
+
+
+def _blocks(
+    check: Robustness, inputs: Inputs, ours: Answered, estimates: Mapping[str, Estimate | Parts], material: Material
+) -> list[AnyBlock]:  # fmt: skip
+    what, unit = ("accuracy", "fraction") if ours.right else ("mean absolute error", "label")
+    found = estimates["corruption_accuracy" if ours.right else "corruption_mae"]
+    assert isinstance(found, Parts)
+    parts = {name: part for name, part in found.parts.items() if isinstance(part, Estimate)}
+    clean = float(ours.clean.mean())
+    blocks: list[AnyBlock] = [
+        _curve(check, parts, clean, what, unit, inputs.confidence),
+        _table(parts, clean, what, unit, inputs.confidence),
+    ]
+    if check.show_examples:
+        blocks.append(_examples(check, material, ours))
+    return blocks
+
+
+def _curve(
+    check: Robustness, parts: Mapping[str, Estimate], clean: float, what: str, unit: str, confidence: float
+) -> Curve:
+    severities = tuple(sorted(check.severities))
+
+    def line(name: str) -> Series:
+        each = [parts[f"{name} {severity}"] for severity in severities]
+        return Series(
+            name=name, x=tuple(float(severity) for severity in severities),
+            y=tuple(one.value or 0.0 for one in each),
+            lower=_all(one.bound(confidence, "lower") for one in each),
+            upper=_all(one.bound(confidence, "upper") for one in each),
+        )  # fmt: skip
+
+    return Curve(
+        title=f"{what} by severity", caption=f"1 is light, 5 heavy. Bands: {confidence:.0%} for each bound by itself.",
+        x_label="severity", y_label=what, y_unit=unit, series=tuple(line(name) for name in check.corruptions),
+        references=(Reference(label="rows as they are", value=clean),),
+    )  # fmt: skip
+
+
+def _all(bounds: Iterable[float | None]) -> tuple[float, ...] | None:
+    found = tuple(bounds)
+    known = tuple(bound for bound in found if bound is not None)
+    return known if len(known) == len(found) else None
+
+
+def _table(parts: Mapping[str, Estimate], clean: float, what: str, unit: str, confidence: float) -> Table:
+    percent = f"{confidence:.0%}"
+    columns = (
+        Column(name="copy"), Column(name=what, unit=unit), Column(name=f"lower {percent}", unit=unit),
+        Column(name=f"upper {percent}", unit=unit), Column(name="rows as they are", unit=unit),
+        Column(name="n", unit="rows"),
+    )  # fmt: skip
+    rows = tuple(
+        (name, part.value, part.bound(confidence, "lower"), part.bound(confidence, "upper"), clean, part.n)
+        for name, part in parts.items()
+    )
+    caption = "Each copy by itself; a copy is the same rows, corrupted in one way."
+    return Table(title=f"{what} on each copy", caption=caption, columns=columns, rows=rows)
+
+
+def _examples(check: Robustness, material: Material, ours: Answered) -> Examples:
+    """One row as it is, and what each corruption makes of it at its heaviest."""
+    heavy = max(check.severities)
+    shown = [_example("as it is", material.rows, material, _right(ours, ours.clean))]
+    for name in check.corruptions:
+        copy = f"{name} {heavy}"
+        shown.append(_example(copy, ours.first[copy], material, _right(ours, ours.copies[copy])))
+    return Examples(
+        title="One row and its copies", caption="The first of the copied rows, at the heaviest severity asked for.",
+        examples=tuple(shown), total=len(shown),
+    )  # fmt: skip
+
+
+def _right(ours: Answered, scores: NDArray[np.float64]) -> bool | None:
+    return bool(scores[0]) if ours.right else None
+
+
+def _example(title: str, rows: pa.Table, material: Material, right: bool | None) -> Example:
+    fields: dict[str, Cell] = {} if right is None else {"answered": "rightly" if right else "wrongly"}
+    image, text = None, None
+    for name in material.columns:
+        value = rows.column(name)[0].as_py()
+        pixels = picture(value)
+        if pixels is not None:
+            image = png(pixels, material.bounds(name))
+        elif isinstance(value, str) and " " in value:
+            text = value[:TEXT_SHOWN]
+        elif isinstance(value, int | float | str | bool) or value is None:
+            fields[name] = None if isinstance(value, float) and not np.isfinite(value) else value
+    return Example(title=title, fields=dict(list(fields.items())[:FIELDS_SHOWN]), text=text, image=image)

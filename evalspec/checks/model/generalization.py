@@ -1,0 +1,166 @@
+"""`generalization`: does it hold where it was not at home: another site, another time, another device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evalspec.checks.model._catalogue import SliceMetric
+from evalspec.errors import Problem
+from evalspec.evidence.metric import Metric
+from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows, SpecNames
+from evalspec.language.units import custom_error
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Inputs
+    from evalspec.language.requirement import Requirement
+
+_BETWEEN = "MOVER over the two intervals of `quality`: the rows inside and outside are separate"
+OF_VALUES = {"ood_gap_mae": "mae", "ood_gap_rmse": "rmse"}
+
+
+class Generalization(Check):
+    """How much worse a model is on data from elsewhere than on data like that it was made with.
+
+    ## What it measures
+    A metric of `quality` on a dataset from inside (the sites, times and devices that training data came from too) and
+    on others from outside. `ood_gap(field)` is how much worse it is on `field`, in points; negative where it is better.
+    `metric:` says which metric (default: `accuracy`). For models with values: `ood_gap_mae` and `ood_gap_rmse`, in the
+    label's unit. Without a part a sentence is about every origin. With `by: site` the origins are the values of that
+    column in the outside datasets: `ood_gap(site=north)`.
+
+    ## Why it matters
+    A holdout from the same source answers how the model does on more of the same. Published models that score 97 % at
+    home and 70 % at the next hospital passed every holdout that they were given.
+
+    ## Method
+    On each side the estimate and interval of `quality`, clusters included; the difference by MOVER, which takes the
+    sides as separate rows. Where and when data were collected is what the spec states under `origin:`; inside and
+    outside must differ in something that both state. From the same origin there is nothing to be learnt about others,
+    and the spec is refused.
+
+    References: Koh et al., WILDS, ICML 2021. Newcombe, Statistics in Medicine 1998. Zou and Donner, Statistics in
+    Medicine 2008 (MOVER).
+
+    ## What it cannot show
+    Origins that no dataset is from. Why it is worse there: see `shift` for what differs, `slices` for who is hit, and
+    look whether labels are given alike. Whether `origin:` is true.
+
+    ## Example
+    ```yaml
+    - check: generalization
+      inside: test
+      outside: [field]
+      require:
+        - ood_gap <= 5 pp
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric(
+            "ood_gap", "pp", "lower", "How much worse `metric:` is outside than inside.", parts="origin",
+            interval=_BETWEEN,
+        ),
+        Metric(
+            "ood_gap_mae", "label", "lower", "How much larger the mean absolute error is outside.", parts="origin",
+            interval=_BETWEEN,
+        ),
+        Metric(
+            "ood_gap_rmse", "label", "lower", "How much larger the root mean squared error is outside.",
+            parts="origin", interval=_BETWEEN,
+        ),
+    )  # fmt: skip
+
+    check: Literal["generalization"] = "generalization"
+    inside: DatasetName
+    outside: tuple[DatasetName, ...] = Field(min_length=1, description="Datasets from elsewhere.")
+    by: str | None = Field(None, description="Column of the outside datasets whose values are the origins.")
+    metric_: SliceMetric = Field("accuracy", alias="metric", description="What `ood_gap` is about; a fraction.")
+    positive: str | None = Field(
+        None, description="Class that precision, recall, f1 and roc_auc are about; default: the second of two."
+    )
+    decision_threshold: float | None = Field(
+        None, gt=0, lt=1, description="Two classes: predict the positive one where its probability is at least this."
+    )
+
+    @model_validator(mode="after")
+    def _elsewhere(self) -> Self:
+        if self.inside in self.outside:
+            raise custom_error(Problem(f"{self.inside!r} is both inside and outside", remedy="name another dataset"))
+        twice = next((name for name in self.outside if self.outside.count(name) > 1), None)
+        if twice is not None:
+            raise custom_error(Problem(f"{twice!r} stands twice in `outside`", remedy="leave one out"))
+        return self
+
+    def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
+        """The outside datasets; None where a column's values are the origins."""
+        return None if self.by is not None else self.outside
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """That inside and outside are from different origins."""
+        for outside in self.outside:
+            same = alike(self.inside, names.origins.get(self.inside, {}), outside, names.origins.get(outside, {}))
+            if same is not None and self.by is None:
+                return same
+        return None
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: it compares models, or its metric is none that `ood_gap` is in points of."""
+        from evalspec.checks.model._catalogue import SLICED
+
+        if requirement.model is not None:
+            return f"{requirement.metric} is not compared between models; require it of each"
+        unit = next(metric.unit for metric in SLICED if metric.name == self.metric_)
+        if requirement.metric == "ood_gap" and unit != "fraction":
+            instead = next((name for name, metric in OF_VALUES.items() if metric == self.metric_), None)
+            remedy = f"write {instead}" if instead else "take a metric that is a fraction, such as accuracy"
+            return f"ood_gap is in points and {self.metric_} is no fraction; {remedy}"
+        return None
+
+    def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
+        """The column of origins."""
+        return {} if self.by is None else {outside: (self.by,) for outside in self.outside}
+
+    def needs(self) -> tuple[Need, ...]:
+        """Predictions on every dataset."""
+        everywhere = (self.inside, *self.outside)
+        answers = tuple(NeedPredictions(dataset, self.model) for dataset in everywhere)
+        return (*answers, *(NeedRows(dataset, label=True) for dataset in everywhere))
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Score inside and outside."""
+        from evalspec.checks.model._generalization import measure
+
+        return measure(self, inputs)
+
+
+def alike(inside: str, here: Mapping[str, str], outside: str, there: Mapping[str, str]) -> str | None:
+    """Why a dataset is not shown to be from elsewhere; None: it is.
+
+    Args:
+        inside: Name of the dataset from inside.
+        here: Its ``origin:``.
+        outside: Name of the other one.
+        there: Its ``origin:``.
+    """
+    shared = [key for key in here if key in there]
+    if any(here[key] != there[key] for key in shared):
+        return None
+    if shared:
+        same = ", ".join(f"{key}: {here[key]}" for key in shared)
+        return (
+            f"{outside} has the same origin as {inside} ({same}), so it can't show how the model does elsewhere; "
+            "name a dataset from another site, time or device"
+        )
+    bare = next((name for name, origin in ((inside, here), (outside, there)) if not origin), None)
+    if bare is not None:
+        return f"nothing says where {bare} is from; add `origin: {{site: ..., collected: ...}}` to the dataset"
+    return (
+        f"the origins of {inside} ({', '.join(here)}) and {outside} ({', '.join(there)}) state nothing that could be "
+        "compared; state the same keys for both"
+    )
