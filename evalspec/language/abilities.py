@@ -122,6 +122,27 @@ class Killed:
     lag_p99_ms: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a query of a server; times on `evalspec.clocks.now_ns`.
+
+    Args:
+        query: Its number, from 0.
+        sent_ns: When its first byte was handed over; 0: it never was.
+        first_ns: When the first byte of its answer was read; 0: there was none.
+        end_ns: When the last one was, or when it was given up.
+        outcome: Index into `evalspec.language.inputs.OUTCOMES`.
+        outputs: What the rows' servable makes answers of; None where nothing was answered.
+    """
+
+    query: int
+    sent_ns: int
+    first_ns: int
+    end_ns: int
+    outcome: int
+    outputs: Any
+
+
 @runtime_checkable
 class Inspectable(Protocol):
     """A loaded model whose operators can be seen."""
@@ -155,6 +176,35 @@ class Stepped(Protocol):
 
     def steps(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
         """Name and call of each stage; each takes what the one before gave, the last gives what ``predict`` gives."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TensorNoise:
+    """Tensors of a quantized graph against those of the same network in floats.
+
+    Args:
+        names: Of the tensors.
+        decibels: shape (k,), signal-to-noise ratio of each; 200 where the two are alike.
+    """
+
+    names: tuple[str, ...]
+    decibels: NDArray[np.float64]
+
+
+@runtime_checkable
+class ComparesTensors(Protocol):
+    """A loaded model whose tensors can be held against those of another file."""
+
+    fixed_batch: int | None
+
+    def tensor_noise(self, floats: Path, shown: str, batches: Sequence[Batch]) -> TensorNoise:
+        """Every tensor that both have, over some batches; ``shown`` names the file in sentences.
+
+        Raises:
+            InputError: The other file can't be read, or takes other inputs.
+            NotRunError: The two have no tensor in common.
+        """
         ...
 
 

@@ -23,6 +23,8 @@ class SpecNames:
     slices: tuple[str, ...]
     origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Dataset: where and when it was collected, as far as the spec says."""
+    quantization: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Model: how it was quantized, as far as the spec says."""
 
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]

@@ -18,7 +18,7 @@ from evalspec.runtimes._onnx_graph import Graph, read_graph, weight_files
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.abilities import Inside
+    from evalspec.language.abilities import Inside, TensorNoise
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -71,6 +71,7 @@ class Onnx(FileModel):
         session = _session(path, self, threads or usable_cpus())
         loaded = _loaded(session, self, graph, size_bytes(files), threads or usable_cpus())
         loaded.reopen = lambda change: _session(path, self, threads or usable_cpus(), change)
+        loaded.path = path
         return loaded
 
 
@@ -167,6 +168,15 @@ class LoadedOnnx(Loaded):
     wanted: tuple[str, ...]
     reopen: Callable[[Callable[[Any], None]], Any] | None = None
     """Opens the same file once more, with options changed."""
+    path: Path | None = None
+
+    def tensor_noise(self, floats: Path, shown: str, batches: Sequence[Mapping[str, NDArray[Any]]]) -> TensorNoise:
+        """As `evalspec.language.abilities.ComparesTensors.tensor_noise`; on the CPU."""
+        from evalspec.runtimes._onnx_noise import tensor_noise
+
+        if self.path is None:
+            raise NotRunError("the session was not opened from a file, so its tensors can't be seen")
+        return tensor_noise(self.path, floats, shown, batches)
 
     def inspect(self, inputs: Mapping[str, NDArray[Any]]) -> Inside:
         """As `evalspec.language.abilities.Inspectable.inspect`."""

@@ -183,15 +183,16 @@ class _Loader:
             models=keys("models"),
             datasets=keys("datasets"),
             slices=tuple(node.content for node in named if node is not None and isinstance(node.content, str)),
-            origins={name: self._origin(name) for name in keys("datasets")},
+            origins={name: self._texts("datasets", name, "origin") for name in keys("datasets")},
+            quantization={name: self._texts("models", name, "quantization") for name in keys("models")},
         )
 
-    def _origin(self, dataset: str) -> dict[str, str]:
-        """What a dataset's ``origin:`` says."""
-        datasets = self.root.child("datasets")
-        entry = datasets.child(dataset) if datasets is not None else None
-        origin = entry.child("origin") if entry is not None else None
-        content = origin.content if origin is not None and isinstance(origin.content, dict) else {}
+    def _texts(self, section: str, name: str, field: str) -> dict[str, str]:
+        """What a field of a dataset or a model says, where its values are texts."""
+        parts = self.root.child(section)
+        entry = parts.child(name) if parts is not None else None
+        found = entry.child(field) if entry is not None else None
+        content = found.content if found is not None and isinstance(found.content, dict) else {}
         return {key: str(node.content) for key, node in content.items()}
 
     def _crosscheck(

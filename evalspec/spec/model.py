@@ -142,6 +142,7 @@ class Spec:
             datasets=tuple(self.datasets),
             slices=tuple(one.name for one in self.slices),
             origins={name: dataset.origin for name, dataset in self.datasets.items()},
+            quantization={name: model.quantization for name, model in self.models.items()},
         )
 
     def check(self, name: str) -> Check | None:

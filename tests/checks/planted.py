@@ -15,6 +15,7 @@ import pyarrow as pa
 from evalspec.checks.data.contamination import Contamination
 from evalspec.checks.data.shift import Shift
 from evalspec.checks.model.calibration import Calibration
+from evalspec.checks.model.compression import Compression
 from evalspec.checks.model.evaluate import Evaluate
 from evalspec.checks.model.generalization import Generalization
 from evalspec.checks.model.quality import Quality
@@ -33,7 +34,7 @@ from evalspec.language.inputs import Inputs, Predictions, Probe, Samples, Schedu
 from evalspec.language.parts import Check
 from tests.checks.system.bottlenecks import neighbours, operators, parsed, under_the_roof
 from tests.checks.system.queueing import exponential, served
-from tests.fakes import FakeInputs, classifier, regressor, samples
+from tests.fakes import FakeInputs, classifier, regressor, samples, tagger, writer
 from tests.meters import Machine, telemetry, times_of, with_meter
 
 Case = tuple[Inputs, Check]
@@ -118,6 +119,31 @@ def _elsewhere(folder: Path, share: float, rows: int = 3000) -> Case:
     return inputs, Generalization.model_validate(check)
 
 
+def _compressed(folder: Path, lost: float, rows: int = 4000) -> Case:
+    """A copy that loses a share of the rows, all of them in the dark; one row in ten is dark."""
+    truth = np.arange(rows) % 4
+    dark = np.arange(rows) % 10 == 0
+    before = np.arange(rows) % 25 != 3
+    after = before & ~(dark & (np.arange(rows) % 100 < 1000 * lost))
+    sure = [confident(truth, right, 4, 0.96) for right in (after, before)]
+    inputs = FakeInputs(
+        evidence=folder,
+        tables={"test": pa.table({"x": np.arange(rows), "dark": dark, "label": truth})},
+        labels={"test": "label"},
+        slices={("dark", "test"): dark},
+        facts={"candidate": {"size_bytes": 250_000}, "baseline": {"size_bytes": 1_000_000}},
+        answers={
+            ("test", model): classifier(shares, truth, model=model)
+            for model, shares in zip(("candidate", "baseline"), sure, strict=True)
+        },
+    )
+    check = {
+        "check": "compression", "dataset": "test", "method": "pruning", "by": ["dark"], "speed": False,
+        "require": ["worst_slice_drop <= 5 pp", "accuracy_drop <= 3 pp"],
+    }  # fmt: skip
+    return inputs, Compression.model_validate(check)
+
+
 def _noisy(folder: Path, pixels: int, rows: int = 600) -> Case:
     """Bright or dark pictures, judged by so many of their 64 pixels: noise averages out over many."""
     truth = np.arange(rows) % 2
@@ -139,6 +165,38 @@ def _noisy(folder: Path, pixels: int, rows: int = 600) -> Case:
         "range": [0, 16], "require": ["worst_corruption_accuracy >= 90 %"],
     }  # fmt: skip
     return inputs, Robustness.model_validate(check)
+
+
+def _answered(folder: Path, wrong: float, rows: int = 600) -> Case:
+    """Questions with an answer of four words, some of which the model gets wrong."""
+    rng = np.random.default_rng(8)
+    words = np.array(["red", "green", "blue", "old", "new", "big", "house", "tree", "river", "road"])
+    truth = rng.choice(words, (rows, 4))
+    said = np.where(rng.random((rows, 4)) < wrong, np.roll(truth, 1, axis=0) if rows else truth, truth)
+    texts = [[" ".join(line) for line in lines.tolist()] for lines in (said, truth)]
+    inputs = FakeInputs(
+        evidence=folder,
+        tables={"test": pa.table({"question": [f"what is {row}?" for row in range(rows)], "answer": texts[1]})},
+        labels={"test": "answer"},
+        answers={("test", "candidate"): writer(texts[0], texts[1])},
+    )
+    require = ["exact_match >= 88 %", "token_f1 >= 85 %", "bleu >= 70"]
+    return inputs, Quality.model_validate({"check": "quality", "dataset": "test", "require": require})
+
+
+def _tagged(folder: Path, found: float, rows: int = 1200) -> Case:
+    """Pages with any of three tags; of the rare one the model finds a share."""
+    rng = np.random.default_rng(8)
+    truth = rng.random((rows, 3)) < (0.5, 0.4, 0.15)
+    missed = (rng.random((rows, 3)) > (0.95, 0.95, found)) & truth
+    inputs = FakeInputs(
+        evidence=folder,
+        tables={"test": pa.table({"page": np.arange(rows), "tags": [["a"]] * rows})},
+        labels={"test": "tags"},
+        answers={("test", "candidate"): tagger(truth & ~missed, truth, classes=("news", "sport", "law"))},
+    )
+    require = ["micro_f1 >= 90 %", "recall(law) >= 80 %"]
+    return inputs, Quality.model_validate({"check": "quality", "dataset": "test", "require": require})
 
 
 def _fraud(folder: Path, found: float, rows: int = 4000) -> Case:
@@ -203,15 +261,26 @@ def _dark(folder: Path, right_in_dark: float, rows: int = 4000) -> Case:
 
 
 def _confidence(folder: Path, sharper: float, rows: int = 2500) -> Case:
-    """A calibrated model of five classes, or one whose logits are multiplied."""
+    """A calibrated model of five classes, or one whose logits are multiplied; beside the calibrated one."""
     rng = np.random.default_rng(3)
     logits = rng.normal(0, 1.5, (rows, 5))
     true = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     truth = (rng.random(rows)[:, None] > true.cumsum(axis=1)).sum(axis=1)
     said = np.exp(sharper * logits)
-    answers = classifier(said / said.sum(axis=1, keepdims=True), truth)
-    check = Calibration.model_validate({"check": "calibration", "dataset": "test", "require": ["ece <= 0.05"]})
-    return FakeInputs(evidence=folder, answers={("test", "candidate"): answers}), check
+    answers = {
+        ("test", "candidate"): classifier(said / said.sum(axis=1, keepdims=True), truth),
+        ("test", "baseline"): classifier(true, truth, model="baseline"),
+    }
+    check = Calibration.model_validate(
+        {
+            "check": "calibration", "dataset": "test", "threshold": 0.85, "baseline": "baseline",
+            "require": [
+                "ece <= 0.05", "rms_calibration <= 0.06", "classwise_ece <= 0.04", "classwise_ece(4) <= 0.05",
+                "routing_change <= 5 %", "routing_change(to_auto) <= 5 %",
+            ],
+        }
+    )  # fmt: skip
+    return FakeInputs(evidence=folder, tables={"test": pa.table({"label": truth})}, answers=answers), check
 
 
 def _leak(folder: Path, copied: int, blur: float, rows: int = 600) -> Case:
@@ -414,8 +483,24 @@ PLANTED: tuple[Planted, ...] = (
         lambda f, n: _elsewhere(f, 0.94, n), "25 points worse at another site",
     ),
     Planted(
+        "compression", "worst_slice_drop", "worst_slice_drop <= 5 pp", lambda f: _compressed(f, 0.0),
+        lambda f: _compressed(f, 0.02), lambda f, n: _compressed(f, 0.0, n), "loses only 2 points, all in the dark",
+    ),
+    Planted(
         "robustness", "worst_corruption_accuracy", "worst_corruption_accuracy >= 90 %", lambda f: _noisy(f, 64),
         lambda f: _noisy(f, 1), lambda f, n: _noisy(f, 64, n), "decides by one pixel, which noise changes",
+    ),
+    Planted(
+        "quality", "bleu", "bleu >= 70", lambda f: _answered(f, 0.02), lambda f: _answered(f, 0.3),
+        lambda f, n: _answered(f, 0.02, n), "three words in ten are wrong",
+    ),
+    Planted(
+        "quality", "exact_match", "exact_match >= 88 %", lambda f: _answered(f, 0.02), lambda f: _answered(f, 0.3),
+        lambda f, n: _answered(f, 0.02, n), "a wrong word in most answers",
+    ),
+    Planted(
+        "quality", "recall", "recall(law) >= 80 %", lambda f: _tagged(f, 0.95), lambda f: _tagged(f, 0.4),
+        lambda f, n: _tagged(f, 0.95, n), "a rare tag is missed, which micro F1 hides",
     ),
     Planted(
         "quality", "recall", "recall(fraud) >= 80 %", lambda f: _fraud(f, 0.9), lambda f: _fraud(f, 0.1),
@@ -440,6 +525,26 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "calibration", "ece", "ece <= 0.05", lambda f: _confidence(f, 1.0), lambda f: _confidence(f, 2.5),
         lambda f, n: _confidence(f, 1.0, n), "sure of what is wrong",
+    ),
+    Planted(
+        "calibration", "rms_calibration", "rms_calibration <= 0.06", lambda f: _confidence(f, 1.0),
+        lambda f: _confidence(f, 2.5), lambda f, n: _confidence(f, 1.0, n),
+        "sure of what is wrong, by squares",
+    ),
+    Planted(
+        "calibration", "classwise_ece", "classwise_ece <= 0.04", lambda f: _confidence(f, 1.0),
+        lambda f: _confidence(f, 2.5), lambda f, n: _confidence(f, 1.0, n),
+        "sure of what is wrong, class by class",
+    ),
+    Planted(
+        "calibration", "classwise_ece", "classwise_ece(4) <= 0.05", lambda f: _confidence(f, 1.0),
+        lambda f: _confidence(f, 2.5), lambda f, n: _confidence(f, 1.0, n),
+        "sure of one class, wrongly",
+    ),
+    Planted(
+        "calibration", "routing_change", "routing_change <= 5 %", lambda f: _confidence(f, 1.0),
+        lambda f: _confidence(f, 2.5), lambda f, n: _confidence(f, 1.0, n),
+        "one row in five is answered without a person now",
     ),
     Planted(
         "contamination", "exact_duplicates", "exact_duplicates == 0", lambda f: _leak(f, 0, 0.0),

@@ -1,0 +1,288 @@
+"""What `compression` does when it runs: the same rows, the same device, one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.model import _compression_blocks as shown
+from evalspec.checks.model import _statistics as statistics
+from evalspec.checks.model._cells import Cells, cells
+from evalspec.checks.model._scored import Scored, aligned, needs_task, scored
+from evalspec.checks.system._environment import EVERY_S, surroundings
+from evalspec.checks.system._latency import compare
+from evalspec.checks.system._samples import too_short
+from evalspec.errors import InputError, NotRunError
+from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.record import Counts
+from evalspec.language.inputs import Schedule
+from evalspec.language.parts import CheckResult
+from evalspec.stats.apart import Apart
+from evalspec.stats.calibration import expected_calibration_error
+from evalspec.stats.conjunction import AllParts
+from evalspec.stats.mean import mean
+from evalspec.stats.paired import PairedProportion, paired_proportion
+from evalspec.stats.proportion import proportion
+from evalspec.stats.value_only import ValueOnly
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.checks.model.compression import Compression
+    from evalspec.language.inputs import Inputs
+
+TOP = 5
+SETTLING_S = 0.5
+BLOCK_S = 1.0
+PAIRS = 5
+QUERIES = 200
+DRAFT_QUERIES = 20
+WARMUP = 32
+CLASSES_ONLY = ("accuracy_drop", "top_5_drop", "ece_increase", "flip_rate", "break_rate", "worst_slice_drop")
+PROBABILITY_FLOOR = float(np.finfo(np.float64).eps)
+
+Found = Estimate | Fact | Measured | Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One model against the baseline.
+
+    Args:
+        model: Its name.
+        rows: Its answers.
+        estimates: Metric: estimate.
+        missing: Metric: why there is none.
+        notes: What else there is to say.
+        mcnemar: Exact McNemar p-value; None for values.
+        speed: Times faster than the baseline; None: not timed.
+    """
+
+    model: str
+    rows: Scored
+    estimates: Mapping[str, Found]
+    missing: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    mcnemar: float | None = None
+    speed: float | None = None
+
+
+def measure(check: Compression, inputs: Inputs) -> CheckResult:
+    """Holds the candidate, and every further one, against the baseline.
+
+    Raises:
+        InputError: The answers can't be scored, or the models did not answer the same rows.
+        NotRunError: The models give neither classes nor values.
+    """
+    baseline = scored(inputs, check.dataset, check.baseline)
+    needs_task(baseline, ("classes", "values"), "compression")
+    cut = cells(inputs, check.dataset, check.entries, check.min_n) if check.by else None
+    held = _speeds(check, inputs, [_held(check, inputs, model, baseline, cut) for model in check.others])
+    ours = held[0]
+    tensors, why = _tensors(check, inputs)
+    return CheckResult(
+        estimates=ours.estimates,
+        missing=ours.missing,
+        blocks=[
+            *shown.blocks(check, baseline, held, inputs.confidence),
+            *shown.tensors(tensors),
+            *(shown.flipped(inputs, ours.rows, baseline) if check.show_examples else ()),
+        ],
+        counts=Counts(attempted=baseline.n, used=baseline.n),
+        conditions={"method": check.method, "baseline": check.baseline, "candidates": ", ".join(check.others)},
+        notes=[*ours.notes, *_small(cut, check.min_n), *([why] if why else [])],
+    )
+
+
+def _held(check: Compression, inputs: Inputs, model: str, baseline: Scored, cut: Cells | None) -> Held:
+    rows = aligned(scored(inputs, check.dataset, model), baseline)
+    estimates: dict[str, Found] = {}
+    missing: dict[str, str] = {}
+    mcnemar = None
+    if rows.task == "classes":
+        found, mcnemar = _of_classes(check, rows, baseline, missing)
+        estimates |= found
+        _slices(rows, baseline, cut, check, estimates, missing)
+        missing["mae_increase"] = "the models have classes, not values"
+    else:
+        estimates |= _of_values(inputs, rows, baseline)
+        missing |= dict.fromkeys(CLASSES_ONLY, "the models give values, not classes")
+    _divergence(inputs, rows, baseline, estimates, missing)
+    notes = _sizes(inputs, model, check.baseline, estimates, missing)
+    notes += _speed(check, inputs, model, estimates, missing)
+    if cut is not None:
+        estimates["slices_too_small"] = Fact(
+            len(cut.small), cut.enumerated, f"cells with fewer than {check.min_n} rows"
+        )
+    else:
+        missing["slices_too_small"] = "the check has no `by:`"
+    return Held(model, rows, estimates, missing, tuple(notes), mcnemar)
+
+
+def _of_classes(
+    check: Compression, rows: Scored, baseline: Scored, missing: dict[str, str]
+) -> tuple[dict[str, Found], float]:
+    classes, said = rows.labels()
+    _, said_before = baseline.labels()
+    hits, before = said == rows.truth, said_before == rows.truth
+    pairs = _pairs(hits, before, rows)
+    found: dict[str, Found] = {
+        "accuracy_drop": pairs.difference(),
+        "flip_rate": proportion(said != said_before, rows.clusters),
+        "break_rate": proportion(before & ~hits, rows.clusters),
+    }
+    if rows.probabilities is None or baseline.probabilities is None:
+        missing |= dict.fromkeys(("top_5_drop", "ece_increase"), "a model gives labels without probabilities")
+        return found, pairs.mcnemar_p
+    if len(classes) > TOP:
+        tops = [statistics.top_k_hits(one, TOP) for one in (rows, baseline)]
+        found["top_5_drop"] = _pairs(tops[0], tops[1], rows).difference()
+    else:
+        missing["top_5_drop"] = f"top-5 accuracy is always 1 with {len(classes)} classes"
+    errors = [
+        expected_calibration_error(
+            one.probabilities[np.arange(one.n), right], right == one.truth, bins=check.bins, clusters=one.clusters
+        )
+        for one, right in ((rows, said), (baseline, said_before))
+        if one.probabilities is not None
+    ]
+    found["ece_increase"] = Apart(errors[0], errors[1])
+    return found, pairs.mcnemar_p
+
+
+def _pairs(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], rows: Scored) -> PairedProportion:
+    """Baseline less candidate: a drop is positive."""
+    return paired_proportion(theirs, ours, rows.clusters)
+
+
+def _slices(
+    rows: Scored, baseline: Scored, cut: Cells | None, check: Compression, estimates: dict[str, Found],
+    missing: dict[str, str],
+) -> None:  # fmt: skip
+    if cut is None:
+        missing["worst_slice_drop"] = "the check has no `by:`"
+        return
+    hits, before = (one.labels()[1] == one.truth for one in (rows, baseline))
+    parts: dict[str, Estimate] = {}
+    for cell in cut.kept:
+        if cell.n == 0:
+            parts[cell.name] = ValueOnly(None, 0, f"slice {cell.name!r} has no rows in {rows.where}")
+            continue
+        inside = cell.inside
+        parts[cell.name] = _pairs(hits[inside], before[inside], rows.rows(inside)).difference()
+    if parts:
+        estimates["worst_slice_drop"] = AllParts(parts, "lower")
+    else:
+        missing["worst_slice_drop"] = f"no slice has {check.min_n} rows"
+
+
+def _of_values(inputs: Inputs, rows: Scored, baseline: Scored) -> dict[str, Found]:
+    worse = np.abs(rows.errors()) - np.abs(baseline.errors())
+    return {"mae_increase": mean(worse, rng=inputs.rng, clusters=rows.clusters, alpha=inputs.alpha_fail)}
+
+
+def divergences(rows: Scored, baseline: Scored) -> NDArray[np.float64] | None:
+    """How far each row's output is from the baseline's, shape (n,); None where there are labels only."""
+    if rows.values is not None and baseline.values is not None:
+        spread = float(baseline.values.std())
+        off = np.abs(rows.values - baseline.values)
+        return np.asarray(off / spread) if spread > 0 else None
+    if rows.probabilities is None or baseline.probabilities is None:
+        return None
+    p = np.clip(baseline.probabilities, PROBABILITY_FLOOR, None)
+    q = np.clip(rows.probabilities, PROBABILITY_FLOOR, None)
+    p, q = p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)
+    # Rounding may leave -1e-17 where the two are alike, which no divergence is.
+    return np.asarray(np.maximum(0.0, (p * (np.log(p) - np.log(q))).sum(axis=1)))
+
+
+def _divergence(
+    inputs: Inputs, rows: Scored, baseline: Scored, estimates: dict[str, Found], missing: dict[str, str]
+) -> None:
+    each = divergences(rows, baseline)
+    if each is None:
+        missing["output_divergence"] = "the models give labels only, or the baseline always the same value"
+        return
+    estimates["output_divergence"] = mean(each, rng=inputs.rng, clusters=rows.clusters, alpha=inputs.alpha_fail)
+
+
+def _sizes(
+    inputs: Inputs, model: str, baseline: str, estimates: dict[str, Found], missing: dict[str, str]
+) -> list[str]:
+    ours, theirs = (inputs.model_facts(name).get("size_bytes") for name in (model, baseline))
+    if isinstance(ours, int) and isinstance(theirs, int) and ours > 0 and theirs > 0:
+        estimates["size_ratio"] = Fact(theirs / ours, 2, "bytes of the files")
+        return [f"{model} has {ours:,} bytes, {baseline} {theirs:,}."]
+    missing["size_ratio"] = "the size of a model is not known: it is no file"
+    return []
+
+
+def _speed(
+    check: Compression, inputs: Inputs, model: str, estimates: dict[str, Found], missing: dict[str, str]
+) -> list[str]:
+    """Medians in pairs of fresh processes, in turns."""
+    if not check.speed:
+        missing["speedup"] = "the check has `speed: false`"
+        return []
+    if model != check.model:
+        missing["speedup"] = "requirements are about the check's own model"
+        return []
+    found, void, notes = _paired(check, inputs, check.baseline)
+    if found is None:
+        missing["speedup"] = void or "no pair of processes gave answers"
+    else:
+        estimates["speedup"] = Measured(found, invalid=void)
+    return notes
+
+
+def _paired(check: Compression, inputs: Inputs, other: str) -> tuple[Estimate | None, str | None, list[str]]:
+    """How many times faster the check's model is than another one, what voids it, and what there is to say."""
+    schedule = Schedule(
+        kind="single_stream", queries=DRAFT_QUERIES if inputs.draft else QUERIES,
+        processes=2 if inputs.draft else PAIRS, warmup_queries=WARMUP, warmup_s=SETTLING_S,
+        min_s=0.0 if inputs.draft else BLOCK_S, telemetry_s=EVERY_S,
+    )  # fmt: skip
+    ours, theirs = inputs.measure_paired(schedule, check.dataset, other)
+    short = too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
+    ratio = compare(theirs, ours).get("latency_p50")
+    around = surroundings([*ours, *theirs])
+    return None if ratio is None else ratio.ratio(), short or around.invalid, list(around.notes)
+
+
+def _speeds(check: Compression, inputs: Inputs, held: list[Held]) -> list[Held]:
+    """With how many times faster than the baseline each is; further candidates by way of the check's own model."""
+    first = held[0].estimates.get("speedup")
+    speed = first.estimate.value if isinstance(first, Measured) and isinstance(first.estimate, Estimate) else None
+    timed = [replace(held[0], speed=speed)]
+    for one in held[1:]:
+        beside = _paired(check, inputs, one.model)[0] if speed is not None else None
+        known = None if beside is None else beside.value
+        timed.append(replace(one, speed=speed / known if speed is not None and known else None))
+    return timed
+
+
+def _small(cut: Cells | None, min_n: int) -> list[str]:
+    if cut is None:
+        return []
+    notes = [f"{rows} rows have no value for {name!r} and are in no slice of it" for name, rows in cut.missing.items()]
+    empty = [cell.name for cell in cut.kept if cell.n == 0]
+    if empty:
+        notes.append(f"no rows are in {', '.join(empty)}, so worst_slice_drop can't be shown")
+    if cut.small:
+        named = ", ".join(f"{cell.name} ({cell.n})" for cell in sorted(cut.small, key=lambda cell: -cell.n)[:20])
+        notes.append(f"{len(cut.small)} of {cut.enumerated} cells are smaller than {min_n} rows: {named}")
+    return notes
+
+
+def _tensors(check: Compression, inputs: Inputs) -> tuple[shown.Tensors | None, str | None]:
+    """Signal-to-noise ratio of every tensor, or why there is none."""
+    if check.float_model is None:
+        return None, None
+    try:
+        probes = inputs.probe("tensor_noise", check.dataset, check.model, options={"float_model": check.float_model})
+    except (NotRunError, InputError) as error:
+        return None, f"no signal-to-noise ratio of tensors: {error}"
+    return shown.Tensors.of(probes[0]), None

@@ -1,0 +1,255 @@
+"""`compression`: what a smaller model gains, and what it loses where the average does not show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evalspec.checks.model._catalogue import LABEL_WORD
+from evalspec.checks.model.slices import Cross
+from evalspec.errors import Problem
+from evalspec.evidence.metric import Metric
+from evalspec.language.parts import (
+    Check,
+    CheckResult,
+    DatasetName,
+    ModelName,
+    Need,
+    NeedPredictions,
+    NeedRows,
+    NeedTiming,
+    SpecNames,
+)
+from evalspec.language.units import custom_error
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Inputs
+    from evalspec.language.requirement import Requirement
+
+Method = Literal["quantization", "pruning", "distillation"]
+MANDATORY: dict[Method, tuple[tuple[str, ...], str]] = {
+    "quantization": (("ece_increase",), "rounding moves confidence and the rows near a boundary first"),
+    "pruning": (("worst_slice_drop",), "what is pruned away is what rare rows needed"),
+    "distillation": (
+        ("accuracy_drop", "ece_increase"),
+        "a student that agrees with its teacher may share its mistakes, and is surer of them",
+    ),
+}
+"""What a blocking requirement must be about, and why."""
+PAIRS = 5
+BLOCK_S = 1.0
+START_S = 3.0
+QUERIES = 200
+_TANGO = "Tango's score interval on the rows of both models"
+_SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
+
+
+class Compression(Check):
+    """What a compressed model gains in size and speed, and what it loses, against the model it was made from.
+
+    ## What it measures
+    `size_ratio` and `speedup`: how many times smaller the file and shorter the median latency, measured here, in
+    turns. `accuracy_drop`, `top_5_drop`: points lost. `ece_increase`: how much further confidence is from accuracy.
+    `flip_rate`: rows that get another class; `break_rate`: rows that only the baseline gets right.
+    `worst_slice_drop`: the largest loss of a slice (`by:`); `slices_too_small`: cells enumerated from columns that
+    have too few rows to count. `output_divergence`: mean Kullback-Leibler divergence of the probabilities from the
+    baseline's, in nats. Models with values: `mae_increase`, and as divergence the mean difference of the two in
+    standard deviations of the baseline's values.
+
+
+
+    ## Why it matters
+    An INT8 copy that loses 0.3 points may lose 6 in the dark, flip 4 % of all answers, and be surer than it is right.
+    Each kind of compression hides its damage elsewhere, so each has a mandatory requirement: quantization on
+    `ece_increase`, pruning on `worst_slice_drop`, distillation on `accuracy_drop` and `ece_increase`. Agreement with
+    the baseline alone decides nothing: it may be wrong itself.
+
+    ## Method
+    Both models answer the same rows. Drops by Tango's score interval, corrected for skewness and continuity; exact
+    McNemar is printed. The worst slice: all slices must hold, as in `slices`. Shares of rows by Clopper-Pearson.
+    The increase of ECE by the bounds of both, each at half the level: wide rather than narrow. Divergence and mean
+    errors: BCa of the mean, from 200 rows on. Speed: A B B A blocks of at least 1 s in pairs of fresh processes,
+    one item at a time; t on the log ratio of each pair's medians (further candidates are timed beside the check's
+    own model). Size: bytes of the files. `candidates:` names further models for the table and the front (smaller,
+    faster, more accurate: those that no other beats in all three); requirements are about `model:`. A model
+    quantized with calibration data must name it (`quantization: {method: static, calibration: train}`), and it
+    can't be the rows that it is judged on. With `float_model:` the signal-to-noise ratio of every tensor between
+    the float and the quantized graph is shown (onnxruntime's debugger): a diagnosis, never a requirement.
+
+    References: Tango, Statistics in Medicine 1998. Dutta et al., Accuracy is not all you need, NeurIPS 2024
+    (flips). Hooker et al., What do compressed deep neural networks forget, 2019. Kalibera and Jones, ISMM 2013
+    (pairs).
+
+
+
+    ## What it cannot show
+    Speed under load, memory and energy: see `load`, `memory`, `energy` of the candidate. Where no slice is named, who
+    pays. Whether the calibration data resemble what comes in: see `shift`.
+
+    ## Example
+    ```yaml
+    - check: compression
+      dataset: test
+      method: quantization
+      baseline: baseline
+      by: [dark, occluded]
+      require:
+        - accuracy_drop <= 2 pp
+        - ece_increase <= 0.05
+        - worst_slice_drop <= 5 pp
+        - size_ratio >= 2x
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("size_ratio", "x", "higher", "Bytes of the baseline's files by those of the candidate's.", exact=True),
+        Metric(
+            "speedup", "x", "higher", "Median latency of the baseline by that of the candidate.",
+            interval="t on the log ratio of each pair of fresh processes",
+        ),
+        Metric("accuracy_drop", "pp", "lower", "Accuracy of the baseline less the candidate's.", interval=_TANGO),
+        Metric(
+            "top_5_drop", "pp", "lower", "Top-5 accuracy of the baseline less the candidate's.", interval=_TANGO
+        ),
+        Metric(
+            "ece_increase", "fraction", "lower", "`ece` of the candidate less the baseline's.",
+            interval="the bounds of both (test inversion), each at half the level",
+        ),
+        Metric("flip_rate", "%", "lower", "Share of rows that get another class.", interval=_SHARE),
+        Metric("break_rate", "%", "lower", "Share of rows that only the baseline gets right.", interval=_SHARE),
+        Metric(
+            "worst_slice_drop", "pp", "lower", "The largest loss of accuracy of a slice.",
+            interval=f"all slices must clear the threshold, each by {_TANGO}",
+        ),
+        Metric(
+            "slices_too_small", "count", "lower", "Cells enumerated from columns with fewer than min_n rows.",
+            exact=True,
+        ),
+        Metric(
+            "output_divergence", "score", "lower", "Mean divergence of the outputs from the baseline's.",
+            interval="BCa of the mean (saddlepoint), from 200 rows on",
+        ),
+        Metric(
+            "mae_increase", "label", "lower", "Mean absolute error of the candidate less the baseline's.",
+            interval="BCa of the paired differences (saddlepoint), from 200 rows on",
+        ),
+    )  # fmt: skip
+
+    check: Literal["compression"] = "compression"
+    dataset: DatasetName
+    method: Method = Field(description="How the candidate was made: it decides what must be required.")
+    baseline: ModelName = Field("baseline", description="The model that it was made from.")
+    candidates: tuple[ModelName, ...] = Field((), description="Further models for the table and the front.")
+    by: tuple[Cross | str, ...] = Field((), description="Slices, as in `slices`: names, columns, or {cross: [a, b]}.")
+    min_n: int = Field(100, ge=1, description="Rows from which on a cell enumerated from columns counts.")
+    bins: int = Field(10, gt=1, le=100, description="Bins of `ece` before merging.")
+    speed: bool = Field(True, description="Time the models; false: for predictions that were made elsewhere.")
+    float_model: str | None = Field(
+        None, description="ONNX file of the same network in floats, for the signal-to-noise ratio of each tensor."
+    )
+    show_examples: bool = Field(True, description="Show rows that only one of the models gets right.")
+
+    @property
+    def entries(self) -> tuple[tuple[str, ...], ...]:
+        """Each entry of ``by`` as the names that are crossed."""
+        return tuple(entry.names if isinstance(entry, Cross) else (entry,) for entry in self.by)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Every model that is set against the baseline, the check's own first."""
+        return tuple(dict.fromkeys((self.model, *self.candidates)))
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The model that it is held against, and further candidates: none of them is the subject."""
+        return (self.baseline, *(name for name in self.candidates if name != self.model))
+
+    @model_validator(mode="after")
+    def _mandatory(self) -> Self:
+        if self.baseline in self.others:
+            raise custom_error(Problem(f"{self.baseline!r} is held against itself", remedy="name another `baseline:`"))
+        about = {requirement.metric for requirement in self.blocking}
+        wanted, why = MANDATORY[self.method]
+        lacking = [metric for metric in wanted if metric not in about]
+        if about and lacking:
+            message = f"method {self.method} needs a requirement on {' and '.join(lacking)}: {why}"
+            unit = {"ece_increase": "0.02"}.get(lacking[0], "2 pp")
+            raise custom_error(Problem(message, remedy=f"add `{lacking[0]} <= {unit}` to `require:`"))
+        return self
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """That small cells are bounded, and that calibration data are named and are not the judged ones."""
+        enumerated = sorted({name for entry in self.entries for name in entry} - set(names.slices))
+        about = {requirement.metric for requirement in self.blocking}
+        if enumerated and "worst_slice_drop" in about and "slices_too_small" not in about:
+            return (
+                f"check {self.name!r} takes slices from {', '.join(enumerated)} and leaves out those with fewer than "
+                f"{self.min_n} rows; bound them: add `slices_too_small == 0` to its requirements"
+            )
+        if self.method != "quantization":
+            return None
+        for model in self.others:
+            problem = uncalibrated(model, names.quantization.get(model, {}), self.dataset)
+            if problem is not None and model in names.quantization:
+                return problem
+        return None
+
+    def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
+        """Entries of ``by`` that are no slices."""
+        found = (name for entry in self.entries for name in entry if name not in (*names.slices, LABEL_WORD))
+        return {self.dataset: tuple(dict.fromkeys(found))}
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: another model, no slices, no timings."""
+        if requirement.model is not None:
+            return f"{requirement.metric} is against `baseline:` already; take {requirement.model} out of the sentence"
+        if requirement.metric == "worst_slice_drop" and not self.by:
+            return "worst_slice_drop needs `by:`, the slices that it is about"
+        if requirement.metric == "speedup" and not self.speed:
+            return "speedup needs timings, and the check has `speed: false`"
+        return None
+
+    def needs(self) -> tuple[Need, ...]:
+        """Predictions of all models, the rows, and timings in pairs with the baseline."""
+        models = (self.baseline, *self.others)
+        answers = tuple(NeedPredictions(self.dataset, model) for model in models)
+        seconds = PAIRS * (2 * START_S + 4 * BLOCK_S)
+        timings = [NeedTiming(self.dataset, model, PAIRS * QUERIES, seconds) for model in self.others]
+        timings.append(NeedTiming(self.dataset, self.baseline, PAIRS * QUERIES * len(self.others), 0.0))
+        return (*answers, NeedRows(self.dataset, label=True), *(timings if self.speed else ()))
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Hold both models against each other."""
+        from evalspec.checks.model._compression import measure
+
+        return measure(self, inputs)
+
+
+def uncalibrated(model: str, quantization: Mapping[str, str], judged: str) -> str | None:
+    """What is missing of how a model was quantized; None: nothing.
+
+    Args:
+        model: Its name.
+        quantization: Its field of that name.
+        judged: The dataset that it is judged on.
+    """
+    if "method" not in quantization:
+        return (
+            f"nothing says how {model} was quantized; add `quantization: {{method: static, calibration: train}}` to "
+            "the model (method: dynamic or weight_only needs no calibration)"
+        )
+    if quantization["method"] in ("dynamic", "weight_only", "weight-only", "qat"):
+        return None
+    if "calibration" not in quantization:
+        return (
+            f"nothing says which rows {model} was calibrated on; add `calibration:`, the name of that dataset, to its "
+            "`quantization:`"
+        )
+    if quantization["calibration"] == judged:
+        return f"{model} was calibrated on {judged}, so {judged} can't judge it; take rows that it has not seen"
+    return None
