@@ -58,8 +58,6 @@ class Compression(Check):
     baseline's, in nats. Models with values: `mae_increase`, and as divergence the mean difference of the two in
     standard deviations of the baseline's values.
 
-
-
     ## Why it matters
     An INT8 copy that loses 0.3 points may lose 6 in the dark, flip 4 % of all answers, and be surer than it is right.
     Each kind of compression hides its damage elsewhere, so each has a mandatory requirement: quantization on
@@ -81,8 +79,6 @@ class Compression(Check):
     References: Tango, Statistics in Medicine 1998. Dutta et al., Accuracy is not all you need, NeurIPS 2024
     (flips). Hooker et al., What do compressed deep neural networks forget, 2019. Kalibera and Jones, ISMM 2013
     (pairs).
-
-
 
     ## What it cannot show
     Speed under load, memory and energy: see `load`, `memory`, `energy` of the candidate. Where no slice is named, who
