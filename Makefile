@@ -39,7 +39,7 @@ lint: setup
 unit: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not served"
 
-# Against servers that people use, in environments of their own (600 MB).
+# Against servers that people use, in environments of their own (1 GB).
 served: setup
 	$(BIN)/python -m pytest -m served
 

@@ -27,6 +27,7 @@ def command(
 ) -> None:
     """Print checks, order, sample sizes and the smallest change that each requirement can detect; measure nothing."""
     from evalspec.plan import plan
+    from evalspec.plan.allowed import lacking
     from evalspec.plan.explain import explain, to_json
     from evalspec.records.outputs import newest_record
     from evalspec.spec import Options, load
@@ -36,8 +37,9 @@ def command(
     spec = load(spec_file, overrides, Options(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
     planned = plan(spec)
     before = newest_record(record, defaults.root, spec.name)
+    lacks = lacking(planned, spec.access(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
     if as_json:
-        echo_json(to_json(planned, before))
+        echo_json(to_json(planned, before, lacks))
         return
-    for line in explain(planned, before):
+    for line in explain(planned, before, lacks):
         typer.echo(line)

@@ -28,7 +28,7 @@ from evalspec.errors import EvalspecError
 
 if TYPE_CHECKING:
     from evalspec.plan import Plan
-    from evalspec.run.runner import Options
+    from evalspec.run.options import Options
 
 INTERRUPTED = 130
 
@@ -41,6 +41,14 @@ def command(  # noqa: PLR0913  # one parameter an option
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the newest unfinished run of this spec.")
     ] = False,
+    remeasure: Annotated[
+        Path | None,
+        typer.Option(
+            "--remeasure",
+            metavar="RUN",
+            help="Keep what this run of the spec decided; measure again what a busy machine voided in it.",
+        ),
+    ] = None,
     draft: Annotated[
         bool, typer.Option("--draft", help="A few rows and queries of everything, to see that it runs; never READY.")
     ] = False,
@@ -70,7 +78,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     from evalspec.language.units import parse_quantity
     from evalspec.plan import plan
     from evalspec.records.outputs import worst
-    from evalspec.run.runner import Options, default_limits
+    from evalspec.run.options import Options, default_limits
+    from evalspec.run.preflight import Start, refuse
     from evalspec.spec import Options as LoadOptions
     from evalspec.spec import load_all
 
@@ -78,6 +87,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if output is not None and len(specs) > 1:
         raise SpecError("--output names one folder, and there are several specs; leave it out")
+    if remeasure is not None:
+        _goes_alone(specs, {"--resume": resume, "--draft": draft, "--only": bool(only)})
     limits = default_limits(
         parse_quantity(time_limit, "time") if time_limit else None,
         int(parse_quantity(memory_limit, "size")) if memory_limit else None,
@@ -89,16 +100,20 @@ def command(  # noqa: PLR0913  # one parameter an option
     ]
     # All of them are read before the first is run: hours later is no time to hear of a slip in the second.
     plans = [plan(spec, only=only) for spec in load_all(list(zip(specs, asked, strict=True)), overrides)]
+    accesses = [
+        planned.spec.access(trust=trust, allow_outside=one.allow_outside, hub=hub, hosts=one.hosts, env=frozenset(env))
+        for planned, one in zip(plans, asked, strict=True)
+    ]
+    refuse(Start(planned, access, limits) for planned, access in zip(plans, accesses, strict=True))
     codes: list[int] = []
     results: list[dict[str, Any]] = []
-    for planned, one, default in zip(plans, asked, defaults, strict=True):
+    for planned, access, default in zip(plans, accesses, defaults, strict=True):
         options = Options(
-            access=planned.spec.access(
-                trust=trust, allow_outside=one.allow_outside, hub=hub, hosts=one.hosts, env=frozenset(env)
-            ),
+            access=access,
             output=output.resolve() if output is not None else None,
             root=default.root,
             resume=resume,
+            remeasure=remeasure,
             draft=draft,
             fail_fast=fail_fast,
             limits=limits,
@@ -119,6 +134,17 @@ def command(  # noqa: PLR0913  # one parameter an option
     if as_json:
         echo_json(results)
     raise typer.Exit(worst(codes))
+
+
+def _goes_alone(specs: list[Path], others: dict[str, bool]) -> None:
+    """What can't stand beside --remeasure."""
+    from evalspec.errors import SpecError
+
+    given = next((option for option, passed in others.items() if passed), None)
+    if given is not None:
+        raise SpecError(f"{given} and --remeasure don't go together; leave one out")
+    if len(specs) > 1:
+        raise SpecError("--remeasure names a run of one spec, and there are several; name that one alone")
 
 
 def _run_one(

@@ -75,6 +75,22 @@ class EvidenceFile(Frozen):
     what: str
 
 
+class Attempt(Frozen):
+    """An earlier measurement of a check that gave no valid evidence."""
+
+    run: str = Field(description="Folder of the run.")
+    started: str = Field(description="When that run started.")
+    status: CheckStatus
+    reason: str = Field(description="Why it was not valid, or not made.")
+
+
+class Continued(Frozen):
+    """A run that this one goes on from: what was valid in it is kept."""
+
+    run: str = Field(description="Its folder.")
+    started: str
+
+
 class CheckRecord(Frozen):
     """One check: what it was asked, what it wrote, how it ended."""
 
@@ -99,6 +115,7 @@ class CheckRecord(Frozen):
     evidence: tuple[EvidenceFile, ...] = ()
     seed: int = 0
     duration_s: float = 0.0
+    attempts: tuple[Attempt, ...] = Field((), description="Measurements before this one, none of them valid.")
     why: str | None = None
     owner: str | None = None
     report_only: bool = False
@@ -145,6 +162,7 @@ class Record(Frozen):
     waivers: tuple[Waiver, ...] = ()
     claims: tuple[Claim, ...] = ()
     subject: str | None = Field(None, description="Digest of the candidate; None: not shown.")
+    continues: tuple[Continued, ...] = Field((), description="Runs that this one goes on from, oldest first.")
     earlier_runs: int = Field(0, description="Decided runs on this test set, of any subject, before this one.")
     models: tuple[ModelRecord, ...] = ()
     datasets: tuple[DatasetRecord, ...] = ()

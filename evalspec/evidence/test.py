@@ -72,6 +72,9 @@ class Test(Frozen):
     parts: tuple[PartTest, ...] = ()
     must_hold: int | None = Field(None, description="At least so many of the parts must hold; None: no parts.")
     invalid: str | None = Field(None, description="Why this measurement is inadmissible.")
+    by_surroundings: bool = Field(
+        False, description="It is inadmissible since the machine was busy: it may be measured again."
+    )
     withhold: str | None = Field(None, description="What the system did that keeps this from PASS, never from FAIL.")
     missing: str | None = Field(None, description="Why there is no value.")
     notes: tuple[str, ...] = ()

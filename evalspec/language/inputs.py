@@ -22,6 +22,12 @@ Cells = Mapping[str, Cell]
 Task = Literal["classes", "values", "labels", "text", "boxes", "mask"]
 """What a model gives for a row: one class, one value, any number of classes, a text, boxes, a class for each pixel."""
 
+GIVES: Mapping[Task, str] = {
+    "classes": "classes", "values": "values", "labels": "several labels a row", "text": "texts", "boxes": "boxes",
+    "mask": "masks",
+}  # fmt: skip
+"""What a model of each task gives, as it stands in a sentence."""
+
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
@@ -42,6 +48,48 @@ class Boxes:
     ignored: NDArray[np.bool_] | None = None
 
 
+class Answered(Protocol):
+    """Answers that show by what is there which task they are of."""
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """Label of each class index."""
+        ...
+
+    @property
+    def members(self) -> NDArray[np.bool_] | None:
+        """Of several labels a row."""
+        ...
+
+    @property
+    def texts(self) -> NDArray[np.object_] | None:
+        """Of texts."""
+        ...
+
+    @property
+    def masks(self) -> NDArray[np.int64] | None:
+        """Of masks."""
+        ...
+
+    @property
+    def boxes(self) -> Boxes | None:
+        """Of boxes."""
+        ...
+
+
+def task_of(answers: Answered) -> Task:
+    """What a model gives for a row.
+
+    Args:
+        answers: Its answers.
+    """
+    others: tuple[tuple[Task, object | None], ...] = (
+        ("labels", answers.members), ("text", answers.texts), ("boxes", answers.boxes), ("mask", answers.masks),
+    )  # fmt: skip
+    given = next((task for task, found in others if found is not None), None)
+    return given or ("values" if answers.classes is None else "classes")
+
+
 @dataclass(frozen=True, slots=True)
 class Predictions:
     """What a model said of every row of a dataset, in the dataset's row order.
@@ -56,8 +104,9 @@ class Predictions:
         values: shape (n,), predicted value in the label's unit; None for another task.
         lower, upper: shape (n,), a stated prediction interval, or None.
         truth: None where the dataset has no label; else by task. ``classes``: shape (n,), class index (int64).
-            ``values``: shape (n,), float64. ``labels``: shape (n, C), bool. ``text``: shape (n,), str objects.
-            ``boxes``: None (see ``true_boxes``). ``mask``: shape (n, H, W), class index, -1 where nothing is judged.
+            ``values``: shape (n,), float64. ``labels``: shape (n, C), bool. ``text``: shape (n,), objects: a str, or
+            a tuple of str where a row has several references. ``boxes``: None (see ``true_boxes``). ``mask``: shape
+            (n, H, W), class index, -1 where nothing is judged.
         clusters: shape (n,), index of each row's cluster; None where the dataset has no ``cluster:``.
         digest: Digest of model, preprocessing, dataset and batch that these came from.
         label_unit: Unit of ``values``, or None.
@@ -92,11 +141,7 @@ class Predictions:
     @property
     def task(self) -> Task:
         """What it gives for a row."""
-        others: tuple[tuple[Task, object | None], ...] = (
-            ("labels", self.members), ("text", self.texts), ("boxes", self.boxes), ("mask", self.masks),
-        )  # fmt: skip
-        given = next((task for task, answers in others if answers is not None), None)
-        return given or ("values" if self.classes is None else "classes")
+        return task_of(self)
 
     @property
     def is_classification(self) -> bool:
@@ -118,6 +163,10 @@ OUTCOMES: tuple[str, ...] = (
     "not sent",
 )
 """What became of a query; `Samples.outcome` is an index. "failed" is all that a model in process says."""
+(
+    ANSWERED, FAILED, TIMED_OUT, NOT_CONNECTED, BROKE, REFUSED, SERVER_ERROR, NOT_UNDERSTOOD, OTHER_SHAPE, NOT_FINITE,
+    NOT_SENT,
+) = range(len(OUTCOMES))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +197,7 @@ class Samples:
         block: shape (q,), index of the block (A B B A: 0..3; 0 where there are no blocks).
         intended_ns, sent_ns, end_ns: shape (q,), on the process's monotonic clock, from the start of measuring.
         items: shape (q,), row index of the first item of each query.
-        batch: Items per query.
+        batch: Items per query; where there are ``sizes``: of so many items of each the answers are kept.
         ok: shape (q,), False where the query raised.
         warmup: Queries made before and not kept here.
         details: Threads, provider and precision observed, warm-up seconds, timer overhead.
@@ -157,6 +206,7 @@ class Samples:
         outcome: shape (q,), index into `OUTCOMES`; None: answered where ``ok``, else failed.
         together: shape (q,), queries that the server took together (dynamic batching); None: each by itself.
         telemetry: What was read of the machine meanwhile, or None.
+        sizes: shape (q,), items of each query; None: ``batch`` in all of them.
     """
 
     model: str
@@ -175,10 +225,11 @@ class Samples:
     outcome: NDArray[np.int64] | None = None
     together: NDArray[np.int64] | None = None
     telemetry: Telemetry | None = None
+    sizes: NDArray[np.int64] | None = None
 
 
 PER_QUERY = (
-    "block", "intended_ns", "sent_ns", "end_ns", "items", "ok", "answers", "first_ns", "outcome", "together",
+    "block", "intended_ns", "sent_ns", "end_ns", "items", "ok", "answers", "first_ns", "outcome", "together", "sizes",
 )  # fmt: skip
 """Fields of `Samples` that have one value, or one row, for each query."""
 
@@ -196,6 +247,7 @@ class Schedule:
         batch: Items per query.
         warmup_queries: At least so many queries before measuring.
         warmup_s: And at least so long.
+        settle: And until latencies are steady, or too long.
         min_s: Measure at least so long in each process or block.
         seed: Order of the items.
         limit_s: Give up a process after so long.
@@ -207,11 +259,13 @@ class Schedule:
         queue_delay_s: And a query waits at most so long for others to join it.
         timeout_s: A query that takes longer has failed.
         clients: Client processes that drive a server.
-        connections: Connections of each client to a server.
+        connections: Connections of each client to a server. ``offline``: so many requests to it are always under way.
         repeats: Each item is asked for so many times in a row (1; 2 in an audit for caching: block 0 first, 1 again).
         telemetry_s: Read the machine's counters each so many seconds meanwhile; None: don't.
         background: Work that runs beside it: ``cpu``, ``memory``, ``gpu``; None: nothing.
         background_workers: Processes of it.
+        sizes: ``open_loop``: shape (queries,), items of each query, handed to the model in one batch; then ``batch`` is
+            so many of them whose answers are kept. None: ``batch`` in all of them.
     """
 
     kind: Literal["single_stream", "multi_stream", "offline", "open_loop"]
@@ -220,6 +274,7 @@ class Schedule:
     batch: int = 1
     warmup_queries: int = 32
     warmup_s: float = 0.5
+    settle: bool = True
     min_s: float = 0.0
     seed: int = 0
     limit_s: float = 600.0
@@ -230,11 +285,12 @@ class Schedule:
     queue_delay_s: float = 0.0
     timeout_s: float = 10.0
     clients: int = 1
-    connections: int = 64
+    connections: int = 1
     repeats: int = 1
     telemetry_s: float | None = None
     background: str | None = None
     background_workers: int = 1
+    sizes: NDArray[np.int64] | None = None
 
     @property
     def measuring_s(self) -> float:
@@ -303,6 +359,10 @@ class Inputs(Protocol):
 
     def label_unit(self, dataset: str) -> str | None:
         """Unit of a regression label."""
+        ...
+
+    def origin(self, dataset: str) -> Mapping[str, str]:
+        """Where and when a dataset was collected, as the spec states it."""
         ...
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:

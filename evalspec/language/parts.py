@@ -122,7 +122,9 @@ class LoadedModel(Protocol):
         ...
 
 
-OutputName = Literal["logits", "probabilities", "label", "value", "lower", "upper", "text", "embedding"]
+OutputName = Literal[
+    "logits", "probabilities", "label", "value", "lower", "upper", "text", "boxes", "scores", "mask", "embedding"
+]
 
 
 class Model(Part):
@@ -138,6 +140,8 @@ class Model(Part):
     """It always runs code that the spec names."""
     served: ClassVar[bool] = False
     """It is a server, so no file here shows what it is: its digest is as stated."""
+    looks_heavily: ClassVar[bool] = False
+    """`hides_code` imports a framework, so it is asked in a process of its own."""
 
     kind: str
     precision: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "mixed"] | None = Field(
@@ -162,6 +166,10 @@ class Model(Part):
     classes: str | tuple[str | int | bool | float, ...] | None = Field(
         None, description="Label of each output index: a list, or a text file with one a line."
     )
+    multilabel: bool = Field(
+        False,
+        description="A row may have any number of classes: logits become probabilities by sigmoid, each by itself.",
+    )
     artifact: str | None = Field(
         None,
         description="What stands for the subject where the model itself is no file: a path, or sha256:... as stated.",
@@ -175,6 +183,16 @@ class Model(Part):
     def runs_code(self) -> tuple[str, ...]:
         """What of it runs only under --trust, in words; empty: nothing that its fields could tell."""
         return ("code that the spec names",) if self.needs_trust else ()
+
+    def hides_code(self, access: Access) -> str | None:
+        """What in its files may be read under --trust only, in words; None: nothing that could be seen.
+
+        Looked at before a run starts, so that it is refused then; what loads a file looks again, and decides.
+
+        Raises:
+            InputError: A file is missing, or of another kind.
+        """
+        return None
 
     def secrets_read(self) -> tuple[str, ...]:
         """Variables of the environment that it reads, each only under --env NAME."""
@@ -273,9 +291,24 @@ class NeedTiming:
     queries: int
     seconds: float
     """A guess at how long it takes, for the plan; measured ones replace it."""
+    more: str = ""
+    """What else may be asked for, in words, where it is known only when it runs."""
 
 
 Need = NeedRows | NeedPredictions | NeedTiming
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a plan knows when it counts.
+
+    Args:
+        served: Models that are servers.
+        seen: What the check saw of the rows that it looks at (`Check.look`); None: they were not read.
+    """
+
+    served: frozenset[str] = frozenset()
+    seen: object = None
 
 
 def _no_counts() -> Counts:
@@ -423,6 +456,10 @@ class Check(Part):
         """What is wrong with it, given the spec's names, in one sentence with the remedy; None: nothing."""
         return None
 
+    def runs_code(self) -> tuple[str, ...]:
+        """What of it runs only under --trust, in words."""
+        return ()
+
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Columns that its datasets must have beside those in `needs`, where that depends on the spec's names."""
         return {}
@@ -430,6 +467,29 @@ class Check(Part):
     def needs(self) -> tuple[Need, ...]:
         """What must be made before it runs."""
         raise NotImplementedError
+
+    def timings(self, known: Known) -> tuple[NeedTiming, ...]:
+        """What it times, counted as it will ask for it; where nothing more is known, that of `needs`."""
+        return tuple(need for need in self.needs() if isinstance(need, NeedTiming))
+
+    def looks_at(self) -> tuple[NeedRows, ...]:
+        """Rows whose contents say what will be measured, such as a trace: they are looked at before anything is.
+
+        Of those without columns only the number counts.
+        """
+        return ()
+
+    def look(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
+        """What `looks_at` names tells the plan.
+
+        Args:
+            tables: Dataset: its columns that are looked at, all rows for which ``where`` holds.
+            rows: Dataset: number of these rows; None: not known yet.
+
+        Raises:
+            InputError: A value that can't be used, with its row and the remedy.
+        """
+        return None
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
@@ -454,6 +514,7 @@ __all__ = [
     "CheckResult",
     "Dataset",
     "DatasetName",
+    "Known",
     "LoadedModel",
     "Model",
     "ModelName",

@@ -323,7 +323,9 @@ def _check_reach(sentence: Sentence, metric: Metric, unit: str, threshold: float
         )
     upward = sentence.op in (">", ">=")
     at_edge = threshold == (top if upward else bottom) and sentence.op != "=="
-    if at_edge and (sentence.op in ("<", ">") or not metric.exact):
+    # That a search finds nothing can be shown, where it would have found something; that a share is 0 can not.
+    shown = metric.exact or kind == "count"
+    if at_edge and (sentence.op in ("<", ">") or not shown):
         reason = "no value can" if sentence.op in ("<", ">") else "no sample can show it"
         example = "99.9 %" if upward else "0.1 %"
         remedy = f"leave room, such as {example}" if kind == "fraction" else "leave room"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -121,6 +122,22 @@ def custom_error(problem: Problem) -> PydanticCustomError:
     return PydanticCustomError("evalspec", "{message}", context)
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenIn:
+    """Marks a type of field whose numbers are written with a unit.
+
+    Args:
+        unit: Of the number in Python.
+    """
+
+    unit: str
+
+    def written(self, value: float) -> str:
+        """A number of the field as it is written in a spec."""
+        shown, scale = ("%", 100.0) if self.unit == "fraction" else (self.unit, 1.0)
+        return format_quantity(value * scale, shown)
+
+
 def _reader(unit: str) -> Callable[[Any], float]:
     def read(value: Any) -> float:
         try:
@@ -138,20 +155,27 @@ def _writer(unit: str) -> PlainSerializer:
 
 def _schema(unit: str, example: float) -> WithJsonSchema:
     choices = units_like(unit)
-    pattern = rf"^({NUMBER} ({'|'.join(re.escape(choice) for choice in choices)})|0)$"
+    space = " ?" if unit == "x" else " "
+    pattern = rf"^({NUMBER}{space}({'|'.join(re.escape(choice) for choice in choices)})|0)$"
     shown = "%" if unit == "fraction" else unit
     return WithJsonSchema(
         {"anyOf": [{"type": "string", "pattern": pattern}, {"const": 0}], "examples": [format_quantity(example, shown)]}
     )
 
 
-Duration = Annotated[float, BeforeValidator(_reader("s")), _writer("s"), _schema("s", 60)]
+Duration = Annotated[float, BeforeValidator(_reader("s")), _writer("s"), _schema("s", 60), WrittenIn("s")]
 """Seconds; the field's name ends in ``_s``."""
-Milliseconds = Annotated[float, BeforeValidator(_reader("ms")), _writer("ms"), _schema("ms", 5)]
+Milliseconds = Annotated[float, BeforeValidator(_reader("ms")), _writer("ms"), _schema("ms", 5), WrittenIn("ms")]
 """Milliseconds; the field's name ends in ``_ms``."""
-QueryRate = Annotated[float, BeforeValidator(_reader("qps")), _writer("qps"), _schema("qps", 100)]
+QueryRate = Annotated[float, BeforeValidator(_reader("qps")), _writer("qps"), _schema("qps", 100), WrittenIn("qps")]
 """Queries a second; the field's name ends in ``_qps``."""
-Size = Annotated[float, BeforeValidator(_reader("MiB")), _writer("MiB"), _schema("MiB", 64)]
+Size = Annotated[float, BeforeValidator(_reader("MiB")), _writer("MiB"), _schema("MiB", 64), WrittenIn("MiB")]
 """Mebibytes; the field's name ends in ``_mib``."""
-Share = Annotated[float, BeforeValidator(_reader("fraction")), _writer("fraction"), _schema("fraction", 0.5)]
+Share = Annotated[
+    float, BeforeValidator(_reader("fraction")), _writer("fraction"), _schema("fraction", 0.5), WrittenIn("fraction")
+]
 """A number in 0..1 written in percent: ``0.5 %``."""
+Points = Annotated[float, BeforeValidator(_reader("pp")), _writer("pp"), _schema("pp", 5), WrittenIn("pp")]
+"""A difference of fractions in percentage points; the field's name ends in ``_pp``."""
+Times = Annotated[float, BeforeValidator(_reader("x")), _writer("x"), _schema("x", 1.5), WrittenIn("x")]
+"""A factor, written ``1.5x``."""

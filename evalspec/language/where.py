@@ -310,12 +310,14 @@ def _fits(literal: Scalar, family: str) -> bool:
 
 
 def _plain(column: Any) -> Any:
-    """A column without dictionary encoding, NaN made missing."""
+    """A column without dictionary encoding or views, NaN made missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
     if pa.types.is_float16(column.type):
         column = column.cast(pa.float32())
     if pa.types.is_floating(column.type):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evalspec.errors import EvalspecError, InputError
-from evalspec.measure.samples import ANSWERED, FAILED, Sink
+from evalspec.language.inputs import ANSWERED, FAILED
+from evalspec.measure.samples import Sink
 from evalspec.measure.servable import Servable
 
 if TYPE_CHECKING:
@@ -29,13 +31,21 @@ class Kept:
         seed: Of the schedule.
         block: Index of the block.
         rows: To hold.
+        sizes: shape (q,), rows of each query that is planned; None: as many as the sink has room for.
+        batch: With ``sizes``: answers of each query that the sink has room for.
     """
 
-    def __init__(self, seed: int, block: int, rows: int = KEPT_ROWS) -> None:
+    def __init__(
+        self, seed: int, block: int, rows: int = KEPT_ROWS, sizes: NDArray[np.int64] | None = None, batch: int = 1
+    ) -> None:
         self.below = 1.0
         """Only a query whose key is smaller is worth holding."""
         self._rng = np.random.default_rng([TAG, seed, block])
+        self._sizes = sizes
         self._wanted = rows
+        if sizes is not None:
+            # Large queries would push out the others, and most of their rows have no room in the sink.
+            self._wanted = math.ceil(rows * sizes.sum() / np.minimum(sizes, batch).sum())
         self._rows = 0
         self._held: list[tuple[float, int, int, Any]] = []
 
@@ -71,9 +81,9 @@ class Kept:
         """
         failures = 0
         for _, query, rows, outputs in sorted(self._held, key=lambda held: held[1]):
-            queries = range(query, query + rows // sink.batch)
+            queries = self._queries(query, rows, sink)
             try:
-                answers = servable.answers(outputs).reshape(len(queries), sink.batch)
+                answers = self._answers(servable.answers(outputs), queries, sink)
             except EvalspecError as error:
                 failures += 1
                 for one in queries:
@@ -83,6 +93,23 @@ class Kept:
             else:
                 _write(sink, query, answers)
         self._held.clear()
+
+    def _queries(self, first: int, rows: int, sink: Sink) -> range:
+        """The queries whose rows came back together."""
+        if self._sizes is None:
+            return range(first, first + rows // sink.batch)
+        ends = np.cumsum(self._sizes[first - sink.first :])
+        return range(first, first + int(np.searchsorted(ends, rows)) + 1)
+
+    def _answers(self, found: NDArray[np.float64], queries: range, sink: Sink) -> NDArray[np.float64]:
+        """As many answers of each query as there is room for, shape (queries, batch); NaN where it has fewer rows."""
+        if self._sizes is None:
+            return found.reshape(len(queries), sink.batch)
+        sizes = self._sizes[queries.start - sink.first : queries.stop - sink.first]
+        kept = np.full((len(queries), sink.batch), np.nan)
+        for row, own in zip(kept, np.split(found, np.cumsum(sizes)[:-1]), strict=True):
+            row[: len(own)] = own[: sink.batch]
+        return kept
 
 
 def _write(sink: Sink, first: int, answers: NDArray[np.float64]) -> None:

@@ -22,9 +22,9 @@ import numpy as np
 from evalspec.errors import InputError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
-__all__ = ["Described", "Spike", "Trace", "constant", "describe", "gamma", "poisson", "ramp", "trace", "with_spikes"]
+__all__ = ["Described", "Spike", "constant", "describe", "gamma", "poisson", "ramp", "rising", "with_spikes"]
 
 NS = 1e9
 SIGMAS = 3.0
@@ -48,21 +48,6 @@ class Spike:
     factor: float
     start_s: float
     length_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """Arrivals that were recorded.
-
-    Args:
-        times_ns: shape (n,), from the first arrival, strictly rising.
-        items: shape (n,), row of the dataset that each asked for; None: not recorded.
-        sizes: shape (n,), as recorded (tokens, bytes, items); None: not recorded.
-    """
-
-    times_ns: NDArray[np.int64]
-    items: NDArray[np.int64] | None = None
-    sizes: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +78,7 @@ def constant(rate_qps: float, *, n: int | None = None, duration_s: float | None 
     Args:
         rate_qps: Arrivals a second; over 0.
         n: So many arrivals; or
-        duration_s: as many as come in so long.
+        duration_s: as many as come in so long; or both: so many in just so long, whatever the rate is then.
 
     Returns:
         shape (n,).
@@ -112,7 +97,8 @@ def poisson(
     Args:
         rate_qps: As `constant`.
         n: As `constant`.
-        duration_s: As `constant`; the count is random then.
+        duration_s: As `constant`; the count is random then, where it is not given too: a Poisson process given its
+            count, which is as many independent uniform times.
         rng: Of the gaps.
     """
     return _made(rng.standard_exponential, rate_qps, rate_qps, n, duration_s)
@@ -155,7 +141,7 @@ def ramp(
         from_qps: At the start; 0 or more.
         to_qps: At the end; 0 or more, not both 0.
         n: So many arrivals, in 2 n / (from + to) seconds; or
-        duration_s: as many as come while the rate goes from one to the other.
+        duration_s: as many as come while the rate goes from one to the other; or both, as `poisson`.
         burstiness: As `gamma`; 1 is Poisson; None: no randomness.
         rng: Of the gaps.
     """
@@ -190,45 +176,7 @@ def with_spikes(arrivals_ns: NDArray[np.int64], spikes: Sequence[Spike]) -> NDAr
     old = np.concatenate([[0.0], np.cumsum(np.diff(edges) * np.array(rates))])
     times_s = arrivals_ns / NS
     inside = np.interp(times_s, old, edges)
-    return _rising(np.where(times_s > old[-1], edges[-1] + times_s - old[-1], inside) * NS)
-
-
-def trace(
-    times: ArrayLike, *, items: ArrayLike | None = None, sizes: ArrayLike | None = None, speed_up: float = 1.0
-) -> Trace:
-    """Arrivals as they were recorded.
-
-    Args:
-        times: shape (n,), in seconds from anywhere, or points in time; rising.
-        items: shape (n,), row of the dataset that each asked for.
-        sizes: shape (n,), as recorded.
-        speed_up: 2 replays in half the time.
-
-    Raises:
-        InputError: Times that fall or are missing, columns of other lengths, no arrival.
-    """
-    _require(speed_up > 0 and math.isfinite(speed_up), "speed_up", speed_up, "over 0")
-    recorded = np.asarray(times)
-    if np.issubdtype(recorded.dtype, np.datetime64):
-        missing = np.isnat(recorded)
-        seconds = (recorded - recorded[:1]).astype("timedelta64[ns]").astype(np.int64) / NS
-    else:
-        seconds = recorded.astype(np.float64)
-        missing = ~np.isfinite(seconds)
-    if seconds.ndim != 1 or not len(seconds):
-        raise InputError("the trace holds no arrivals")
-    if missing.any():
-        raise InputError(f"the trace has no time in row {int(np.argmax(missing))}")
-    if (falls := np.diff(seconds) < 0).any():
-        raise InputError(f"the times of the trace fall at row {int(np.argmax(falls)) + 1}", remedy="sort it by time")
-    for name, column in (("item", items), ("size", sizes)):
-        if column is not None and np.shape(column) != seconds.shape:
-            raise InputError(f"the trace has {len(seconds)} times and {np.size(column)} entries of `{name}`")
-    return Trace(
-        times_ns=_rising((seconds - seconds[0]) / speed_up * NS),
-        items=None if items is None else np.asarray(items, dtype=np.int64),
-        sizes=None if sizes is None else np.asarray(sizes, dtype=np.float64),
-    )
+    return rising(np.where(times_s > old[-1], edges[-1] + times_s - old[-1], inside) * NS)
 
 
 def describe(
@@ -319,20 +267,29 @@ def _made(
     """Arrivals from gaps of mean 1, in a time that runs as the rate says."""
     mean_qps = (from_qps + to_qps) / 2
     _require(min(from_qps, to_qps) >= 0 and 0 < mean_qps < math.inf, "rate", mean_qps, "over 0 queries a second")
-    if (n is None) == (duration_s is None):
-        raise InputError("a schedule has a count or a duration, and not both")
-    if n is not None:
-        _require(n >= 1, "count", n, "at least 1")
-        expected, seconds = float(n), n / mean_qps
+    if n is None and duration_s is None:
+        raise InputError("a schedule has a count, a duration, or both")
+    _require(n is None or n >= 1, "count", n or 0, "at least 1")
+    _require(duration_s is None or 0 < duration_s < math.inf, "duration", duration_s or 0.0, "over 0 s")
+    seconds = duration_s if duration_s is not None else (n or 0) / mean_qps
+    expected = mean_qps * seconds
+    if n is None:
+        unit = _until(gaps, expected)
+    elif duration_s is None:
         unit = np.cumsum(gaps(n))
     else:
-        seconds = duration_s or 0.0
-        _require(0 < seconds < math.inf, "duration", seconds, "over 0 s")
-        expected = mean_qps * seconds
-        unit = _until(gaps, expected)
+        unit = expected * _within(gaps, n)
     if not len(unit):
         raise InputError(f"no query arrives in {seconds:g} s at {mean_qps:g} a second", remedy="measure longer")
-    return _rising(_ramped(unit, from_qps, to_qps, seconds) * NS)
+    return rising(_ramped(unit, from_qps, to_qps, seconds) * NS)
+
+
+def _within(gaps: Callable[[int], NDArray[np.float64]], n: int) -> NDArray[np.float64]:
+    """Running sums of n gaps as shares of a time that a further gap would end; the last of equal gaps ends with it."""
+    if gaps is np.ones:
+        return np.arange(1, n + 1) / n
+    unit = np.cumsum(gaps(n + 1))
+    return np.asarray(unit[:-1] / unit[-1])
 
 
 def _until(gaps: Callable[[int], NDArray[np.float64]], expected: float) -> NDArray[np.float64]:
@@ -356,8 +313,12 @@ def _ramped(unit: NDArray[np.float64], from_qps: float, to_qps: float, seconds: 
     return np.where(unit > expected, seconds + (unit - expected) / rate, inside)
 
 
-def _rising(times_ns: NDArray[np.float64]) -> NDArray[np.int64]:
-    """As whole ns, each at least 1 after the one before."""
+def rising(times_ns: NDArray[np.float64]) -> NDArray[np.int64]:
+    """As whole ns, each at least 1 after the one before.
+
+    Args:
+        times_ns: shape (n,), not falling.
+    """
     steps = np.arange(len(times_ns))
     return np.asarray(np.maximum.accumulate(np.rint(times_ns).astype(np.int64) - steps) + steps)
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, InputError
-from evalspec.language.inputs import Schedule
+from evalspec.language.inputs import FAILED, Schedule
 from evalspec.measure._kept import Kept
+from evalspec.measure.flooding import flood
 from evalspec.measure.open_loop import HOPELESS
-from evalspec.measure.samples import FAILED, Sink
-from evalspec.measure.servable import Rotation, Servable
+from evalspec.measure.samples import Sink
+from evalspec.measure.servable import Concurrent, Rotation, Servable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,8 +144,13 @@ def offline(
     So that a batch follows right upon the one before it, answers are made after the block, of a seeded part of the
     batches that makes 1,024 rows. Between two batches lies no more than taking the rows of the next.
 
+    Of a server so many batches are under way at a time as the schedule has ``connections`` (see
+    `evalspec.measure.flooding`).
+
     Args and result as `single_stream`.
     """
+    if schedule.connections > 1 and isinstance(servable, Concurrent):
+        return flood(servable, schedule, sink, rotation, block=block, origin_ns=origin_ns)
     kept = Kept(schedule.seed, block)
     done = _Loop(servable, sink, rotation, block, origin_ns, kept).run(schedule)
     kept.answer(servable, sink)

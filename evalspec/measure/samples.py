@@ -14,15 +14,11 @@ from numpy.typing import NDArray
 
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import OUTCOMES, Samples
+from evalspec.language.inputs import ANSWERED, Samples
 
 MAGIC = "evalspec samples 2"
 HEADER_BYTES = 4096
 WORD = 8
-ANSWERED = OUTCOMES.index("answered")
-FAILED = OUTCOMES.index("failed")
-TIMED_OUT = OUTCOMES.index("timed out")
-NOT_SENT = OUTCOMES.index("not sent")
 
 
 def row_type(batch: int) -> np.dtype[Any]:
@@ -36,6 +32,7 @@ def row_type(batch: int) -> np.dtype[Any]:
             ("block", "<i8"),
             ("outcome", "<i8"),
             ("together", "<i8"),
+            ("size", "<i8"),
             ("answers", "<f8", (batch,)),
             ("end", "<i8"),
         ]
@@ -66,7 +63,7 @@ class Sink:
 
     Args:
         path: The file; it is written over.
-        batch: Items of a query.
+        batch: Items of a query, or so many of them as the answers are kept of.
         capacity: Queries to make room for; it doubles when it is full, while planning.
 
     Raises:
@@ -91,7 +88,11 @@ class Sink:
         self._rows = self._mapped(max(1, capacity))
 
     def plan(
-        self, items: NDArray[np.int64], block: int | NDArray[np.int64], intended_ns: NDArray[np.int64] | None = None
+        self,
+        items: NDArray[np.int64],
+        block: int | NDArray[np.int64],
+        intended_ns: NDArray[np.int64] | None = None,
+        sizes: NDArray[np.int64] | None = None,
     ) -> int:
         """Make rows for queries to come; touching them now spares the loop the page faults.
 
@@ -99,6 +100,7 @@ class Sink:
             items: shape (q,), row of the first item of each.
             block: Index of the block, or shape (q,).
             intended_ns: shape (q,), from the start of measuring; None: known when they are sent.
+            sizes: shape (q,), items of each; None: ``batch``.
 
         Returns:
             Number of the first of them.
@@ -109,7 +111,7 @@ class Sink:
         rows = self._rows[first:stop]
         rows["item"], rows["block"], rows["together"] = items, block, 1
         rows["outcome"], rows["first"], rows["end"] = ANSWERED, 0, 0
-        rows["answers"] = np.nan
+        rows["answers"], rows["size"] = np.nan, self.batch if sizes is None else sizes
         if intended_ns is not None:
             rows["intended"] = intended_ns
         self.first, self.count = first, stop
@@ -133,12 +135,12 @@ class Sink:
             end_ns: Of the answer, or of giving up; over 0.
             first_ns: First byte of the answer; 0: with the rest.
             outcome: Index into `evalspec.language.inputs.OUTCOMES`.
-            answers: shape (batch,), or None where there are none.
+            answers: shape (k,), or None where there are none; the first ``batch`` are kept.
         """
         row = self._rows[query]
         row["sent"], row["first"], row["outcome"] = sent_ns, first_ns, outcome
         if answers is not None:
-            row["answers"] = answers
+            row["answers"][: len(answers)] = answers[: self.batch]
         row["end"] = end_ns
 
     def take_back(self, count: int) -> None:
@@ -168,7 +170,9 @@ class Sink:
         """What came of a query, found out after it was measured."""
         row = self._rows[query]
         row["outcome"] = outcome
-        row["answers"] = np.nan if answers is None else answers
+        row["answers"] = np.nan
+        if answers is not None:
+            row["answers"][: len(answers)] = answers[: self.batch]
 
     def note(self, **facts: Any) -> None:
         """Write facts into the header, such as the count of warm-up queries."""
@@ -251,4 +255,5 @@ def read_samples(
         first_ns=np.where(first > 0, first, rows["end"]) if (first > 0).any() else None,
         outcome=outcome,
         together=together if (together > 1).any() else None,
+        sizes=rows["size"].copy() if (rows["size"] != int(header["batch"])).any() else None,
     )

@@ -10,11 +10,12 @@ import numpy as np
 from evalspec.errors import EvalspecError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from evalspec.evidence.frozen import Cell
+    from evalspec.language.abilities import Done
     from evalspec.language.inputs import Schedule
     from evalspec.measure.samples import Sink
 
@@ -45,6 +46,16 @@ class Servable(Protocol):
 
 
 @runtime_checkable
+class FixedBatch(Protocol):
+    """A servable whose model may take one number of rows only; fewer are padded, more are several calls."""
+
+    @property
+    def fixed_batch(self) -> int | None:
+        """That number, or None."""
+        ...
+
+
+@runtime_checkable
 class Remote(Protocol):
     """A servable that is a client of a server: it sends many queries without waiting for the ones before.
 
@@ -55,7 +66,7 @@ class Remote(Protocol):
         self,
         schedule: Schedule,
         times_ns: NDArray[np.int64],
-        rows: NDArray[np.int64],
+        rows: Sequence[NDArray[np.int64]] | NDArray[np.int64],
         sink: Sink,
         origin_ns: int,
     ) -> bool:
@@ -67,7 +78,7 @@ class Remote(Protocol):
         Args:
             schedule: Its ``timeout_s``, ``connections`` and ``limit_s``.
             times_ns: shape (q,), rising: when each query is to be sent, in ns from ``origin_ns``.
-            rows: shape (q, batch), rows of each query.
+            rows: shape (q, batch), rows of each query; where they have sizes of their own, an array for each.
             sink: Takes what came of each query; times in ns from ``origin_ns``.
             origin_ns: Where times count from, on `evalspec.clocks.now_ns`.
 
@@ -78,6 +89,31 @@ class Remote(Protocol):
 
     def facts(self) -> Mapping[str, Cell]:
         """Of what was driven last; a ``generator_lag_...`` stands in place of the loop's own."""
+        ...
+
+
+@runtime_checkable
+class Concurrent(Servable, Protocol):
+    """A servable that can have several queries under way at a time, as a client of a server can."""
+
+    def keep_busy(
+        self,
+        connections: int,
+        likely: NDArray[np.int64],
+        rows_of: Callable[[int], NDArray[np.int64] | None],
+        took: Callable[[Done], None],
+    ) -> None:
+        """Send a query over each connection that carries none, until there are no more; wait for what was sent.
+
+        Args:
+            connections: So many requests are under way at any time.
+            likely: shape (k, batch), rows of queries that may come: to be made ready before.
+            rows_of: Rows of the k-th query, from 0, asked for in order when there is room for it; None: that was all.
+            took: Handed what came of each query, in the order in which they end.
+
+        Raises:
+            InputError: As ``took`` raises it.
+        """
         ...
 
 
@@ -147,6 +183,27 @@ class Rotation:
     def rows(self, query: int) -> NDArray[np.int64]:
         """Rows of a query, counted from 0; shape (batch,)."""
         return self._order[(query * self.batch + self._step) % self.n]
+
+    def of_sizes(self, sizes: NDArray[np.int64], items: NDArray[np.int64] | None = None) -> list[NDArray[np.int64]]:
+        """Rows of queries that ask for different numbers of them, each those that follow its first in the order.
+
+        Args:
+            sizes: shape (q,), 1 or more.
+            items: shape (q,), the first row of each; None: the row after the last of the query before it.
+
+        Returns:
+            An array for each query.
+        """
+        ends = np.cumsum(sizes)
+        first = ends - sizes if items is None else self._places()[items]
+        within = np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)
+        return np.split(self._order[(np.repeat(first, sizes) + within) % self.n], ends[:-1])
+
+    def _places(self) -> NDArray[np.int64]:
+        """Where each row stands in the order, shape (n,)."""
+        places = np.empty(self.n, dtype=np.int64)
+        places[self._order] = np.arange(self.n)
+        return places
 
     def table(self, first: int, queries: int) -> NDArray[np.int64]:
         """Rows of so many queries from this one on; shape (queries, batch)."""

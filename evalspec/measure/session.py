@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from evalspec.clocks import fine_timer, now_ns, read_clock
+from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Schedule
+from evalspec.measure.flooding import warm_connections
 from evalspec.measure.interference import Watch
 from evalspec.measure.loop import offline, single_stream
 from evalspec.measure.open_loop import generator_lag_ns, lockstep, open_loop, rows_asked
 from evalspec.measure.samples import Sink
-from evalspec.measure.servable import Alters, NewFirst, Remote, Rotation, Servable
+from evalspec.measure.servable import Alters, Concurrent, FixedBatch, NewFirst, Remote, Rotation, Servable
 from evalspec.measure.warmup import WarmUp, warm_up
 
 SPARE = 1.25
@@ -66,12 +68,29 @@ class Session:
         Raises:
             InputError: As the model raises it.
         """
+        self._check_sizes()
         self._warm = warm_up(self._servable, self.schedule, self._rotation)
         if isinstance(self._servable, Remote) and self.schedule.kind == "open_loop":
-            for rows in np.unique(rows_asked(self.schedule, self._rotation, 0), axis=0):
+            asked = {rows.tobytes(): rows for rows in rows_asked(self.schedule, self._rotation, 0)}
+            for rows in asked.values():
                 self._servable.take(rows)
-        self.sink.note(warmup=self._warm.queries)
+        more = 0
+        if self.schedule.kind == "offline" and self.schedule.connections > 1 and isinstance(self._servable, Concurrent):
+            more = warm_connections(self._servable, self.schedule, self._rotation)
+        self.sink.note(warmup=self._warm.queries + more)
         return self._warm.details()
+
+    def _check_sizes(self) -> None:
+        """Stop where a query has more rows than the model takes at once: it would be several calls, not one batch."""
+        sizes, servable = self.schedule.sizes, self._servable
+        fixed = servable.fixed_batch if isinstance(servable, FixedBatch) else None
+        if sizes is None or fixed is None or int(sizes.max()) <= fixed:
+            return
+        takes = f"{fixed} row{'' if fixed == 1 else 's'} at once and no other number"
+        raise InputError(
+            f"the model takes {takes}, and a query of the trace has {int(sizes.max()):,}",
+            remedy="export it with a dynamic batch, or leave `size:` out",
+        )
 
     def block(self, block: int, queries: int, min_s: float, start_ns: int | None = None) -> None:
         """Measure one block of at least so many queries and so long.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,14 +52,14 @@ class WarmUp:
 def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmUp:
     """Serve until the schedule's count and time are reached and latencies are steady.
 
-    Where queries are served together, each number of them is served once before.
+    Where queries are served together, each number of them is served once before, and so is each size that they have.
 
     It ends unsettled after 10 times the schedule's time, or 2 s if that is longer: a model that never settles is a
     finding, not a reason to wait for ever.
 
     Args:
         servable: Rows and model.
-        schedule: Its ``warmup_queries`` and ``warmup_s``.
+        schedule: Its ``warmup_queries``, ``warmup_s`` and ``settle``.
         rotation: Order of the rows.
 
     Raises:
@@ -68,8 +69,13 @@ def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmU
     limit_s = max(LEAST_LIMIT_S, LIMIT_FACTOR * schedule.warmup_s)
     took: list[int] = []
     started = now_ns()
-    if schedule.kind == "open_loop" and not isinstance(servable, Remote):
-        _each_size(servable, schedule.max_batch, rotation, started + int(limit_s * 1e9))
+    if schedule.sizes is not None:
+        single = Rotation(servable.n, 1, schedule.seed)
+        _each_size(servable, np.unique(schedule.sizes)[::-1], single, started + int(limit_s * 1e9))
+        # One size all the time, so that windows of time are alike.
+        rotation = Rotation(servable.n, int(np.median(schedule.sizes)), schedule.seed)
+    elif schedule.kind == "open_loop" and not isinstance(servable, Remote):
+        _each_size(servable, range(schedule.max_batch, 1, -1), rotation, started + int(limit_s * 1e9))
     while True:
         # An audit for caching asks what nobody asked before, so it warms up on a single query.
         query = servable.take(rotation.rows(len(took) if schedule.repeats == 1 else 0))
@@ -81,7 +87,7 @@ def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmU
         servable.answers(outputs)
         seconds = (now_ns() - started) / 1e9
         enough = len(took) >= max(1, schedule.warmup_queries) and seconds >= schedule.warmup_s
-        if enough and (steady(took, window) or seconds >= limit_s):
+        if enough and (not schedule.settle or steady(took, window) or seconds >= limit_s):
             break
     return WarmUp(
         queries=len(took),
@@ -92,15 +98,15 @@ def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmU
     )
 
 
-def _each_size(servable: Servable, max_batch: int, rotation: Rotation, limit_ns: int) -> None:
-    """One batch of every size that dynamic batching may make, the largest first: each may be compiled on its own."""
+def _each_size(servable: Servable, sizes: Iterable[int], rotation: Rotation, limit_ns: int) -> None:
+    """One batch of every size that may come, the largest first: each may be compiled on its own."""
     first = 0
-    for size in range(max_batch, 1, -1):
-        query = servable.take(rotation.table(first, size).reshape(-1))
+    for size in sizes:
+        query = servable.take(rotation.table(first, int(size)).reshape(-1))
         outputs = servable.serve(query)
         servable.synchronize()
         servable.answers(outputs)
-        first += size
+        first += int(size)
         if now_ns() >= limit_ns:
             break
 

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evalspec.evidence.metric import Metric
-from evalspec.evidence.record import Record
+from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
-from evalspec.evidence.units import format_quantity, from_unit, to_unit
+from evalspec.evidence.units import UNITS, format_quantity, from_unit, to_unit
 from evalspec.language.parts import Check
 from evalspec.language.requirement import Requirement
+from evalspec.plan.allowed import Permission
 from evalspec.plan.planning import Plan
 from evalspec.stats.power import (
     Better,
     Design,
+    NormalDesign,
     PairedDesign,
     ProportionDesign,
     chance_of_pass,
     detectable,
     recorded_design,
 )
+from evalspec.stats.recorded import recorded_proportion
 
 ASSUMED_DISCORDANCE = 0.05
 """Share of rows on which two versions of a model differ, where no record tells."""
 BINOMIAL = "Clopper-Pearson"
+COUNTED = (BINOMIAL, "binomial")
+"""What the methods of a share are called that counts rows or queries."""
+SHARES = ("fraction", "%")
+SIGNED = ("temperature", "score", "label", "difference")
+"""Kinds of quantity that may be below 0."""
+_ENDED = {"not_run": "not run", "invalid": "invalid", "error": "crashed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +74,31 @@ def detects(plan: Plan, before: Record | None) -> list[Detects]:
         plan: The plan.
         before: An earlier record of the spec, for assumed truths and standard errors.
     """
-    tests = {} if before is None else {test.name: test for check in before.checks for test in check.tests}
+    known = {} if before is None else {test.name: (check, test) for check in before.checks for test in check.tests}
     lines = []
     for planned in plan.checks:
         check = planned.check
         for one in check.requirements:
             metric = check.metric(one.metric)
-            if metric is not None:
-                test = tests.get(one.name(check.name))
-                lines.append(_detects(plan, check, one, metric, test, blocking=one in check.blocking))
+            if metric is None:
+                continue
+            record, test = known.get(one.name(check.name), (None, None))
+            void = None if record is None or test is None else _void(record, test)
+            blocking = one in check.blocking
+            if void is not None:
+                lines.append(_not_known(one, one.name(check.name), None, None, blocking, void))
+            else:
+                lines.append(_detects(plan, check, one, metric, test, blocking=blocking))
     return lines
+
+
+def _void(record: CheckRecord, test: Test) -> str | None:
+    """Why an earlier run tells nothing of a requirement; None: it tells something."""
+    if record.status != "measured":
+        return f"{_ENDED[record.status]} in that run, so no headroom is known: {record.reason}"
+    if test.invalid is not None:
+        return f"{_ENDED['invalid']} in that run, so no headroom is known: {test.invalid}"
+    return None if test.missing is None else f"without a value in that run, so no headroom is known: {test.missing}"
 
 
 def _detects(
@@ -85,6 +110,9 @@ def _detects(
         return _not_known(one, name, None, chance, blocking, "an exact fact: no sampling error")
     threshold = from_unit(one.factor if one.is_ratio else one.threshold, unit)
     design = _design(plan, check, one, metric, test)
+    if isinstance(design, NormalDesign):
+        lowest, highest = _limits(one, metric)
+        design = replace(design, lowest=lowest, highest=highest)
     if design is None:
         if test is None:
             return _not_known(one, name, None, None, blocking, "known after a first run")
@@ -168,13 +196,23 @@ def _recorded(plan: Plan, one: Requirement, test: Test) -> Design | None:
     bound = test.upper if one.upper else test.lower
     if test.value is None or bound is None or test.n < 1:
         return None
-    if test.method == BINOMIAL and not test.parts and one.model is None:
-        return ProportionDesign(test.n)
     value, edge = from_unit(test.value, test.unit), from_unit(bound, test.unit)
     confidence = plan.spec.policy.confidence
     if value == edge:
         return None
+    if test.method.startswith(COUNTED) and test.unit in SHARES and one.model is None:
+        return recorded_proportion(value, edge, confidence, test.n)
     return recorded_design(value, edge, confidence, test.n, test.n, "from the last record")
+
+
+def _limits(one: Requirement, metric: Metric) -> tuple[float, float]:
+    """Between which values the truth of a requirement must lie."""
+    if one.is_ratio:
+        return 0.0, math.inf
+    if metric.unit in SHARES:
+        return (0.0, 1.0) if one.model is None else (-1.0, 1.0)
+    unit = UNITS.get(metric.unit)
+    return (-math.inf if one.model is not None or unit is None or unit.kind in SIGNED else 0.0), math.inf
 
 
 def _chance(plan: Plan, design: Design, test: Test, threshold: float, one: Requirement) -> float:
@@ -209,20 +247,30 @@ def chance_of_ready(found: list[Detects]) -> float | None:
     return math.prod(chance for chance in chances if chance is not None)
 
 
-def explain(plan: Plan, before: Record | None) -> list[str]:
-    """The plan for people."""
+def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ()) -> list[str]:
+    """The plan for people.
+
+    Args:
+        plan: The plan.
+        before: An earlier record of the spec.
+        lacks: What a run would be refused for.
+    """
     found = detects(plan, before)
     lines = [f"{plan.spec.name}: {len(plan.checks)} checks, about {_duration(_seconds(plan, before))}"]
     if before is None:
         lines.append("no earlier run of this spec is here: times are guesses, and chances are not known")
     else:
         lines.append(f"times and assumed truths are those of the run of {before.started}")
+    for option in dict.fromkeys(one.option for one in lacks):
+        lines.append(f"a run needs {option}: {'; '.join(one.why for one in lacks if one.option == option)}")
     lines += ["", "order"]
     if plan.predictions:
         lines.append("  predictions: " + ", ".join(f"{model} on {dataset}" for dataset, model in plan.predictions))
     for one in plan.checks:
-        queries = f", {one.queries:,} timed queries" if one.queries else ""
-        lines.append(f"  {one.check.dimension}: {one.check.name} on {', '.join(one.datasets)}{queries}")
+        counted = f"{one.queries:,} timed queries" if one.queries else ""
+        asked = " and ".join(words for words in (counted, one.more) if words)
+        line = f"  {one.check.dimension}: {one.check.name} on {', '.join(one.datasets)}"
+        lines.append(f"{line}, {asked}" if asked else line)
     alpha = plan.alpha
     lines += [
         "",
@@ -233,8 +281,11 @@ def explain(plan: Plan, before: Record | None) -> list[str]:
     for row in found:
         lines += _lines(row)
     ready = chance_of_ready(found)
-    if ready is None:
+    if ready is None and before is None:
         lines.append("chance of READY: not known before a first run")
+    elif ready is None:
+        unknown = [row.name for row in found if row.blocking and row.chance is None]
+        lines.append(f"chance of READY: not known, since that run does not tell it of {', '.join(unknown)}")
     else:
         lines.append(
             f"chance of READY if the truth is as it was measured then: {ready:.2f} (product over requirements)"
@@ -264,7 +315,8 @@ def _lines(row: Detects) -> list[str]:
 
 
 def _seconds(plan: Plan, before: Record | None) -> float:
-    measured = {} if before is None else {check.id: check.duration_s for check in before.checks}
+    done = () if before is None else before.checks
+    measured = {check.id: check.duration_s for check in done if check.status == "measured"}
     return sum(measured.get(one.check.name, one.seconds) for one in plan.checks)
 
 
@@ -272,8 +324,8 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def to_json(plan: Plan, before: Record | None) -> dict[str, Any]:
-    """The plan for machines."""
+def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ()) -> dict[str, Any]:
+    """The plan for machines; as `explain`."""
     found = detects(plan, before)
     return {
         "spec": plan.spec.name,
@@ -287,6 +339,7 @@ def to_json(plan: Plan, before: Record | None) -> dict[str, Any]:
                 "datasets": list(one.datasets),
                 "models": list(one.models),
                 "queries": one.queries,
+                "more": one.more,
             }
             for one in plan.checks
         ],
@@ -310,4 +363,5 @@ def to_json(plan: Plan, before: Record | None) -> dict[str, Any]:
         ],
         "chance_of_ready": chance_of_ready(found),
         "unverified": list(plan.spec.unverified),
+        "needs": [{"option": one.option, "path": one.path, "why": one.why} for one in lacks],
     }

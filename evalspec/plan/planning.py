@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from evalspec.errors import Problem, SpecError, did_you_mean
-from evalspec.language.parts import Check, NeedPredictions, NeedRows, NeedTiming
+from evalspec.language.parts import Check, Known, NeedPredictions, NeedRows
 from evalspec.language.requirement import Requirement
 from evalspec.spec import Spec
 
@@ -27,8 +27,9 @@ class PlannedCheck:
         models: Every model that it reads, runs or times.
         timed: Models that it times.
         asked: Models that it asks about rows of its own making.
-        queries: Timed queries, all processes.
+        queries: Timed queries, all processes; warm-up is not counted.
         seconds: A guess at its duration.
+        more: What else may be asked for, in words; empty: nothing.
     """
 
     check: Check
@@ -39,6 +40,7 @@ class PlannedCheck:
     asked: tuple[str, ...]
     queries: int
     seconds: float
+    more: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,7 @@ def plan(spec: Spec, *, only: Iterable[str] = ()) -> Plan:
     """
     only = tuple(only)
     wanted = _wanted(spec, only)
-    known = {name: header.rows for name, header in spec.headers.items()}
-    planned = tuple(_planned(check, known) for check in (*spec.data, *spec.model, *spec.system) if check.name in wanted)
+    planned = tuple(_planned(check, spec) for check in (*spec.data, *spec.model, *spec.system) if check.name in wanted)
     predictions = tuple(dict.fromkeys(pair for one in planned for pair in one.predictions))
     return Plan(
         spec=spec,
@@ -119,11 +120,13 @@ def _wanted(spec: Spec, only: tuple[str, ...]) -> set[str]:
     return {names[name] for name in only} if only else {check.name for check in spec.checks}
 
 
-def _planned(check: Check, rows: Mapping[str, int | None]) -> PlannedCheck:
+def _planned(check: Check, spec: Spec) -> PlannedCheck:
+    rows = {name: header.rows for name, header in spec.headers.items()}
+    served = frozenset(name for name, model in spec.models.items() if model.served)
     needs = check.needs()
     answers = [need for need in needs if isinstance(need, NeedPredictions)]
     predictions = tuple((need.dataset, need.model) for need in answers)
-    timings = [need for need in needs if isinstance(need, NeedTiming)]
+    timings = check.timings(Known(served, spec.seen.get(check.name)))
     seconds = START_S + sum(need.seconds for need in timings)
     for need in answers:
         seconds += START_S + (1 + need.copies) * (rows.get(need.dataset) or 0) / PREDICT_ROWS_PER_S
@@ -137,6 +140,7 @@ def _planned(check: Check, rows: Mapping[str, int | None]) -> PlannedCheck:
         asked=tuple(dict.fromkeys(need.model for need in answers if need.copies)),
         queries=sum(need.queries for need in timings),
         seconds=seconds,
+        more=" and ".join(need.more for need in timings if need.more),
     )
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from evalspec.errors import RecordError
 from evalspec.evidence.record import Record
+from evalspec.evidence.test import Test
+from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
 from evalspec.run.files import write_atomically
 
 ORDER = (130, 2, 1, 4, 3, 0)
 """Of several exit codes the first in this order holds."""
+ENDED = {"not_run": "not run", "invalid": "void", "error": "crashed"}
 SHOWN = 40
 """Requirements that a terminal shows; the report has all."""
 
@@ -72,12 +75,31 @@ def say(record: Record, folder: Path) -> list[str]:
     """What a terminal shows after a run."""
     verdict = verdict_of(record)
     lines = [f"{record.spec}: {verdict.headline}", f"  {verdict.reason}"]
+    if record.draft:
+        return [*lines, *_tried(record), f"report: {_from_here(folder / 'report.html')}"]
     lines += [f"  ! {line}" for line in verdict.weakened]
     lines += [f"  {_line(one)}" for one in verdict.decisions[:SHOWN]]
     if len(verdict.decisions) > SHOWN:
         lines.append(f"  ... and {len(verdict.decisions) - SHOWN} more in the report")
     lines.append(f"report: {_from_here(folder / 'report.html')}")
     return lines
+
+
+def _tried(record: Record) -> Iterator[str]:
+    """What became of each check of a draft: that it ran, and on what, or why it did not."""
+    for check in record.checks:
+        if check.status != "measured":
+            yield f"  {ENDED[check.status]:<8} {check.id}: {check.reason}"
+            continue
+        found = [_value(test) for test in check.tests]
+        yield f"  {'ran':<8} {check.id}" + (f": {', '.join(found)}" if found else "")
+
+
+def _value(test: Test) -> str:
+    name = test.name.partition("/")[2]
+    if test.value is None:
+        return f"{name} has no value ({test.missing or 'too little to tell'})"
+    return f"{name} {format_quantity(test.value, test.unit)}"
 
 
 def _line(decision: Decision) -> str:

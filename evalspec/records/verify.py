@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,18 @@ from evalspec.plan import Plan, plan
 from evalspec.run.checking import check_record, run_check
 from evalspec.run.files import sha256_of
 from evalspec.run.folders import read_record
-from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_file, predictions_key
+from evalspec.run.jobs import (
+    DRAFT_ROWS,
+    CheckJob,
+    Parts,
+    answers_beside,
+    predictions_file,
+    predictions_key,
+    seed_of,
+)
 from evalspec.run.process import Limits
 from evalspec.run.reader import dataset_record, model_record
 from evalspec.run.replay import Replay
-from evalspec.run.runner import answers_beside, seed_of
 from evalspec.run.subjects import model_facts, subject_of
 from evalspec.spec import Options, load
 from evalspec.verdict import decide
@@ -203,29 +211,31 @@ def _check(
         findings.differs.append(f"{check.id}: the record has this check, the spec beside it does not")
         return
     evidence = folder / "evidence"
-    job = CheckJob(
-        parts=_parts(record, planned, access),
-        check=one.check,
-        predictions={
-            predictions_key(dataset, model): str(evidence / predictions_file(dataset, model))
-            for dataset, model in one.predictions
-        },
-        model_facts={model.name: model_facts(model) for model in record.models},
-        confidence=record.policy.confidence,
-        alpha_fail=planned.alpha_fail,
-        seed=seed_of(record.seed, check.id),
-        draft=record.draft,
-        evidence=evidence,
-        limits=Limits(),
-        threads=1,
-        environment={},
-        answers={model: evidence / predictions_file(*pair) for model, pair in answers_beside(planned, one).items()},
-    )
-    try:
-        result = run_check(job, lambda *_: None, Replay(evidence, check.id))
-    except EvalspecError as error:
-        findings.skipped.append(f"{check.id}: {error}")
-        return
+    with tempfile.TemporaryDirectory() as scratch:
+        job = CheckJob(
+            parts=_parts(record, planned, access),
+            check=one.check,
+            predictions={
+                predictions_key(dataset, model): str(evidence / predictions_file(dataset, model))
+                for dataset, model in one.predictions
+            },
+            model_facts={model.name: model_facts(model) for model in record.models},
+            confidence=record.policy.confidence,
+            alpha_fail=planned.alpha_fail,
+            seed=seed_of(record.seed, check.id),
+            draft=record.draft,
+            # What a check writes while it is recomputed is not what the run left behind.
+            evidence=Path(scratch),
+            limits=Limits(),
+            threads=1,
+            environment={},
+            answers={model: evidence / predictions_file(*pair) for model, pair in answers_beside(planned, one).items()},
+        )
+        try:
+            result = run_check(job, lambda *_: None, Replay(evidence, check.id))
+        except EvalspecError as error:
+            findings.skipped.append(f"{check.id}: {error}")
+            return
     again = check_record(job, result, [])
     before, now = ({test.name: _plain(test) for test in found.tests} for found in (check, again))
     for name in {**now, **before}:

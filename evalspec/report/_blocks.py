@@ -22,51 +22,17 @@ from evalspec.evidence.blocks import (
     Table,
     Text,
 )
-from evalspec.evidence.frozen import Cell
-from evalspec.evidence.units import format_number
 from evalspec.report._charts import ChartView, chart_view
-from evalspec.report._names import MAX_UNIT, quantity, shorten
+from evalspec.report._names import quantity, shorten
 from evalspec.report._requirements import interval_words
-from evalspec.report._strips import Scale, Strip, Tick, strip
-from evalspec.report._words import DASH
+from evalspec.report._strips import Scale, Strip, Tick, axis_ticks, strip, text_room
+from evalspec.report._tables import MAX_ROWS, TableView, aligned, cell, table_view, with_unit
 
-MAX_ROWS = 200
 MAX_EXAMPLES = 24
 MAX_MATRIX = 40
 MAX_TEXT = 2_000
 MAX_PICTURE = 64_000
-QUIET = frozenset({"fraction", "score", "count", "label", "rows", ""})
-DECIMALS = ((1000.0, 0), (100.0, 1), (10.0, 2), (0.1, 3))
-WHOLES = frozenset({"", "fraction", "score", "%"})
-ROOM = 58
-"""Characters in a line of half the page's width; a table with more has the whole width."""
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-@dataclass(frozen=True, slots=True)
-class TableCell:
-    """A cell: its text, and whether it is a number."""
-
-    text: str
-    number: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TableView:
-    """A table; a column of numbers is set to the right."""
-
-    title: str
-    caption: str
-    columns: tuple[TableCell, ...]
-    rows: tuple[tuple[TableCell, ...], ...]
-    left_out: int
-    kind: str = "table"
-
-    @property
-    def wide(self) -> bool:
-        """It needs the whole width of the page."""
-        rows = [[cell.text for cell in row] for row in (self.columns, *self.rows)]
-        return sum(max(map(len, texts)) + 2 for texts in zip(*rows, strict=True)) > ROOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +68,10 @@ class ForestView:
 
 @dataclass(frozen=True, slots=True)
 class BarRow:
-    """One bar, from ``start`` over ``width`` percent; ``series`` counts its group from 1."""
+    """One bar, from ``start`` over ``width`` percent; ``series`` counts its group from 1.
+
+    ``opens`` is the group that begins with it; empty: it goes on, or there are none.
+    """
 
     label: str
     group: str
@@ -110,6 +79,7 @@ class BarRow:
     start: float
     width: float
     series: int
+    opens: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +91,9 @@ class BarsView:
     rows: tuple[BarRow, ...]
     limits: tuple[float, ...]
     references: tuple[str, ...]
+    marks: tuple[Tick, ...]
     left_out: int
     kind: str = "bars"
-
-    @property
-    def grouped(self) -> bool:
-        """Bars have groups."""
-        return any(row.group for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +151,7 @@ def block_view(block: AnyBlock) -> BlockView:
     """What the templates need to draw a block."""
     match block:
         case Table():
-            return _table(block)
+            return table_view(block)
         case Intervals():
             return forest(block)
         case Bars():
@@ -199,77 +165,6 @@ def block_view(block: AnyBlock) -> BlockView:
             return TextView(block.title, block.caption, paragraphs)
         case Curve() | Points() | Histogram():
             return chart_view(block)
-
-
-def cell(value: Cell, unit: str = "") -> TableCell:
-    """A raw value for people, with its unit."""
-    if value is None:
-        return TableCell(DASH)
-    if isinstance(value, bool):
-        return TableCell("yes" if value else "no")
-    if isinstance(value, int | float):
-        return TableCell(quantity(float(value), unit) if unit else format_number(float(value)), number=True)
-    return TableCell(str(value))
-
-
-def _table(block: Table) -> TableView:
-    shown = block.rows[:MAX_ROWS]
-    made = [
-        _column([row[index] if index < len(row) else None for row in shown], column.unit)
-        for index, column in enumerate(block.columns)
-    ]
-    columns = tuple(
-        TableCell(
-            column.name if column.unit in QUIET else f"{column.name} ({column.unit})", any(one.number for one in cells)
-        )
-        for column, cells in zip(block.columns, made, strict=True)
-    )
-    rows = tuple(zip(*made, strict=True)) if made else ()
-    return TableView(block.title, block.caption, columns, rows, len(block.rows) - len(shown))
-
-
-def _column(values: Sequence[Cell], unit: str) -> list[TableCell]:
-    """The cells of a column; the header has the unit."""
-    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    texts = iter(aligned(numbers, unit))
-    made = [TableCell(next(texts)) if cell(value).number else cell(value) for value in values]
-    # A column of numbers is set to the right, with the dashes in it; words among them make it a column of words.
-    number = bool(numbers) and len(numbers) + sum(value is None for value in values) == len(values)
-    return [TableCell(one.text, number) for one in made]
-
-
-def aligned(values: Sequence[float], unit: str) -> tuple[str, ...]:
-    """Numbers of one column with the same number of decimals, where that misleads about none of them.
-
-    None may change by more than 3 % of itself or 0.5 % of the largest, and a share that is not the whole is not
-    rounded to it. Where no number of decimals does all that, each number has its own.
-    """
-    single = tuple(format_number(value, unit) for value in values)
-    wanted = max((_decimals(text) for text in single), default=0)
-    top = max((abs(value) for value in values), default=0.0)
-    usual = next((places for limit, places in DECIMALS if top >= limit), 4)
-    for decimals in range(min(wanted, usual), min(wanted, usual + 2) + 1):
-        made = tuple(f"{value:,.{decimals}f}" for value in values)
-        if all(_faithful(value, text, unit, top) for value, text in zip(values, made, strict=True)):
-            return made
-    return single
-
-
-def _decimals(text: str) -> int:
-    return len(text.partition(".")[2])
-
-
-def _faithful(value: float, text: str, unit: str, top: float) -> bool:
-    shown = float(text.replace(",", ""))
-    whole = 100.0 if unit == "%" else 1.0
-    if unit in WHOLES and shown == whole and value != whole:
-        return False
-    return top < 1e15 and abs(shown - value) <= min(0.03 * abs(value), 0.005 * top)
-
-
-def with_unit(number: str, unit: str) -> str:
-    """A number that is already text, with its unit."""
-    return number if unit in QUIET else f"{number}x" if unit == "x" else f"{number} {shorten(unit, MAX_UNIT)}"
 
 
 def _limits(references: Sequence[Reference]) -> list[Reference]:
@@ -298,7 +193,7 @@ def forest(block: Intervals) -> ForestView:
         title = "; ".join(part for part in (f"{row.label}: {value or 'no value'}", interval) if part)
         drawn = strip(scale, row.value, row.lower, row.upper, limits=limits, title=title)
         rows.append(ForestRow(row.label, value, interval, "" if row.n is None else f"{row.n:,}", row.note, drawn))
-    ticks = tuple(Tick(scale.at(tick), format_number(tick, block.unit)) for tick in scale.ticks())
+    ticks = axis_ticks(scale, block.unit)
     references = _reference_words(block.references, block.unit)
     marks = _numbered([scale.at(limit) for limit in limits])
     return ForestView(block.title, block.caption, tuple(rows), ticks, references, marks, len(block.rows) - len(shown))
@@ -306,13 +201,23 @@ def forest(block: Intervals) -> ForestView:
 
 def _numbered(places: Sequence[float]) -> tuple[Tick, ...]:
     """The numbers of reference lines above them, those of close lines in one; none where one line needs no number."""
-    marks: list[Tick] = []
+    groups: list[list[tuple[float, int]]] = []
     for number, at in sorted(enumerate(places, 1), key=lambda item: item[1]):
-        if marks and at - marks[-1].at < 5:
-            marks[-1] = Tick(marks[-1].at, f"{marks[-1].text}, {number}")
-        else:
-            marks.append(Tick(at, str(number)))
-    return tuple(marks) if len(places) > 1 else ()
+        groups.append([(at, number)])
+        while len(groups) > 1 and _mark(groups[-1]).at - _mark(groups[-2]).at < _between(groups[-2], groups[-1]):
+            last = groups.pop()
+            groups[-1] += last
+    return tuple(_mark(group) for group in groups) if len(places) > 1 else ()
+
+
+def _mark(group: Sequence[tuple[float, int]]) -> Tick:
+    middle = sum(at for at, _ in group) / len(group)
+    return Tick(round(middle, 2), ", ".join(str(number) for number in sorted(number for _, number in group)))
+
+
+def _between(one: Sequence[tuple[float, int]], other: Sequence[tuple[float, int]]) -> float:
+    """How far two texts must be from each other, in percent of the narrowest strip."""
+    return (text_room(_mark(one).text) + text_room(_mark(other).text)) / 2
 
 
 def _bars(block: Bars) -> BarsView:
@@ -332,12 +237,16 @@ def _bars(block: Bars) -> BarsView:
             start=min(scale.at(begin), scale.at(end)),
             width=round(abs(scale.at(end) - scale.at(begin)), 2),
             series=groups[bar.group] % 6 + 1,
+            opens=bar.group if bar.group != before else "",
         )
-        for bar, number, begin, end in zip(shown, numbers, begins, ends, strict=True)
+        for bar, before, number, begin, end in zip(
+            shown, ["", *(bar.group for bar in shown)], numbers, begins, ends, strict=False
+        )
     )
-    marks = tuple(scale.at(reference.value) for reference in limits if reference.value is not None)
+    lines = tuple(scale.at(reference.value) for reference in limits if reference.value is not None)
     references = _reference_words(limits, block.unit)
-    return BarsView(block.title, block.caption, rows, marks, references, len(block.bars) - len(shown))
+    left_out = len(block.bars) - len(shown)
+    return BarsView(block.title, block.caption, rows, lines, references, _numbered(lines), left_out)
 
 
 def _matrix(block: Matrix) -> MatrixView:

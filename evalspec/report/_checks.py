@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalspec.evidence.blocks import Interval, Intervals, Reference
 from evalspec.evidence.record import CheckRecord, Dimension, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_number
-from evalspec.report._blocks import BlockView, block_view, cell, forest
-from evalspec.report._claims import claim_sentence
+from evalspec.report._blocks import BlockView, block_view, forest
+from evalspec.report._claims import Doubts, claim_sentence
+from evalspec.report._doubts import doubted
 from evalspec.report._names import anchors, quantity
 from evalspec.report._requirements import SIGNS, Row, by_check
-from evalspec.report._words import Badge, badge, check_badge, duration, plural, worst
+from evalspec.report._tables import cell
+from evalspec.report._words import Badge, badge, cause, check_badge, duration, plural, worst
 
 MAX_PARTS = 6
 
@@ -37,7 +39,8 @@ class CheckView:
     reason: str
     rows: tuple[Row, ...]
     about: tuple[tuple[str, str], ...]
-    measured: tuple[tuple[str, str], ...]
+    measured: tuple[tuple[str, str, bool], ...]
+    doubt: str
     more: int
     blocks: tuple[BlockView, ...]
     notes: tuple[str, ...]
@@ -67,14 +70,19 @@ def sections(record: Record, rows: Sequence[Row]) -> tuple[Section, ...]:
             (id(check) for check in record.checks), anchors("check", (check.id for check in record.checks)), strict=True
         )
     )
-    return tuple(_section(dimension, record, grouped, ids) for dimension in TITLES)
+    doubts = {check.id: doubted(check, grouped.get(check.id, ())) for check in record.checks}
+    return tuple(_section(dimension, record, grouped, ids, doubts) for dimension in TITLES)
 
 
 def _section(
-    dimension: Dimension, record: Record, grouped: Mapping[str, tuple[Row, ...]], ids: Mapping[int, str]
+    dimension: Dimension,
+    record: Record,
+    grouped: Mapping[str, tuple[Row, ...]],
+    ids: Mapping[int, str],
+    doubts: Doubts,
 ) -> Section:
     checks = [check for check in record.checks if check.dimension == dimension]
-    views = tuple(_check(record, check, grouped.get(check.id, ()), ids[id(check)]) for check in checks)
+    views = tuple(_check(record, check, grouped.get(check.id, ()), ids[id(check)], doubts) for check in checks)
     blocking = [row for check in checks for row in grouped.get(check.id, ()) if row.blocking]
     status = worst(row.decision.status for row in blocking)
     held = sum(row.holds for row in blocking)
@@ -86,11 +94,11 @@ def _section(
     return Section(dimension, TITLES[dimension], LEADS[dimension], badge(status) if status else None, count, views)
 
 
-def _check(record: Record, check: CheckRecord, rows: tuple[Row, ...], anchor: str) -> CheckView:
+def _check(record: Record, check: CheckRecord, rows: tuple[Row, ...], anchor: str, doubts: Doubts) -> CheckView:
     drawn = tuple(block_view(block) for block in check.blocks)
     labels = [{row.label for row in block.rows} for block in check.blocks if isinstance(block, Intervals)]
     parts = tuple(forest(_parts(test)) for test in check.tests if _worth_drawing(test, labels))
-    measured = _measured(check)
+    measured = _measured(check, doubts[check.id])
     return CheckView(
         anchor=anchor,
         id=check.id,
@@ -101,6 +109,7 @@ def _check(record: Record, check: CheckRecord, rows: tuple[Row, ...], anchor: st
         rows=rows,
         about=_about(check),
         measured=measured,
+        doubt=_doubt(check, rows, doubts[check.id]),
         more=len(check.measured) - len(measured),
         blocks=(*drawn, *parts),
         notes=check.notes,
@@ -110,8 +119,19 @@ def _check(record: Record, check: CheckRecord, rows: tuple[Row, ...], anchor: st
             for file in check.evidence
         ),
         owner=check.owner or "",
-        claim=claim_sentence(record, check),
+        claim=claim_sentence(record, check, doubts),
     )
+
+
+def _doubt(check: CheckRecord, rows: Sequence[Row], doubts: Collection[str]) -> str:
+    """Why nothing that this check measured is to be trusted; empty: something of it is, or nothing was measured."""
+    if not check.measured or set(doubts) != set(check.measured):
+        return ""
+    reasons: dict[str, str] = {}
+    for row in rows:
+        if row.doubtful and row.decision.reason:
+            reasons.setdefault(cause(row.decision.reason), row.decision.reason)
+    return check.reason or "; ".join(reasons.values()) or "its requirements are INVALID"
 
 
 def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
@@ -121,24 +141,21 @@ def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
         *(f"{name} (compared with)" for name in check.baseline_models),
     ]
     counts = check.counts
+    asked = f" of {counts.attempted:,}" if counts.used <= counts.attempted else f", {counts.attempted:,} asked for"
     lost = [f"{count:,} {word}" for count, word in ((counts.dropped, "dropped"), (counts.errored, "errored")) if count]
-    used = (
-        f"{counts.used:,} of {counts.attempted:,}" + (f" ({', '.join(lost)})" if lost else "")
-        if counts.attempted
-        else ""
-    )
+    used = f"{counts.used:,}{asked}" + (f" ({', '.join(lost)})" if lost else "") if counts.attempted else ""
     found = [
         ("model", ", ".join(models)),
         ("dataset", ", ".join(check.datasets)),
-        *((name.replace("_", " "), cell(value).text) for name, value in check.conditions.items()),
+        *((name.replace("_", " "), cell(value).text) for name, value in check.conditions.items() if value is not None),
         ("used", used),
         ("took", duration(check.duration_s) if check.duration_s else ""),
     ]
     return tuple((name, value) for name, value in found if value)
 
 
-def _measured(check: CheckRecord) -> tuple[tuple[str, str], ...]:
-    """What was measured; of values by part only the first few, for the blocks show them better."""
+def _measured(check: CheckRecord, doubts: Collection[str]) -> tuple[tuple[str, str, bool], ...]:
+    """What was measured, and whether it is in doubt; of values by part only a few, for the blocks show them better."""
     parts = [name for name in check.measured if "(" in name]
     hidden = set(parts[MAX_PARTS:])
     found = []
@@ -147,7 +164,8 @@ def _measured(check: CheckRecord) -> tuple[tuple[str, str], ...]:
             continue
         unit = check.units.get(name, "")
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        found.append((name, quantity(float(value), unit) if number and value is not None else cell(value).text))
+        text = quantity(float(value), unit) if number and value is not None else cell(value).text
+        found.append((name, text, name in doubts and value is not None))
     return tuple(found)
 
 

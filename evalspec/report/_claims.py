@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from evalspec.evidence.comparability import NOT_SHOWN, comparability_key, holds_for, unlike
 from evalspec.evidence.record import CheckRecord, ModelRecord, Record
+from evalspec.report._doubts import NOT_TRUSTED
 from evalspec.report._names import quantity, short_digest
 
 PERFORMANCE_UNITS = ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "GFLOP/s")
@@ -13,19 +14,32 @@ MOST = 3
 """Values in one sentence."""
 SHARED = ("batch", "scenario", "dataset")
 """Of one check, these are the same for both models."""
-QUALITY = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "rmse", "mae", "r2")
+QUALITY = (
+    "accuracy", "balanced_accuracy", "macro_f1", "micro_f1", "roc_auc", "rmse", "mae", "r2", "exact_match", "token_f1",
+    "bleu", "chrf",
+)  # fmt: skip
 """What stands for how good the answers are, first that was measured."""
 
 
-def claim_sentence(record: Record, check: CheckRecord) -> str:
+Doubts = Mapping[str, Collection[str]]
+"""Id of a check: names of what it measured that is not to be trusted, and so not to be quoted."""
+
+
+def claim_sentence(record: Record, check: CheckRecord, doubts: Doubts) -> str:
     """One sentence for a check of the system: value, model, batch, precision, quality, stages, device, power limit.
 
-    Empty where it measured no performance, or where its measurement does not count.
+    Args:
+        record: The run.
+        check: One of its checks.
+        doubts: What is not to be trusted of what the checks of the run measured.
+
+    Returns:
+        Empty where it measured no performance, or where its measurement does not count.
     """
     if check.dimension != "system" or check.status != "measured":
         return ""
     model = _model(record, check)
-    values = _values(check, record.policy.confidence)
+    values = _values(check, record.policy.confidence, doubts.get(check.id, ()))
     if model is None or not values:
         return ""
     fields = holds_for(record, check, model)
@@ -37,7 +51,7 @@ def claim_sentence(record: Record, check: CheckRecord) -> str:
         f"{', '.join(values)}: {model.name} {digest}",
         f"batch {fields['batch']}",
         f"precision {fields['precision']}",
-        _quality(record, model),
+        _quality(record, model, doubts),
         f"stages {fields['stages']}",
         f"scenario {fields['scenario']}",
         f"on {fields['device']} ({fields['hardware']})",
@@ -67,13 +81,13 @@ def _model(record: Record, check: CheckRecord) -> ModelRecord | None:
     return next((one for one in record.models if one.name in names), None)
 
 
-def _values(check: CheckRecord, confidence: float) -> Sequence[str]:
+def _values(check: CheckRecord, confidence: float, doubts: Collection[str]) -> Sequence[str]:
     """Values with their bounds: those that something is required of first."""
     bounds = {
         (test.metric, test.name): (test.lower, test.upper) for test in check.tests if test.against is None and test.n
     }
     by_metric = {name.partition("/")[2]: bound for (_, name), bound in bounds.items()}
-    names = [name for name in check.measured if check.units.get(name) in PERFORMANCE_UNITS]
+    names = [name for name in check.measured if check.units.get(name) in PERFORMANCE_UNITS and name not in doubts]
     names.sort(key=lambda name: name not in by_metric)
     found = []
     for name in names[:MOST]:
@@ -91,13 +105,14 @@ def _values(check: CheckRecord, confidence: float) -> Sequence[str]:
     return found
 
 
-def _quality(record: Record, model: ModelRecord) -> str:
+def _quality(record: Record, model: ModelRecord, doubts: Doubts) -> str:
     """How good the answers of the same model are, from a check of this run."""
     for metric in QUALITY:
         for check in record.checks:
             value = check.measured.get(metric)
             own = model.name in check.models and model.name not in check.baseline_models
             if check.dimension == "model" and check.status == "measured" and own and isinstance(value, int | float):
-                where = ", ".join(check.datasets)
-                return f"{metric} {quantity(float(value), check.units.get(metric, ''))} ({check.id} on {where})"
+                where = f"({check.id} on {', '.join(check.datasets)})"
+                trust = f", {NOT_TRUSTED}" if metric in doubts.get(check.id, ()) else ""
+                return f"{metric} {quantity(float(value), check.units.get(metric, ''))} {where}{trust}"
     return "quality not measured in this run"

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.policy import Claim
 from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
-from evalspec.report._blocks import cell
 from evalspec.report._checks import TITLES, Section
 from evalspec.report._claims import unlike_words
+from evalspec.report._doubts import NOT_TRUSTED, doubted
 from evalspec.report._names import quantity, short_digest
-from evalspec.report._requirements import SIGNS, Row
+from evalspec.report._requirements import SIGNS, Row, by_check
+from evalspec.report._tables import cell
 from evalspec.report._words import DASH, Badge
 
 
@@ -87,7 +88,7 @@ def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> T
             for row in rows
             if row.test is not None and row.test.against and row.test.candidate is not None
         ),
-        claims=tuple(_claim(claim, record) for claim in record.claims),
+        claims=tuple(_claim(claim, record, by_check(rows)) for claim in record.claims),
     )
 
 
@@ -267,7 +268,7 @@ def _beside(row: Row, record: Record) -> Beside:
     )
 
 
-def _claim(claim: Claim, record: Record) -> ClaimRow:
+def _claim(claim: Claim, record: Record, rows: Mapping[str, Sequence[Row]]) -> ClaimRow:
     for check in record.checks:
         if claim.metric in check.measured:
             break
@@ -296,6 +297,8 @@ def _claim(claim: Claim, record: Record) -> ClaimRow:
     words = []
     if other:
         words.append(f"Measured here at {'; '.join(other)}.")
+    if claim.metric in doubted(check, rows.get(check.id, ())):
+        words.append(f"What was measured is {NOT_TRUSTED}: its requirement is INVALID.")
     if unsaid:
         words.append(f"The claim leaves out {_and(unsaid)}.")
     value = check.measured[claim.metric]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from evalspec.evidence.record import ControlRecord, DatasetRecord, ModelRecord, Record
-from evalspec.report._blocks import cell
 from evalspec.report._checks import size_words
+from evalspec.report._tables import cell
 from evalspec.report._words import duration
 
 SAID = frozenset({"batch", "precision", "device", "size_bytes"})
@@ -82,7 +82,6 @@ def _run(record: Record) -> Pairs:
         ("spec digest", record.spec_digest),
         ("subject", record.subject or "not shown"),
         ("seed", str(record.seed)),
-        ("seeds of checks", ", ".join(f"{check.id} {check.seed}" for check in record.checks)),
         ("confidence", f"{100 * policy.confidence:g} %"),
         ("inconclusive", policy.inconclusive),
         ("family", f"{len(record.family)} blocking, {len(record.family_warn)} warn"),
@@ -91,6 +90,7 @@ def _run(record: Record) -> Pairs:
         ("finished", record.finished),
         ("evalspec", record.evalspec),
         ("rule", record.verdict.rule if record.verdict else ""),
+        ("seeds of checks", ", ".join(f"{check.id} {check.seed}" for check in record.checks)),
     ]
     return tuple((name, value) for name, value in found if value)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from evalspec.evidence.metric import Op
-from evalspec.evidence.record import Dimension, Record
+from evalspec.evidence.record import CheckRecord, Dimension, Record
 from evalspec.evidence.test import Test
+from evalspec.evidence.units import format_number
 from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.report._doubts import measured_anyway
 from evalspec.report._names import anchors, quantity
 from evalspec.report._strips import Scale, Strip, hold_zone, strip
 from evalspec.report._words import WORST_FIRST, Badge, badge
@@ -29,7 +31,7 @@ class Row:
         badge: Its status.
         sentence: As the spec says it.
         said: What the verdict says of it.
-        value: With unit; empty where there is none.
+        value: With unit; empty where there is none. Of a `doubtful` row it is what was measured, with its part.
         interval: Both bounds in words; empty where there are none.
         needs: The threshold in words.
         n: Of the evidence; 0 where there is none.
@@ -59,6 +61,11 @@ class Row:
     def holds(self) -> bool:
         """It is PASS."""
         return self.decision.status == "PASS"
+
+    @property
+    def doubtful(self) -> bool:
+        """Its number was measured and is not to be trusted."""
+        return self.decision.status == "INVALID"
 
     @property
     def why(self) -> str:
@@ -97,8 +104,8 @@ def requirement_rows(record: Record, verdict: Verdict) -> tuple[Row, ...]:
     """
     pairs = _paired(record, verdict)
     ids = anchors("requirement", (decision.name for decision, _ in pairs))
-    dimensions = {check.id: check.dimension for check in record.checks}
-    rows = [_row(anchor, decision, test, dimensions) for anchor, (decision, test) in zip(ids, pairs, strict=True)]
+    checks = {check.id: check for check in record.checks}
+    rows = [_row(anchor, decision, test, checks) for anchor, (decision, test) in zip(ids, pairs, strict=True)]
     return tuple(sorted(rows, key=_rank))
 
 
@@ -136,13 +143,14 @@ def _extra(decision: Decision, test: Test | None) -> str:
     return ", ".join(words)
 
 
-def _row(anchor: str, decision: Decision, test: Test | None, dimensions: dict[str, Dimension]) -> Row:
-    check = test.check if test else decision.name.partition("/")[0]
-    return Row(
+def _row(anchor: str, decision: Decision, test: Test | None, checks: Mapping[str, CheckRecord]) -> Row:
+    owner = test.check if test else decision.name.partition("/")[0]
+    check = checks.get(owner)
+    row = Row(
         anchor=anchor,
         name=decision.name,
-        check=check,
-        dimension=dimensions.get(check, ""),
+        check=owner,
+        dimension=check.dimension if check else "",
         badge=badge(decision.status, _extra(decision, test)),
         sentence=test.sentence if test else decision.name,
         said=decision.sentence,
@@ -155,12 +163,23 @@ def _row(anchor: str, decision: Decision, test: Test | None, dimensions: dict[st
         decision=decision,
         test=test,
     )
+    return _as_measured(row, check, test) if test is not None and row.doubtful else row
+
+
+def _as_measured(row: Row, check: CheckRecord | None, test: Test) -> Row:
+    """The row with what was measured where its test, decided from what is sound, has no number of it."""
+    found = measured_anyway(check, test)
+    if found is None:
+        return row
+    part, value, unit = found
+    shown = quantity(value, unit)
+    return replace(row, value=f"{shown} ({part})" if part else shown, interval="", n=0, strip=None)
 
 
 def interval_words(lower: float | None, upper: float | None, unit: str) -> str:
     """Both bounds for people: ``0.946 to 0.975``, ``at least 0.946``, ``at most 0.975``, or nothing."""
     if lower is not None and upper is not None:
-        return f"{quantity(lower, unit)} to {quantity(upper, unit)}"
+        return f"{format_number(lower, unit)} to {quantity(upper, unit)}"
     if lower is not None:
         return f"at least {quantity(lower, unit)}"
     return f"at most {quantity(upper, unit)}" if upper is not None else ""

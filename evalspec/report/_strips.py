@@ -7,14 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evalspec.evidence.metric import Op
+from evalspec.evidence.units import format_number
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark on an axis: where it is in percent, and its text."""
+    """A mark on an axis: where it is in percent, and its text. A ``spare`` one is left out where the axis is narrow."""
 
     at: float
     text: str
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,38 @@ class Scale:
         places = 1 - math.floor(math.log10(step))
         values = (round(index * step, places) for index in range(first, first + 2 * count + 2))
         return tuple(value for value in values if self.low <= value <= self.high)
+
+
+NARROWEST, CHARACTER, GAP = 96.0, 6.6, 5.0
+"""Pixels: the narrowest strip, the widest digit beside one, and what lies between two texts."""
+WIDER = 240.0
+"""A strip that is not narrow is as wide as this."""
+
+
+def text_room(text: str, width: float = NARROWEST) -> float:
+    """What a text takes of a strip of this width, in percent, with the gap to the next one."""
+    return 100.0 * (CHARACTER * len(text) + GAP) / width
+
+
+def axis_ticks(scale: Scale, unit: str) -> tuple[Tick, ...]:
+    """The marks below a strip: as many as fit, and of these every second or so only where there is room."""
+    for count in (5, 4, 3, 2, 1):
+        made = [Tick(scale.at(tick), format_number(tick, unit)) for tick in scale.ticks(count)]
+        if not _crowded(made, WIDER):
+            break
+    for every in range(1, len(made) + 1):
+        if not _crowded(made[::every], NARROWEST):
+            return tuple(Tick(tick.at, tick.text, spare=index % every != 0) for index, tick in enumerate(made))
+    return ()
+
+
+def _crowded(ticks: list[Tick], width: float) -> bool:
+    """Two texts would touch each other."""
+    rooms = [text_room(tick.text, width) / 2 for tick in ticks]
+    return any(
+        after.at - tick.at < room + next_room
+        for tick, after, room, next_room in zip(ticks, ticks[1:], rooms, rooms[1:], strict=False)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,6 +15,10 @@ DASH = "\u2013"
 """Stands where there is no value."""
 
 WORD_TONES = {"READY": "pass", "NOT READY": "fail", "UNDECIDED": "inconclusive", "ERROR": "error"}
+
+
+_NUMBER = re.compile(r"\d[\d.,]*")
+_PART = re.compile(r"^[^:;]{1,40}: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,11 @@ def check_badge(check: CheckRecord, worst_first: Iterable[Badge]) -> Badge:
     if check.status == "error":
         return badge("ERROR")
     return next(iter(worst_first), Badge("REPORT", "report only", "report"))
+
+
+def cause(reason: str) -> str:
+    """A reason without its numbers, and without the part that it begins with: alike for what was disturbed alike."""
+    return _PART.sub("", _NUMBER.sub("#", reason))
 
 
 def plural(count: int, noun: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.verdict import Verdict
+from evalspec.report._doubts import NOT_TRUSTED
 from evalspec.report._names import visible
 from evalspec.report._requirements import Row, by_check, requirement_rows
 from evalspec.report.markdown import verdict_of
@@ -96,7 +97,7 @@ def _details(row: Row) -> str:
     parts = [
         f"{row.badge}: {row.sentence}",
         row.said,
-        f"value {row.value}" if row.value else "",
+        f"value {row.value}{f', {NOT_TRUSTED}' if row.doubtful else ''}" if row.value else "",
         f"interval {row.interval}" if row.interval else "",
         f"n {row.n}" if row.n else "",
         row.basis,

@@ -10,6 +10,7 @@ from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.report._checks import LEADS, TITLES
+from evalspec.report._doubts import NOT_TRUSTED
 from evalspec.report._names import short_digest, shorten, visible
 from evalspec.report._reproduce import took, when
 from evalspec.report._requirements import Row, requirement_rows
@@ -177,7 +178,10 @@ def _line(row: Row) -> str:
         said.append(f"*Owner:* {escape(row.owner)}")
     name = f"{code(row.sentence)}<br>{escape(row.check)}"
     n = f"{row.n:,}" if row.n else ""
-    cells = (status, name, escape(row.value), escape(row.needs), n, " ".join(part for part in said if part))
+    value = escape(row.value)
+    if row.doubtful and value:
+        value = f"~~{value}~~<br>{NOT_TRUSTED}"
+    cells = (status, name, value, escape(row.needs), n, " ".join(part for part in said if part))
     return f"| {' | '.join(cells)} |"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -15,9 +17,13 @@ from evalspec.evidence.verdict import Verdict
 from evalspec.report._checks import sections
 from evalspec.report._holistic import together
 from evalspec.report._names import short_digest, visible
+from evalspec.report._next import next_steps
 from evalspec.report._reproduce import reproduction, took, when
 from evalspec.report._requirements import Row, requirement_rows
 from evalspec.report._words import WORD_TONES, WORST_FIRST, Badge, badge
+
+MANY = 3
+"""A note that so many requirements share is said once."""
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -26,10 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of the requirements table under one heading."""
+    """Rows of the requirements table under one heading. ``once`` are notes of many of them, with how many."""
 
     title: str
     rows: tuple[Row, ...]
+    once: tuple[tuple[str, int], ...] = ()
+
+    def own(self, row: Row) -> tuple[str, ...]:
+        """Notes of a row that are not said once for all."""
+        said = {note for note, _ in self.once}
+        return tuple(note for note in row.notes if note not in said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,14 @@ class Share:
     start: float
     width: float
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Untested:
+    """What was left out, and by kind of check what it cannot show."""
+
+    lines: tuple[str, ...]
+    limits: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +98,7 @@ def render(record: Record, verdict: Verdict) -> str:
             record=record,
             verdict=verdict,
             top=_top(record, verdict, rows),
+            next=next_steps(rows, verdict.reason),
             groups=_groups(rows),
             row_count=len(rows),
             statuses=[badge(status) for status in WORST_FIRST if any(row.decision.status == status for row in rows)],
@@ -85,6 +106,7 @@ def render(record: Record, verdict: Verdict) -> str:
             cautions=cautions(record, verdict),
             sections=parts,
             together=together(record, rows, parts),
+            untested=untested(record),
             repeat=reproduction(record),
             style=style,
             script=script,
@@ -108,6 +130,14 @@ def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
     )
     found += [text for holds, word, text in own if holds and word not in said]
     return tuple(dict.fromkeys(line[:1].upper() + line[1:] for line in found))
+
+
+def untested(record: Record) -> Untested:
+    """What was not tested: what the run left out, and beside each kind of check what it cannot show."""
+    kinds = {check.check for check in record.checks}
+    parted = [(line, *line.partition(" cannot show: ")) for line in record.not_tested]
+    limits = tuple((kind, limit) for _, kind, cut, limit in parted if cut and kind in kinds)
+    return Untested(tuple(line for line, kind, cut, _ in parted if not (cut and kind in kinds)), limits)
 
 
 def _top(record: Record, verdict: Verdict, rows: tuple[Row, ...]) -> Top:
@@ -144,7 +174,13 @@ def _groups(rows: tuple[Row, ...]) -> tuple[Group, ...]:
         ("Warns, blocks nothing", [row for row in rows if not (row.blocking or row.decision.waived or row.holds)]),
         ("Holds", [row for row in rows if row.holds]),
     )
-    return tuple(Group(title, tuple(found)) for title, found in named if found)
+    return tuple(Group(title, tuple(found), _once(found)) for title, found in named if found)
+
+
+def _once(rows: Sequence[Row]) -> tuple[tuple[str, int], ...]:
+    """Notes that many rows share."""
+    counts = Counter(note for row in rows for note in row.notes)
+    return tuple((note, count) for note, count in counts.items() if count >= MANY)
 
 
 def _waivers(waivers: tuple[Waiver, ...], rows: tuple[Row, ...]) -> tuple[tuple[Waiver, Row | None], ...]:

@@ -73,7 +73,7 @@ def run_check(job: CheckJob, progress: Progress, timing: Timing) -> CheckResult:
         InputError: It found a value that is not a number where it said that it has one.
     """
     result = job.check.run(RunInputs(job, progress, timing))
-    return guarded(result, timing.samples, job.answers, job.confidence)
+    return guarded(result, timing.samples, job.answers, job.confidence, draft=job.draft)
 
 
 def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]]) -> CheckRecord:

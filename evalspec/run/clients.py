@@ -26,11 +26,14 @@ def shares(schedule: Schedule) -> list[Schedule]:
     step = schedule.clients
     made = []
     for client in range(step):
-        items = None if schedule.items is None else schedule.items[client::step]
         mine = arrivals[client::step]
-        made.append(
-            replace(schedule, arrivals_ns=mine, items=items, queries=len(mine), clients=1, seed=schedule.seed + client)
-        )
+        own: dict[str, Any] = {
+            name: None if (whole := getattr(schedule, name)) is None else whole[client::step]
+            for name in ("items", "sizes")
+        }
+        # Rows after a query's first are those that follow it in the seed's order, which is then one for all clients.
+        seed = schedule.seed + (client if schedule.sizes is None else 0)
+        made.append(replace(schedule, arrivals_ns=mine, queries=len(mine), clients=1, seed=seed, **own))
     return made
 
 
@@ -42,6 +45,8 @@ def merged(parts: list[Samples]) -> Samples:
     """
     import numpy as np
 
+    if any(one.sizes is not None for one in parts):
+        parts = [one if one.sizes is not None else replace(one, sizes=np.full(len(one.ok), one.batch)) for one in parts]
     order = np.argsort(np.concatenate([one.intended_ns for one in parts]), kind="stable")
 
     def joined(name: str) -> Any:

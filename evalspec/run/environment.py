@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -18,6 +18,8 @@ PACKAGES = (
     "evalspec-gate", "numpy", "scipy", "pyarrow", "pydantic", "torch", "onnx", "onnxruntime", "onnxruntime-gpu",
     "scikit-learn", "skops", "pandas", "datasets", "evaluate", "pillow", "nvidia-ml-py",
 )  # fmt: skip
+CHANGING = re.compile(r"^git_|clock_MHz$|^cpu_MHz$|temperature|steal")
+"""Facts of a machine that are others every time, and what the repository of the spec is at."""
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
@@ -33,6 +35,29 @@ def capture(folder: Path) -> Environment:
         controls=(*_cpu_controls(), *_gpu_controls()),
         load_at_start=load(),
     )
+
+
+def differences(before: Environment, now: Environment) -> list[str]:
+    """Sentences: what of hardware, software and controls is another one; what always changes is left out."""
+    found = []
+    pairs = (
+        ("", _lasting(before.facts), _lasting(now.facts)),
+        ("version of ", before.packages, now.packages),
+        ("", _controls(before), _controls(now)),
+    )
+    for what, then, today in pairs:
+        for name in sorted({*then, *today}):
+            if then.get(name) != today.get(name):
+                found.append(f"{what}{name} was {then.get(name)}, and is {today.get(name)}")
+    return found
+
+
+def _lasting(facts: Mapping[str, Cell]) -> dict[str, Cell]:
+    return {name: value for name, value in facts.items() if not CHANGING.search(name)}
+
+
+def _controls(environment: Environment) -> dict[str, str]:
+    return {one.name: f"{one.state} ({one.detail})" if one.detail else one.state for one in environment.controls}
 
 
 def load() -> float | None:

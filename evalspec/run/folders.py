@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+import shutil
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -11,8 +13,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from evalspec.errors import RecordError, SpecError, WriteError
-from evalspec.evidence.record import Record
-from evalspec.run.files import Journal
+from evalspec.evidence.record import CheckRecord, Record
+from evalspec.run.files import Journal, sha256_of
 
 LATEST = "latest"
 
@@ -53,6 +55,29 @@ def fresh(folder: Path) -> Path:
     return folder
 
 
+def discard(folder: Path, *, keep: bool) -> None:
+    """Remove what a run that was refused has written.
+
+    Args:
+        folder: Its folder, which was empty or not there before.
+        keep: The folder itself stays.
+    """
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    if not keep:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def intact(record: CheckRecord, folder: Path) -> bool:
+    """The evidence of a check lies in a folder as it was written."""
+    places = ((folder / file.path, file.digest) for file in record.evidence)
+    return all(path.is_file() and sha256_of(path) == digest for path, digest in places)
+
+
 def point_latest(folder: Path) -> None:
     """Let ``latest`` beside a run point to it."""
     link = folder.parent / LATEST
@@ -83,7 +108,8 @@ def find_unfinished(output: Path | None, root: Path, spec: str, digest: str) -> 
             return folder
     where = output if output is not None else root / "reports" / spec
     raise RecordError(
-        f"there is no unfinished run of this spec, as it reads now, in {where}; leave out --resume to start a new one"
+        f"there is no unfinished run of this spec, as it reads now, in {where}; leave out --resume to start a new one, "
+        "or measure again by --remeasure RUN what a run that has ended could not measure on a busy machine"
     )
 
 
@@ -130,6 +156,7 @@ def earlier_runs(folder: Path, root: Path, record: Record) -> int:
         record: Of this run.
     """
     judged = _judged_on(record)
+    gone_on = {(one.started, record.spec_digest) for one in record.continues}
     specs = {path for path in (root / "reports").glob("*") if path.is_dir()} - {folder.parent}
     others = [record for spec in specs for record in records_in(spec)] + list(
         records_in(folder.parent, "*", but=folder)
@@ -138,6 +165,8 @@ def earlier_runs(folder: Path, root: Path, record: Record) -> int:
         1
         for other in others
         if other.started <= record.started
+        # What this run goes on from decided nothing of what was measured again.
+        and (other.started, other.spec_digest) not in gone_on
         and not (other.draft or other.only or other.interrupted)
         and other.verdict is not None
         and other.verdict.word != "ERROR"

@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
-from evalspec.language.inputs import OUTCOMES, Samples
+from evalspec.language.inputs import FAILED, NOT_FINITE, NOT_UNDERSTOOD, OTHER_SHAPE, Samples
 from evalspec.language.parts import CheckResult
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evalspec.runtimes._answers import Answers
-
 MAY_DIFFER = 0.005
 """Largest share of items that may be answered otherwise; of very many rows, 598 equal ones show it."""
-ITS_OWN = ("failed", "answer not understood", "answer of another shape", "answer not finite")
+ITS_OWN = (FAILED, NOT_UNDERSTOOD, OTHER_SHAPE, NOT_FINITE)
 """Outcomes that a model's own failure on a row has."""
 CLOSE = 1e-4
-"""Relative: predicted values as close as this are the same answer (another batch size rounds otherwise)."""
+"""Relative: values, and the sums that stand for boxes and masks, as close as this are the same answer (another batch
+size rounds otherwise)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,14 @@ class Compared:
         different: Of the items, those with another answer at least once.
         broken: Distinct rows, none of the items, that the model only ever failed on, though it answered them where
             quality is computed.
+        by_sums: Not the answers were compared, which are boxes or masks, but a weighted sum of each.
     """
 
     items: int
     rows: int
     different: int
     broken: int = 0
+    by_sums: bool = False
 
     def shown_equal(self, confidence: float) -> bool:
         """The share of different answers among all rows is shown to be small enough.
@@ -60,7 +61,12 @@ class Compared:
 
 
 def guarded(
-    result: CheckResult, samples: Iterable[Samples], answers: Mapping[str, Path], confidence: float
+    result: CheckResult,
+    samples: Iterable[Samples],
+    answers: Mapping[str, Path],
+    confidence: float,
+    *,
+    draft: bool = False,
 ) -> CheckResult:
     """A check's result, void where timed answers are not shown to be those that quality is computed on.
 
@@ -69,6 +75,7 @@ def guarded(
         samples: Everything that it timed.
         answers: Model: file of the answers that quality is computed on; models without one are not compared.
         confidence: Of the policy.
+        draft: That few answers are there to compare voids nothing.
     """
     made = [one for one in samples if one.answers is not None]
     reasons, notes, broken = [], [], []
@@ -77,29 +84,40 @@ def guarded(
             notes.append(f"answers of {model} while timing were not compared: no quality is computed on these rows")
             continue
         compared = compare([one for one in made if one.model == model], answers[model])
-        found = f"{compared.different:,} of {compared.items:,} rows"
         if compared.broken > MAY_DIFFER * (compared.items + compared.broken):
             broken.append(
                 f"{model} failed on {compared.broken:,} rows while timing that it answered where quality is computed: "
                 "what was timed is not what was judged"
             )
         if compared.shown_equal(confidence):
-            asked = sum(one.batch * len(one.end_ns) for one in made if one.model == model)
+            asked = sum(_rows_asked(one) for one in made if one.model == model)
             notes.append(
-                f"{model} answered {found} otherwise while timing than where quality is computed; a row was asked for "
+                f"{_told(model, compared)}; a row was asked for "
                 f"{asked / max(compared.items, 1):,.0f} times on average, so a model that remembers rows is flattered"
             )
+        elif draft and not compared.different:
+            notes.append(_told(model, compared))
+        elif compared.different:
+            reasons.append(f"{_told(model, compared)}, and at most {MAY_DIFFER * 100:g} % may differ")
         else:
             reasons.append(
-                f"{model} answered {found} otherwise while timing than where quality is computed; "
-                f"that at most {MAY_DIFFER * 100:g} % differ is not shown"
-                + ("" if compared.different else ", so time more queries")
+                f"{_told(model, compared)}, which are too few to show that at most {MAY_DIFFER * 100:g} % differ; time "
+                "more queries"
             )
     invalid = "; ".join([result.invalid, *reasons] if result.invalid else reasons) or None
     if broken:
         # Failing is what the model does by itself: it keeps from PASS, and leaves every violation.
         result = replace(result, estimates=_withheld(result.estimates, "; ".join(broken)))
     return replace(result, invalid=invalid, notes=(*result.notes, *notes, *broken))
+
+
+def _told(model: str, compared: Compared) -> str:
+    """What came of comparing, in words."""
+    when = f"while it was timed, {model} answered"
+    if compared.different:
+        return f"{when} {compared.different:,} of {compared.items:,} rows otherwise than where quality is computed"
+    how = f" (a weighted sum of each answer, to {CLOSE:g})" if compared.by_sums else ""
+    return f"{when} as where quality is computed, on all {compared.items:,} rows that were compared{how}"
 
 
 def _withheld(
@@ -120,10 +138,10 @@ def compare(samples: list[Samples], path: Path) -> Compared:
     """
     import numpy as np
 
-    from evalspec.runtimes._answers import read_answers
+    from evalspec.runtimes._answers import compared_exactly, compared_numbers, read_answers
 
     judged = read_answers(path)
-    truth = _answered(judged)
+    truth = compared_numbers(judged)
     differs, seen, failed = (np.zeros(judged.n, dtype=bool) for _ in range(3))
     for one in samples:
         rows, given = _rows(one, judged.n), one.answers
@@ -131,14 +149,15 @@ def compare(samples: list[Samples], path: Path) -> Compared:
         kept = np.isfinite(given) & one.ok[:, None]
         there, answer = rows[kept], given[kept]
         same = answer == truth[there]
-        if judged.predicted is None:
+        if not compared_exactly(judged):
             same = np.isclose(answer, truth[there], rtol=CLOSE, atol=1e-9)
         seen[there] = True
         differs[there[~same]] = True
-        failed[rows[_by_itself(one)]] = True
+        failed[rows[_by_itself(one)[:, None] & _of_query(one)]] = True
     # One that was answered elsewhere, or whose answer was not kept, is no row that always fails.
     failed &= ~seen & ~_answered_rows(samples, judged.n)
-    return Compared(int(seen.sum()), judged.n, int(differs.sum()), int(failed.sum()))
+    by_sums = judged.task in ("boxes", "mask")
+    return Compared(int(seen.sum()), judged.n, int(differs.sum()), int(failed.sum()), by_sums)
 
 
 def _by_itself(one: Samples) -> NDArray[np.bool_]:
@@ -147,7 +166,7 @@ def _by_itself(one: Samples) -> NDArray[np.bool_]:
 
     if one.outcome is None:
         return np.asarray(~one.ok)
-    return np.isin(one.outcome, [OUTCOMES.index(name) for name in ITS_OWN])
+    return np.isin(one.outcome, ITS_OWN)
 
 
 def _answered_rows(samples: list[Samples], n: int) -> NDArray[np.bool_]:
@@ -156,15 +175,21 @@ def _answered_rows(samples: list[Samples], n: int) -> NDArray[np.bool_]:
 
     found = np.zeros(n, dtype=bool)
     for one in samples:
-        found[_rows(one, n)[one.ok]] = True
+        found[_rows(one, n)[one.ok[:, None] & _of_query(one)]] = True
     return found
 
 
-def _answered(judged: Answers) -> NDArray[np.float64]:
+def _rows_asked(one: Samples) -> int:
+    return one.batch * len(one.end_ns) if one.sizes is None else int(one.sizes.sum())
+
+
+def _of_query(one: Samples) -> NDArray[np.bool_]:
+    """Which of the rows that `_rows` gives a query has, shape (q, batch): it may have fewer."""
     import numpy as np
 
-    found = judged.values if judged.predicted is None else judged.predicted
-    return np.asarray(found, dtype=np.float64)
+    if one.sizes is None:
+        return np.ones((len(one.ok), one.batch), dtype=bool)
+    return np.asarray(np.arange(one.batch) < one.sizes[:, None])
 
 
 def _rows(one: Samples, n: int) -> NDArray[np.int64]:

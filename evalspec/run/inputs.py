@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.runtimes._answers import Answers
+
+
+DRAFT_WARMUP = 4
 
 
 class RunInputs:
@@ -65,6 +69,10 @@ class RunInputs:
     def label_unit(self, dataset: str) -> str | None:
         """Unit of a regression label."""
         return self._job.parts.datasets[dataset].label_unit
+
+    def origin(self, dataset: str) -> Mapping[str, str]:
+        """As the spec states it."""
+        return self._job.parts.datasets[dataset].origin
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
         """Columns that the candidate is said to read, or all that are neither label, key nor cluster."""
@@ -114,11 +122,14 @@ class RunInputs:
 
     def _told(self, answers: Answers, table: pa.Table, dataset: str, model: str) -> Predictions:
         """Answers beside the truth of their rows."""
-        from evalspec.runtimes._labels import truth
+        from evalspec.runtimes._truth import true_answers
 
         if answers.n != table.num_rows:
             raise InputError(f"{model} answered {answers.n:,} rows of {dataset}, which has {table.num_rows:,} now")
         label = self.label(dataset)
+        truth, true_boxes = None, None
+        if label is not None:
+            truth, true_boxes = true_answers(table, label, answers, self._job.parts.access)
         return Predictions(
             model=model,
             dataset=dataset,
@@ -129,11 +140,16 @@ class RunInputs:
             values=answers.values,
             lower=answers.lower,
             upper=answers.upper,
-            truth=None if label is None else truth(table, label, answers.classes),
+            truth=truth,
             clusters=self._clusters(dataset, table),
             digest=str(self.model_facts(model).get("digest") or ""),
             label_unit=self.label_unit(dataset),
             details=answers.details,
+            members=answers.members,
+            texts=answers.texts,
+            masks=answers.masks,
+            boxes=answers.boxes,
+            true_boxes=true_boxes,
         )
 
     def slice_names(self) -> tuple[str, ...]:
@@ -146,13 +162,21 @@ class RunInputs:
 
         return mask(self._tables.get(dataset), parse_where(self._job.parts.slices[name]))
 
+    def _drafted(self, schedule: Schedule) -> Schedule:
+        """A draft shows that it runs: a few queries come before, settled or not."""
+        if not self._job.draft:
+            return schedule
+        few = min(schedule.warmup_queries, DRAFT_WARMUP)
+        return replace(schedule, warmup_queries=few, warmup_s=0.0, settle=False)
+
     def measure(self, schedule: Schedule, dataset: str, model: str | None = None) -> list[Samples]:
         """Fresh processes, one after the other."""
-        return self.timing.measure(schedule, dataset, model or self._job.check.model, self._progress)
+        return self.timing.measure(self._drafted(schedule), dataset, model or self._job.check.model, self._progress)
 
     def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
         """A B B A blocks in pairs of fresh processes."""
-        return self.timing.measure_paired(schedule, dataset, self._job.check.model, baseline, self._progress)
+        asked, model = self._drafted(schedule), self._job.check.model
+        return self.timing.measure_paired(asked, dataset, model, baseline, self._progress)
 
     def probe(
         self,

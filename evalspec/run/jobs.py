@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalspec.evidence.frozen import Cell
 from evalspec.language.parts import Access, Check, Dataset, Model
 from evalspec.run.process import Limits
+
+if TYPE_CHECKING:
+    from evalspec.plan import Plan, PlannedCheck
 
 DRAFT_ROWS = 64
 """Rows of each dataset that a draft looks at."""
@@ -97,3 +102,18 @@ def altered_file(check: str, model: str, dataset: str, name: str) -> str:
 def predictions_key(dataset: str, model: str) -> str:
     """How a file of predictions is named in a job."""
     return f"{dataset}/{model}"
+
+
+def answers_beside(plan: Plan, planned: PlannedCheck) -> dict[str, tuple[str, str]]:
+    """Timed model: the (dataset, model) whose answers some other check judges, where there is one."""
+    return {
+        model: (dataset, model)
+        for model in planned.timed
+        for dataset in planned.datasets
+        if (dataset, model) in plan.predictions
+    }
+
+
+def seed_of(seed: int, name: str) -> int:
+    """A seed of a check's own: adding a check doesn't change what another one draws."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4], "big")

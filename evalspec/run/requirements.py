@@ -18,6 +18,7 @@ from evalspec.evidence.estimate import (
     Side,
 )
 from evalspec.evidence.metric import Metric
+from evalspec.evidence.reasons import BySurroundings
 from evalspec.evidence.test import PartTest, Severity, Test
 from evalspec.evidence.units import from_unit, to_unit
 from evalspec.language.parts import Check, CheckResult
@@ -40,7 +41,8 @@ class Levels:
 
 def write_tests(check: Check, result: CheckResult, levels: Levels) -> tuple[Test, ...]:
     """One test for each requirement of a check, in the order of the spec."""
-    return tuple(_write(check, one, severity, result, levels) for one, severity in _severities(check))
+    written = (_write(check, one, severity, result, levels) for one, severity in _severities(check))
+    return tuple(_with(test, by_surroundings=isinstance(test.invalid, BySurroundings)) for test in written)
 
 
 def empty_tests(check: Check) -> tuple[Test, ...]:
@@ -183,9 +185,10 @@ def _all_of(
     violated = any(_violates(one, requirement) for one in plain.values())
     if void:
         name, reason = next(iter(void.items()))
-        test = _with(
-            test, **{"withhold": f"{name}: {reason}"} if violated else {"invalid": test.invalid or f"{name}: {reason}"}
-        )
+        text = f"{name}: {reason}"
+        if all(isinstance(one, BySurroundings) for one in void.values()):
+            text = BySurroundings(text)
+        test = _with(test, **{"withhold": str(text)} if violated else {"invalid": test.invalid or text})
     lost = _lost_parts(requirement, result, parts.parts)
     if lost is not None and not violated:
         return None, _with(test, missing=lost)

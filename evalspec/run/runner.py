@@ -3,86 +3,42 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from evalspec import __version__
-from evalspec.errors import EvalspecError, InvalidError, NotRunError, SpecError, WriteError
-from evalspec.evidence.record import (
-    CheckRecord,
-    CheckStatus,
-    Record,
-)
+from evalspec.errors import EvalspecError, InvalidError, NotRunError, RecordError, WriteError
+from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record
 from evalspec.evidence.test import holds
-from evalspec.language.parts import Access
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.run import environment
+from evalspec.run.again import again, gone_on_from
 from evalspec.run.describe import not_tested, words
-from evalspec.run.files import Journal, make_folder, sha256_of, write_atomically
-from evalspec.run.folders import earlier_runs, find_unfinished, fresh, new_folder, point_latest, read_record
-from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, predictions_key
-from evalspec.run.process import Limits
+from evalspec.run.drafting import Drafter
+from evalspec.run.files import Journal, make_folder, write_atomically
+from evalspec.run.folders import (
+    discard,
+    earlier_runs,
+    find_unfinished,
+    fresh,
+    intact,
+    new_folder,
+    point_latest,
+    read_record,
+)
+from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, answers_beside, predictions_key, seed_of
+from evalspec.run.options import Options
+from evalspec.run.preflight import refuse_unallowed
 from evalspec.run.requirements import empty_tests
 from evalspec.run.served import Servers
 from evalspec.run.subjects import Children, Observer, Subjects, digest_of, subject_of
 from evalspec.run.witness import Witness, voided
 from evalspec.verdict import decide
-
-DEFAULT_TIME_S = 1800.0
-MEMORY_SHARE = 0.9
-"""Of the memory that is free at the start: what a child may grow to where nothing else is said."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to run.
-
-    Args:
-        access: Where the spec may look and what it may run.
-        output: Folder of the run; None: ``reports/<spec>/<time>-<digest>`` under ``root``.
-        root: Folder that holds ``reports``.
-        resume: Go on with the newest unfinished run of this spec.
-        draft: A few rows and queries of everything.
-        fail_fast: Stop at the first requirement that is violated.
-        limits: Of each child.
-        threads: Of each worker.
-        command: The command line, for the record.
-        timings_from: Folder of a run of the same subject whose raw timings are used; nothing is timed, and the record
-            says so.
-    """
-
-    access: Access
-    output: Path | None = None
-    root: Path = field(default_factory=Path.cwd)
-    resume: bool = False
-    draft: bool = False
-    fail_fast: bool = False
-    limits: Limits = field(default_factory=Limits)
-    threads: int = 1
-    command: tuple[str, ...] = ()
-    timings_from: Path | None = None
-
-
-def default_limits(time_s: float | None = None, memory_bytes: int | None = None) -> Limits:
-    """Limits of each child; memory as a share of what is free now.
-
-    Raises:
-        SpecError: A limit that nothing can keep.
-    """
-    import psutil
-
-    for option, limit in (("--time-limit", time_s), ("--memory-limit", memory_bytes)):
-        if limit is not None and limit <= 0:
-            raise SpecError(f"{option} must be above 0; leave it out for the default")
-    if memory_bytes is None:
-        memory_bytes = int(psutil.virtual_memory().available * MEMORY_SHARE)
-    return Limits(time_s=DEFAULT_TIME_S if time_s is None else time_s, memory_bytes=memory_bytes)
 
 
 def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]:
@@ -92,8 +48,11 @@ def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]
         The record with its verdict, and its folder.
 
     Raises:
+        SpecError: The plan needs what the caller has not allowed.
+        RecordError: The run that is to be gone on with is not there, or can't be.
         WriteError: The record can't be written.
     """
+    refuse_unallowed(plan, options.access)
     return _Run(plan, options, observer).go()
 
 
@@ -113,14 +72,19 @@ class _Run:
             rows=DRAFT_ROWS if options.draft else None,
         )
         self.started = datetime.now(UTC)
+        self.again = None if options.remeasure is None else again(options.remeasure, plan)
         self.folder = self._folder()
         self.journal = Journal(self.folder / "journal.jsonl")
         events = self.journal.read() if options.resume else []
+        if options.resume:
+            self.again = gone_on_from(events, plan)
         self.done = {event["key"]: event for event in events if event["event"] == "check"}
         self.children = Children(options.access, options.limits, options.threads, self.folder)
-        self.subjects = Subjects(self.parts, self.children, self.journal, observer, events)
+        known = [*events, *(() if self.again is None else self.again.journal)]
+        self.subjects = Subjects(self.parts, self.children, self.journal, observer, known)
         self.servers = Servers(self.spec.models, options.access, self.folder, self.journal, observer)
         self.witness = Witness(self.parts, self.children, self.subjects, self.journal)
+        self.drafter = Drafter(self.children)
         self.checks: list[CheckRecord] = []
         self.interrupted = False
 
@@ -135,7 +99,10 @@ class _Run:
         write_atomically(self.folder / "spec.yaml", self.spec.text)
         make_folder(self.folder / "evidence")
         self.journal.hold()
-        self.journal.write("start", spec=self.spec.digest, time=_stamp(self.started), draft=self.options.draft)
+        begun = {"spec": self.spec.digest, "time": _stamp(self.started), "draft": self.options.draft}
+        if self.again is not None:
+            begun["remeasures"] = str(self.again.folder)
+        self.journal.write("start", **begun)
         where = environment.capture(self.options.access.folder)
         try:
             self.observer.step("reading datasets and models")
@@ -144,15 +111,18 @@ class _Run:
             about = [check.model for check in self.spec.checks if check.uses_model]
             self.subjects.describe(datasets, [*models, *about])
             self._ask_servers()
+            self._go_on(where)
             for planned in self.plan.checks:
                 self._check(planned)
                 if self.options.fail_fast and self._violated():
                     break
-            self._same_as_at_the_start()
+            if not self.options.draft:
+                self._same_as_at_the_start()
         except KeyboardInterrupt:
             self.interrupted = True
             self.observer.step("interrupted: what was measured is kept")
         finally:
+            self.drafter.close()
             self.servers.stop()
         self._fill_up()
         self.children.tidy()
@@ -165,11 +135,30 @@ class _Run:
         self.journal.let_go()
         return record, self.folder
 
+    def _go_on(self, where: Environment) -> None:
+        """Make sure that what is kept of an earlier run and what is measured now go together, and take it over."""
+        if self.again is None:
+            return
+        try:
+            self.again.check_environment(where)
+            for planned in self.plan.checks:
+                self.again.check_key(planned.check.name, self._key(planned))
+            self.witness.check_same(self.again.folder)
+            if not self.options.resume:
+                self.again.copy_evidence(self.folder)
+        except RecordError:
+            if not self.options.resume:
+                self.journal.let_go()
+                discard(self.folder, keep=self.options.output is not None)
+            raise
+        self.observer.step(f"measured again: {', '.join(self.again.checks)}; all else is kept")
+
     def _ask_servers(self) -> None:
         """Start what the plan needs; a server that does not come up is the error of the checks that need it."""
         with contextlib.suppress(EvalspecError):
             self.servers.ensure(name for one in self.plan.checks for name in one.models)
-        self.witness.start(self.plan)
+        if not self.options.draft:
+            self.witness.start(self.plan)
 
     def _same_as_at_the_start(self) -> None:
         """Void what was measured of a file that is another one by now, or of a server that answers otherwise."""
@@ -187,23 +176,27 @@ class _Run:
 
     # -- checks -------------------------------------------------------------------------------------------------
 
-    def _check(self, planned: PlannedCheck) -> None:
-        check = planned.check
-        key = digest_of(
+    def _key(self, planned: PlannedCheck) -> str:
+        """Stands for all that a check's result rests on."""
+        return digest_of(
             "check",
-            check.model_dump_json(),
+            planned.check.model_dump_json(),
             self.subjects.key(planned.datasets, planned.models),
             self.plan.alpha,
             self.plan.alpha_fail,
             self.options.threads,
             __version__,
         )
+
+    def _check(self, planned: PlannedCheck) -> None:
+        check = planned.check
+        key = self._key(planned)
         begun = time.monotonic()
         observed: dict[str, dict[str, Any]] = {}
         try:
-            before = self._kept(planned, key)
-            if before is not None:
-                self.checks.append(before)
+            kept = self._kept(planned, key)
+            if kept is not None:
+                self._take_over(planned, key, *kept)
                 return
             record, observed = self._measure(planned)
         except NotRunError as error:
@@ -214,27 +207,44 @@ class _Run:
             raise
         except EvalspecError as error:
             record = self._without(planned, "error", str(error))
-        record = record.model_copy(update={"duration_s": round(time.monotonic() - begun, 3)})
+        update: dict[str, Any] = {"duration_s": round(time.monotonic() - begun, 3)}
+        if self.again is not None:
+            update["attempts"] = self.again.attempts(check.name)
+        self._ended(key, record.model_copy(update=update), observed)
+
+    def _ended(self, key: str, record: CheckRecord, observed: Mapping[str, Any]) -> None:
         self.checks.append(record)
         self.journal.write(
-            "check", key=key, id=check.name, record=json.loads(record.model_dump_json()), observed=observed
+            "check", key=key, id=record.id, record=json.loads(record.model_dump_json()), observed=observed
         )
 
-    def _kept(self, planned: PlannedCheck, key: str) -> CheckRecord | None:
-        """What the run that is resumed has of a check, if it was measured and its evidence is still as it was."""
+    def _kept(self, planned: PlannedCheck, key: str) -> tuple[CheckRecord, Mapping[str, Any]] | None:
+        """What an earlier run has of a check that is not measured again, and what was got when its models ran.
+
+        Of a run that is resumed that is a check that was measured, with its evidence as it was.
+        """
+        name = planned.check.name
+        if self.again is not None and (old := self.again.kept(name)) is not None:
+            return old, self.again.events[name].get("observed", {})
         event = self.done.get(key)
         if event is None or event["record"]["status"] != "measured":
             return None
         record = CheckRecord.model_validate(event["record"])
-        for file in record.evidence:
-            path = self.folder / file.path
-            if not path.is_file() or sha256_of(path) != file.digest:
-                return None
-        for dataset, model in planned.predictions:
-            self.subjects.predict(dataset, model)
-        for model, found in event.get("observed", {}).items():
+        return (record, event.get("observed", {})) if intact(record, self.folder) else None
+
+    def _take_over(
+        self, planned: PlannedCheck, key: str, record: CheckRecord, observed: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """Keep a check as it is, and what it rests on."""
+        if record.status == "measured":
+            for dataset, model in planned.predictions:
+                self.subjects.predict(dataset, model)
+        for model, found in observed.items():
             self.subjects.observe(model, found)
-        return record
+        if key in self.done:
+            self.checks.append(record)
+        else:
+            self._ended(key, record, observed)
 
     def _measure(self, planned: PlannedCheck) -> tuple[CheckRecord, dict[str, dict[str, Any]]]:
         """The check's record, and what was got when its models ran."""
@@ -270,8 +280,7 @@ class _Run:
             answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
-        with self.children.start("evalspec.run.checking", job, f"check-{check.name}") as child:
-            answer = child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
+        answer = self._answer(job, limit_s)
         observed: dict[str, dict[str, Any]] = answer["observed"]
         for model, found in observed.items():
             self.subjects.observe(model, found)
@@ -280,6 +289,13 @@ class _Run:
         if other is not None:
             update |= {"status": "invalid", "reason": other}
         return CheckRecord.model_validate(answer["record"]).model_copy(update=update), observed
+
+    def _answer(self, job: CheckJob, limit_s: float) -> dict[str, Any]:
+        """What a child that runs the check says."""
+        if self.options.draft:
+            return self.drafter.ask(job, progress=self.observer.progress, time_s=limit_s)
+        with self.children.start("evalspec.run.checking", job, f"check-{job.check.name}") as child:
+            return child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
 
     def _timings(self) -> Path | None:
         """Raw timings of an earlier run.
@@ -359,6 +375,7 @@ class _Run:
             policy=self.spec.policy,
             waivers=self.spec.waivers,
             claims=self.spec.claims,
+            continues=() if self.again is None else self.again.continues,
             subject=subject_of(
                 self.subjects.models,
                 self.subjects.datasets,
@@ -379,21 +396,6 @@ class _Run:
             }
         )
         return record.model_copy(update={"verdict": decide(record)})
-
-
-def answers_beside(plan: Plan, planned: PlannedCheck) -> dict[str, tuple[str, str]]:
-    """Timed model: the (dataset, model) whose answers some other check judges, where there is one."""
-    return {
-        model: (dataset, model)
-        for model in planned.timed
-        for dataset in planned.datasets
-        if (dataset, model) in plan.predictions
-    }
-
-
-def seed_of(seed: int, name: str) -> int:
-    """A seed of a check's own: adding a check doesn't change what another one draws."""
-    return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4], "big")
 
 
 def _stamp(moment: datetime) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 META_KEY = b"evalspec"
 ARRAYS = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok")
-OPTIONAL = ("first_ns", "outcome", "together")
+OPTIONAL = ("first_ns", "outcome", "together", "sizes")
 """Arrays that a way of measuring may lack; null in the file."""
 
 

@@ -33,7 +33,7 @@ SETTLE_S = 0.05
 """Between two blocks: the side that ran goes back to sleep."""
 LEAD_S = 3.0
 """Clients that are to start together are told so long before: they open their connections meanwhile."""
-ARRAYS = ("arrivals_ns", "items")
+ARRAYS = ("arrivals_ns", "items", "sizes")
 
 
 class Timing(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalspec.errors import EvalspecError
+from evalspec.errors import EvalspecError, RecordError
 from evalspec.evidence.record import CheckRecord, EvidenceFile
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.run.files import Journal, sha256_of
@@ -60,6 +60,25 @@ class Witness:
             self._subjects.observe(name, {"answers_of_the_server": shown})
             self._journal.write("witness", model=name, said=shown)
         return differ
+
+    def check_same(self, folder: Path) -> None:
+        """Refuse a server that answers otherwise than it did in an earlier run.
+
+        Args:
+            folder: Of that run.
+
+        Raises:
+            RecordError: It does.
+        """
+        from evalspec.runtimes._answers import read_answers
+
+        for name in self._asked:
+            before = folder / "evidence" / self._file(name, "start").name
+            if before.exists() and (count := different(read_answers(before), read_answers(self._file(name, "start")))):
+                raise RecordError(
+                    f"the server of {name} answers {count} of {self._rows[name]} rows otherwise than in {folder}; "
+                    "start a new run instead"
+                )
 
     def _ask(self, name: str, dataset: str, when: str) -> str | None:
         """Have a worker ask; why it could not, or None."""
@@ -117,7 +136,9 @@ def different(before: Answers, after: Answers) -> int:
     """
     import numpy as np
 
-    if before.n != after.n or before.classes != after.classes:
+    from evalspec.runtimes._answers import compared_numbers
+
+    if before.n != after.n or before.classes != after.classes or before.task != after.task:
         return max(before.n, after.n)
     other = np.zeros(before.n, dtype=bool)
     if before.predicted is not None and after.predicted is not None:
@@ -127,6 +148,10 @@ def different(before: Answers, after: Answers) -> int:
         if one is not None and two is not None:
             far = ~np.isclose(one, two, rtol=CLOSE, atol=1e-6)
             other |= far.reshape(before.n, -1).any(axis=1)
+    if before.task in ("labels", "text"):
+        other |= compared_numbers(before) != compared_numbers(after)
+    elif before.task in ("boxes", "mask"):
+        other |= ~np.isclose(compared_numbers(before), compared_numbers(after), rtol=CLOSE, atol=1e-6)
     return int(other.sum())
 
 

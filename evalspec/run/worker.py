@@ -129,4 +129,4 @@ def _with_arrays(schedule: Schedule, path: str | None) -> Schedule:
         return schedule
     with np.load(path, allow_pickle=False) as file:
         found = {name: file[name] for name in file.files}
-    return replace(schedule, arrivals_ns=found.get("arrivals_ns"), items=found.get("items"))
+    return replace(schedule, **found)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
+from evalspec.language.inputs import Boxes, Task, task_of
+from evalspec.runtimes._boxes import joined_boxes
+from evalspec.runtimes._kept import columns_of, fields_of, numbers, shape_of
 from evalspec.runtimes._outputs import Mapped
 
 META_KEY = b"evalspec"
@@ -26,11 +29,15 @@ class Answers:
 
     Args:
         n: Rows.
-        classes: Label of each class index; None where values are predicted.
-        probabilities: shape (n, C), rows sum to 1; or None.
+        classes: Label of each class index; None where nothing has classes.
+        probabilities: shape (n, C), rows sum to 1 (with several labels a row: each by itself); or None.
         predicted: shape (n,), class index; or None.
         values, lower, upper: shape (n,); or None.
         details: Batch, padded rows, seconds.
+        members: shape (n, C), classes that a row is said to have; or None.
+        texts: shape (n,), str objects; or None.
+        masks: shape (n, H, W), class index; or None.
+        boxes: What was found in each row; or None.
     """
 
     n: int
@@ -41,6 +48,15 @@ class Answers:
     lower: NDArray[np.float64] | None
     upper: NDArray[np.float64] | None
     details: Mapping[str, Cell] = field(default_factory=dict)
+    members: NDArray[np.bool_] | None = None
+    texts: NDArray[np.object_] | None = None
+    masks: NDArray[np.int64] | None = None
+    boxes: Boxes | None = None
+
+    @property
+    def task(self) -> Task:
+        """What was given for a row."""
+        return task_of(self)
 
 
 def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, details: Mapping[str, Cell]) -> Answers:
@@ -50,17 +66,33 @@ def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, det
         arrays = [getattr(part, name) for part in parts]
         return np.concatenate(arrays) if arrays and arrays[0] is not None else None
 
-    values = whole("values")
+    values, texts = whole("values"), whole("texts")
+    found = [(part.n, part.boxes) for part in parts if part.boxes is not None]
     return Answers(
         n=n,
-        classes=None if values is not None else classes,
+        classes=None if values is not None or texts is not None else classes,
         probabilities=whole("probabilities"),
         predicted=whole("predicted"),
         values=values,
         lower=whole("lower"),
         upper=whole("upper"),
         details=details,
+        members=whole("members"),
+        texts=texts,
+        masks=whole("masks"),
+        boxes=joined_boxes(found) if found else None,
     )
+
+
+def compared_numbers(answers: Answers | Mapped) -> NDArray[np.float64]:
+    """Class index or value of each row, or a number that stands for its answer (see `_kept.numbers`), shape (n,)."""
+    found = answers.values if answers.predicted is None else answers.predicted
+    return numbers(answers) if found is None else found.astype(np.float64)
+
+
+def compared_exactly(answers: Answers) -> bool:
+    """Two of its `compared_numbers` are of the same answer only where they are equal; else where they are close."""
+    return answers.task in ("classes", "labels", "text")
 
 
 def write_answers(answers: Answers, path: Path) -> None:
@@ -80,7 +112,11 @@ def write_answers(answers: Answers, path: Path) -> None:
     for name, array in zip(COLUMNS, (answers.predicted, answers.values, answers.lower, answers.upper), strict=True):
         if array is not None:
             columns[name] = pa.array(array)
-    meta = {"version": 1, "n": answers.n, "classes": answers.classes, "details": dict(answers.details)}
+    columns |= columns_of(answers)
+    meta = {
+        "version": 1, "n": answers.n, "classes": answers.classes, "details": dict(answers.details),
+        "mask_shape": shape_of(answers),
+    }  # fmt: skip
     table = pa.table(columns).replace_schema_metadata({META_KEY: json.dumps(meta).encode()})
     partial = path.with_name(path.name + ".partial")
     try:
@@ -121,4 +157,5 @@ def read_answers(path: Path) -> Answers:
         lower=found.get("lower"),
         upper=found.get("upper"),
         details=meta["details"],
+        **fields_of(table, meta),
     )

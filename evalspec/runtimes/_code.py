@@ -107,12 +107,24 @@ def checked_arrays(value: Any, reference: str) -> dict[str, NDArray[Any]]:
     Raises:
         InputError: It is no dict of arrays.
     """
-    import numpy as np
-
     if not isinstance(value, Mapping) or not value or not all(isinstance(name, str) for name in value):
         raise InputError(f"{reference} returned {type(value).__name__}, not a dict of arrays by name")
-    arrays = {name: np.asarray(array) for name, array in value.items()}
+    arrays = {name: _array(array) for name, array in value.items()}
     for name, array in arrays.items():
         if array.ndim == 0:
             raise InputError(f"{reference} returned a single value as {name!r}, not one for each row")
     return arrays
+
+
+def _array(value: Any) -> NDArray[Any]:
+    """As an array; lists of another length in each row as objects."""
+    import numpy as np
+
+    try:
+        return np.asarray(value)
+    except ValueError:
+        rows = list(value)
+        found = np.empty(len(rows), dtype=object)
+        for index, row in enumerate(rows):
+            found[index] = row
+        return found

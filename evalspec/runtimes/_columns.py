@@ -49,6 +49,11 @@ def column_array(table: pa.Table, name: str, first_row: int = 0) -> Array:
     return _array(column(table, name), name, first_row)
 
 
+def plain_array(values: pa.ChunkedArray, name: str) -> Array:
+    """The same of a column that is at hand; ``name`` is for sentences."""
+    return _array(values, name, 0)
+
+
 def _array(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
     import pyarrow as pa
     import pyarrow.types as types

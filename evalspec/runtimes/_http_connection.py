@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import httptools
 
-from evalspec.runtimes._http_wire import BROKE, NOT_CONNECTED, NOT_UNDERSTOOD, TIMED_OUT, Address, HttpError, Reply
+from evalspec.language.inputs import BROKE, NOT_CONNECTED, NOT_UNDERSTOOD, TIMED_OUT
+from evalspec.runtimes._http_wire import Address, HttpError, Reply
 
 AT_ONCE = 1 << 18
 """Bytes that are read at once."""
@@ -79,14 +81,20 @@ class Connection:
     Args:
         address: The server.
         timeout_s: Longest time for an answer, and for the connection before it.
+        tls: What is trusted, where the server speaks https.
     """
 
-    def __init__(self, address: Address, timeout_s: float) -> None:
+    def __init__(self, address: Address, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
         self.address = address
+        self.tls = tls
         self.timeout_s = timeout_s
         self._socket: socket.socket | None = None
         self._reader: Reader | None = None
         self._heard = False
+        self.opened = 0
+        """Times that it was."""
+        self.encryption: str | None = None
+        """Version and cipher that were agreed upon last; None: none were."""
         self._room = memoryview(bytearray(AT_ONCE))
 
     def ask(self, request: bytes, timeout_s: float | None = None) -> Reply:
@@ -139,7 +147,10 @@ class Connection:
 
     def _open(self, timeout_s: float) -> tuple[socket.socket, Reader]:
         if self._socket is None or self._reader is None:
-            self._socket, self._reader = connect(self.address, timeout_s), Reader()
+            self._socket, self._reader = connect(self.address, timeout_s, self.tls), Reader()
+            self.opened += 1
+            if isinstance(self._socket, ssl.SSLSocket):
+                self.encryption = " ".join((self._socket.version() or "", *(self._socket.cipher() or ())[:1])).strip()
         return self._socket, self._reader
 
     def _answer(self, link: socket.socket, reader: Reader, deadline: float) -> Reply:
@@ -159,11 +170,16 @@ class Connection:
                 return reply
 
 
-def connect(address: Address, timeout_s: float) -> socket.socket:
+def connect(address: Address, timeout_s: float, tls: ssl.SSLContext | None = None) -> socket.socket:
     """A connection that sends what it is given at once.
 
+    Args:
+        address: The server.
+        timeout_s: Longest time for it.
+        tls: What is trusted; None: no https is spoken over it, whatever the address says.
+
     Raises:
-        HttpError: Nobody answers there.
+        HttpError: Nobody answers there, or it can't be trusted.
     """
     try:
         link = socket.create_connection((address.host, address.port), timeout=timeout_s)
@@ -172,4 +188,36 @@ def connect(address: Address, timeout_s: float) -> socket.socket:
             NOT_CONNECTED, f"no server answers at {address}: {error.strerror or error or type(error).__name__}"
         ) from error
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return link
+    if tls is None:
+        return link
+    try:
+        return wrapped(link, address, tls, at_once=True)
+    except OSError as error:
+        link.close()
+        raise _untrusted(address, error) from error
+
+
+def wrapped(link: socket.socket, address: Address, tls: ssl.SSLContext, *, at_once: bool) -> ssl.SSLSocket:
+    """The same connection, over which https is spoken; the server must prove that it is the one of the address.
+
+    Args:
+        link: Connected.
+        address: The server.
+        tls: What is trusted.
+        at_once: The handshake is done here.
+
+    Raises:
+        OSError: The handshake failed.
+    """
+    return tls.wrap_socket(link, server_hostname=address.host, do_handshake_on_connect=at_once)
+
+
+def _untrusted(address: Address, error: OSError) -> HttpError:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return HttpError(
+            NOT_CONNECTED, f"the certificate of {address} is not trusted: {error.verify_message.rstrip('.')}",
+            remedy="if its authority is your own, name the file with its certificate in `ca:`",
+        )  # fmt: skip
+    reason = getattr(error, "reason", None)
+    said = reason.replace("_", " ").lower() if isinstance(reason, str) else error.strerror or str(error)
+    return HttpError(NOT_CONNECTED, f"no https is spoken with {address}: {said or type(error).__name__}")

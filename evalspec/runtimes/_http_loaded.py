@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
+from evalspec.language.inputs import ANSWERED
 from evalspec.runtimes import _http_template as template
 from evalspec.runtimes import _oip as oip
 from evalspec.runtimes._http_connection import Connection
-from evalspec.runtimes._http_wire import ANSWERED, Address, HttpError, Reply, parse_json, request_bytes, status_outcome
+from evalspec.runtimes._http_wire import Address, HttpError, Reply, parse_json, request_bytes, status_outcome
 from evalspec.runtimes._loaded import Loaded
 
 if TYPE_CHECKING:
+    import ssl
+
     from numpy.typing import NDArray
 
     from evalspec.language.abilities import Kill, Killed
     from evalspec.language.parts import Access
+    from evalspec.runtimes._http_pool import Pool
     from evalspec.runtimes._http_rows import RemoteRows
     from evalspec.runtimes._serve import Served
     from evalspec.runtimes.http import Http
@@ -35,6 +39,9 @@ class LoadedHttp(Loaded):
     model: Http
     headers: Mapping[str, str]
     connection: Connection
+    trusted: ssl.SSLContext | None = None
+    pools: list[Pool] = field(default_factory=list)
+    """Connections beside the one, which end with it."""
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """One batch, one request.
@@ -96,17 +103,24 @@ class LoadedHttp(Loaded):
         return recover(self, rows, kill, access, progress)
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Let the connections go."""
         self.connection.close()
+        while self.pools:
+            self.pools.pop().close()
 
 
-def load(model: Http, headers: Mapping[str, str]) -> LoadedHttp:
+def load(model: Http, headers: Mapping[str, str], trusted: ssl.SSLContext | None = None) -> LoadedHttp:
     """The server, ready.
+
+    Args:
+        model: As the spec has it.
+        headers: To send.
+        trusted: As `Http.trusted` gives it.
 
     Raises:
         InputError: Nobody answers, or it is not ready.
     """
-    connection = Connection(model.address, ASK_S)
+    connection = Connection(model.address, ASK_S, trusted)
     try:
         return _asked(model, headers, connection)
     except InputError:
@@ -123,7 +137,7 @@ def _asked(model: Http, headers: Mapping[str, str], connection: Connection) -> L
     connection.timeout_s = model.timeout_s
     names = template.placeholders(model.request) if model.protocol == "json" else tuple(tensors)
     return LoadedHttp(
-        observed=_observed(model, server, metadata),
+        observed=_observed(model, server, metadata) | _encryption(connection),
         input_names=names,
         output_names=tuple(model.response) if model.protocol == "json" else outputs,
         fixed_batch=1 if model.per_row else batches.pop() if len(batches) == 1 else None,
@@ -131,6 +145,7 @@ def _asked(model: Http, headers: Mapping[str, str], connection: Connection) -> L
         model=model,
         headers=headers,
         connection=connection,
+        trusted=connection.tls,
     )
 
 
@@ -153,14 +168,15 @@ def check_ready(model: Http, headers: Mapping[str, str], connection: Connection)
         raise InputError(f"the server at {model.address} is not ready: {path} answers {said(reply)}", remedy=remedy)
 
 
-def is_ready(model: Http, headers: Mapping[str, str]) -> bool:
+def is_ready(model: Http, headers: Mapping[str, str], trusted: ssl.SSLContext | None = None) -> bool:
     """Whether a server says that it is ready, asked once over a connection of its own.
 
     Args:
         model: The server.
         headers: To send.
+        trusted: As `Http.trusted` gives it.
     """
-    connection = Connection(model.address, ASK_S)
+    connection = Connection(model.address, ASK_S, trusted)
     try:
         check_ready(model, headers, connection)
     except InputError:
@@ -205,3 +221,9 @@ def _observed(model: Http, server: Mapping[str, Any], metadata: Mapping[str, Any
     if isinstance(versions, list) and versions:
         facts["model_versions"] = ", ".join(str(one) for one in versions)[:SAID]
     return facts
+
+
+def _encryption(connection: Connection) -> dict[str, Cell]:
+    """What https was agreed upon; empty for http."""
+    agreed = connection.encryption
+    return {} if agreed is None else {"encryption": agreed}

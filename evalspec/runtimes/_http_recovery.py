@@ -14,7 +14,8 @@ from evalspec.clocks import now_ns
 from evalspec.errors import InputError, InvalidError
 from evalspec.language.abilities import Kill, Killed
 from evalspec.language.parts import Access
-from evalspec.runtimes._http_drive import Client, Outcome
+from evalspec.runtimes._http_drive import Client
+from evalspec.runtimes._http_pool import Outcome
 from evalspec.runtimes._http_server import ServerProcess, kill_group
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _once(loaded: LoadedHttp, rows: RemoteRows, kill: Kill, access: Access) -> t
     gaps = rng.exponential(1e9 / kill.rate_qps, int(kill.rate_qps * span_s) + 1)
     chosen = rng.integers(0, rows.n, len(gaps))
     requests = {row: rows.take(np.array([row])).requests[0] for row in np.unique(chosen).tolist()}
-    client = Client(loaded.model.address, kill.connections, int(kill.timeout_s * 1e9))
+    client = Client(loaded.model.address, kill.connections, int(kill.timeout_s * 1e9), loaded.trusted)
     outcomes: dict[int, Outcome] = {}
     with contextlib.ExitStack() as unless_done, contextlib.closing(client):
         client.open(OPEN_S)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -12,9 +11,14 @@ from numpy.typing import NDArray
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, NotRunError
 from evalspec.evidence.frozen import Cell
+from evalspec.language.abilities import Done
+from evalspec.language.inputs import ANSWERED, NOT_FINITE, OTHER_SHAPE
 from evalspec.runtimes._altered import altered, ranges
-from evalspec.runtimes._http_drive import Client, Outcome
-from evalspec.runtimes._http_wire import ANSWERED, NOT_FINITE, OTHER_SHAPE, HttpError, Reply
+from evalspec.runtimes._http_ahead import NO_QUERY, Ahead, Parted, Query
+from evalspec.runtimes._http_busy import Busy
+from evalspec.runtimes._http_drive import Client
+from evalspec.runtimes._http_pool import Outcome
+from evalspec.runtimes._http_wire import HttpError, Reply
 from evalspec.runtimes._inputs import Arrays, take
 from evalspec.runtimes._oip import JSON_LENGTH
 from evalspec.runtimes._serve import Served, ServedRows
@@ -50,22 +54,6 @@ class Rows(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """Requests for some rows: one, or several where the server takes a fixed number of rows.
-
-    Args:
-        requests: The bytes of each.
-        sizes: Rows of each that are asked about; the rest is padding.
-        sent: Rows of each, with the padding.
-    """
-
-    requests: tuple[bytes, ...]
-    sizes: tuple[int, ...]
-    sent: int
-
-
-NO_QUERY = Query((), (), 0)
 Replies = tuple[Query, tuple[Reply, ...]]
 
 
@@ -82,6 +70,8 @@ class RemoteRows(ServedRows):
         super().__init__(served, arrays)
         self.loaded = loaded
         self._facts: dict[str, Cell] = {}
+        self._ahead = Ahead(self.take)
+        self._busy: Busy | None = None
         self._ranges: dict[str, tuple[float, float]] | None = None
 
     def take(self, rows: NDArray[np.int64]) -> Query:
@@ -130,11 +120,16 @@ class RemoteRows(ServedRows):
         return [("server", self.serve), ("parse", self.answers)]
 
     def facts(self) -> Mapping[str, Cell]:
-        """Of what was driven last: lag of the client, queries that waited for a connection."""
-        return self._facts
+        """Of what was driven last: lag of the client, queries that waited for a connection, connections lost."""
+        return self._facts or {"connections_opened_again": max(0, self.loaded.connection.opened - 1)}
 
     def drive(
-        self, schedule: Schedule, times_ns: NDArray[np.int64], rows: NDArray[np.int64], sink: Rows, origin_ns: int
+        self,
+        schedule: Schedule,
+        times_ns: NDArray[np.int64],
+        rows: Sequence[NDArray[np.int64]] | NDArray[np.int64],
+        sink: Rows,
+        origin_ns: int,
     ) -> bool:
         """As `evalspec.measure.servable.Remote`: an open loop over ``schedule.connections`` connections.
 
@@ -147,12 +142,14 @@ class RemoteRows(ServedRows):
         for one in rows:
             made.setdefault(one.tobytes(), NO_QUERY)
         for key in made:
-            made[key] = self.take(np.frombuffer(key, dtype=rows.dtype))
+            made[key] = self.take(np.frombuffer(key, dtype=np.int64))
         queries = [made[one.tobytes()] for one in rows]
         if any(len(query.requests) != 1 for query in queries):
             raise NotRunError(f"the server takes {self.loaded.fixed_batch} rows a request; ask for as many a query")
         held = _Held(self, queries, sink, origin_ns)
-        client = Client(self.loaded.model.address, schedule.connections, int(schedule.timeout_s * 1e9))
+        client = Client(
+            self.loaded.model.address, schedule.connections, int(schedule.timeout_s * 1e9), self.loaded.trusted
+        )
         try:
             opened = client.open(OPEN_S)
             # What is still being answered then gets its time too, before the process's own is over.
@@ -168,6 +165,43 @@ class RemoteRows(ServedRows):
             "connections_opened_again": client.reconnected,
         }
         return complete
+
+    def keep_busy(
+        self,
+        connections: int,
+        likely: NDArray[np.int64],
+        rows_of: Callable[[int], NDArray[np.int64] | None],
+        took: Callable[[Done], None],
+    ) -> None:
+        """As `evalspec.measure.servable.Concurrent`; where a query is several requests, each counts as one under way.
+
+        Connections stay open for the next time. Requests are made before, as far as there is room for them.
+
+        Raises:
+            HttpError: The server's name is not known.
+            InputError: As ``took`` raises it.
+        """
+        for rows in likely:
+            if not self._ahead.has_room:
+                break
+            self._ahead.query(rows)
+        client = self._pool(connections)
+        opened = client.open(OPEN_S)
+        parted = Parted(lambda query: None if (rows := rows_of(query)) is None else self._ahead.query(rows), took)
+        client.run(parted.request_of, parted.took)
+        self._facts = {
+            "connections": connections,
+            "connections_open_at_start": opened,
+            "connections_opened_again": client.reconnected,
+            "client_busy_share": client.busy_share,
+        }
+
+    def _pool(self, connections: int) -> Busy:
+        if self._busy is None or self._busy.connections != connections:
+            model = self.loaded.model
+            self._busy = Busy(model.address, connections, int(model.timeout_s * 1e9), self.loaded.trusted)
+            self.loaded.pools.append(self._busy)
+        return self._busy
 
     def decode_each(self, pairs: Sequence[Replies]) -> Iterator[NDArray[np.float64] | HttpError]:
         """Answers of many queries, or what is wrong with each.

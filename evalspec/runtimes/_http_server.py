@@ -67,6 +67,7 @@ class ServerProcess:
         need_trust(access, f"the model is served by the command {model.start[0]}")
         self.model = model
         self.log = log
+        self._access = access
         command = [sys.executable if model.start[0] in PYTHON else model.start[0], *model.start[1:]]
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -111,9 +112,10 @@ class ServerProcess:
         from evalspec.runtimes._http_loaded import is_ready
 
         within_s = self.model.ready_within_s if within_s is None else within_s
+        trusted = self.model.trusted(self._access)
         began = time.monotonic()
         while (spent := time.monotonic() - began) < within_s and self.ended is None:
-            if is_ready(self.model, headers) and self.ended is None:
+            if is_ready(self.model, headers, trusted) and self.ended is None:
                 return time.monotonic() - began
             time.sleep(min(READY_POLL_S, within_s - spent))
         code = self.ended

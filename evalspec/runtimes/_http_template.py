@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from evalspec.errors import InputError
-from evalspec.runtimes._http_wire import NOT_UNDERSTOOD, OTHER_SHAPE, HttpError, Reply, parse_json
+from evalspec.language.inputs import NOT_UNDERSTOOD, OTHER_SHAPE
+from evalspec.runtimes._http_wire import HttpError, Reply, parse_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,18 +130,32 @@ def read(reply: Reply, paths: Mapping[str, str], rows: int, *, per_row: bool = F
     arrays = {}
     for name, path in paths.items():
         value = _at(found, _steps(path), path)
+        value = [value] if per_row else value
         try:
-            array = np.asarray([value] if per_row else value)
-        except ValueError as error:
-            raise HttpError(
-                OTHER_SHAPE, f"what stands at {path!r} in the answer has rows of several lengths"
-            ) from error
+            array = np.asarray(value)
+        except ValueError:
+            arrays[name] = _listed(value, path, rows)
+            continue
         if array.ndim == 0 or len(array) != rows:
             raise HttpError(OTHER_SHAPE, f"there are not {rows} answers at {path!r}")
         if array.dtype.kind not in "biufU":
             raise HttpError(NOT_UNDERSTOOD, f"what stands at {path!r} in the answer is neither numbers nor text")
         arrays[name] = array.astype(object) if array.dtype.kind == "U" else array
     return arrays
+
+
+def _listed(value: Any, path: str, rows: int) -> NDArray[Any]:
+    """Lists of another length in each row, such as boxes, as objects."""
+    import numpy as np
+
+    if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
+        raise HttpError(OTHER_SHAPE, f"what stands at {path!r} in the answer has rows of several lengths")
+    if len(value) != rows:
+        raise HttpError(OTHER_SHAPE, f"there are not {rows} answers at {path!r}")
+    found = np.empty(rows, dtype=object)
+    for index, row in enumerate(value):
+        found[index] = row
+    return found
 
 
 def _at(value: Any, steps: list[str | int], path: str) -> Any:

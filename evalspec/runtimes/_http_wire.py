@@ -11,19 +11,11 @@ from urllib.parse import urlsplit
 from pydantic_core import from_json
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import OUTCOMES
+from evalspec.language.inputs import ANSWERED, NOT_UNDERSTOOD, REFUSED, SERVER_ERROR
 from evalspec.language.parts import Access
 
-ANSWERED = OUTCOMES.index("answered")
-TIMED_OUT = OUTCOMES.index("timed out")
-NOT_CONNECTED = OUTCOMES.index("not connected")
-BROKE = OUTCOMES.index("connection broke")
-REFUSED = OUTCOMES.index("refused (HTTP 4xx)")
-SERVER_ERROR = OUTCOMES.index("server error (HTTP 5xx)")
-NOT_UNDERSTOOD = OUTCOMES.index("answer not understood")
-OTHER_SHAPE = OUTCOMES.index("answer of another shape")
-NOT_FINITE = OUTCOMES.index("answer not finite")
-NOT_SENT = OUTCOMES.index("not sent")
+PORTS = {"http": 80, "https": 443}
+"""Where a server listens whose address names no port."""
 
 
 class HttpError(InputError):
@@ -48,14 +40,16 @@ class Address:
         host: Name or address.
         port: Of TCP.
         path: What every path of it begins with; empty, or with a slash at its start and none at its end.
+        secure: It speaks https.
     """
 
     host: str
     port: int
     path: str
+    secure: bool = False
 
     def __str__(self) -> str:
-        return f"http://{self.authority}{self.path}"
+        return f"{'https' if self.secure else 'http'}://{self.authority}{self.path}"
 
     @property
     def authority(self) -> str:
@@ -74,17 +68,16 @@ def parse_url(url: str) -> Address:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise InputError(f"{url!r} is no URL: {error}") from error
-    if parts.scheme != "http" or not host:
+    if parts.scheme not in PORTS or not host:
         raise InputError(
-            f"{url!r} is no address that can be asked",
-            remedy="write http://HOST:PORT; put a proxy on this machine before a server that speaks https only",
+            f"{url!r} is no address that can be asked", remedy="write http://HOST:PORT or https://HOST:PORT"
         )
     if parts.username is not None or parts.password is not None:
         raise InputError("the URL holds a user or a password", remedy="name the secret in `headers`: {env: NAME}")
     if parts.fragment or not url.isascii() or any(letter <= " " for letter in url):
         raise InputError(f"{url!r} has a fragment, a space or a letter that a URL has not", remedy="quote it")
     query = f"?{parts.query}" if parts.query else ""
-    return Address(host, port or 80, parts.path.rstrip("/") + query)
+    return Address(host, port or PORTS[parts.scheme], parts.path.rstrip("/") + query, parts.scheme == "https")
 
 
 def check_host(address: Address, access: Access) -> None:

@@ -134,8 +134,16 @@ def truth(table: pa.Table, label: str, classes: Sequence[str] | None) -> NDArray
     Raises:
         InputError: No such column, missing labels, a label that no class has, or text where values are needed.
     """
-    from evalspec.runtimes._columns import column_array
+    import pyarrow.types as types
 
+    from evalspec.runtimes._columns import column, column_array
+
+    kind = column(table, label).type
+    if types.is_nested(kind):
+        raise InputError(
+            f"the label column {label!r} holds {kind}, not one label a row",
+            remedy="if a row may have several labels, say multilabel: true; boxes and masks are outputs of their own",
+        )
     values = column_array(table, label)
     if values.ndim != 1:
         shape = list(values.shape[1:])

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from evalspec.runtimes._http_wire import NOT_UNDERSTOOD, OTHER_SHAPE, HttpError, Reply, parse_json
+from evalspec.language.inputs import NOT_UNDERSTOOD, OTHER_SHAPE
+from evalspec.runtimes._http_wire import HttpError, Reply, parse_json
 from evalspec.runtimes._loaded import Tensor
 
 TYPES = {
@@ -59,9 +60,9 @@ def encode(
         _described(name, array) | {"parameters": {"binary_data_size": len(pieces[name])}}
         for name, array in arrays.items()
     ]
-    head = to_json(
-        {"inputs": inputs, "parameters": {"binary_data_output": True}} | _asked(outputs, {"binary_data": True})
-    )
+    # Either of the two, as Triton's own client has it.
+    wanted = _asked(outputs, {"binary_data": True}) or {"parameters": {"binary_data_output": True}}
+    head = to_json({"inputs": inputs} | wanted)
     headers = {"Content-Type": "application/octet-stream", JSON_LENGTH: str(len(head))}
     return b"".join([head, *pieces.values()]), headers
 
@@ -113,7 +114,7 @@ def _asked(outputs: Sequence[str], parameters: Mapping[str, Any]) -> dict[str, A
 
 
 def _described(name: str, array: NDArray[Any]) -> dict[str, Any]:
-    kind = "BYTES" if array.dtype.kind in "OUT" else TYPES.get(str(array.dtype))
+    kind = "BYTES" if array.dtype.kind in "OUT" else TYPES.get(array.dtype.name)
     if kind is None:
         raise HttpError(NOT_UNDERSTOOD, f"the input {name!r} is of {array.dtype}, which the protocol has not")
     return {"name": name, "shape": list(array.shape), "datatype": kind}
@@ -177,7 +178,7 @@ def _from_list(name: str, data: Any, kind: Any) -> NDArray[Any]:
 def _from_bytes(name: str, data: bytes, kind: Any) -> NDArray[Any]:
     if kind == "BYTES":
         return np.array(_texts(name, data), dtype=object)
-    if kind not in NUMPY:
+    if not isinstance(kind, str) or kind not in NUMPY:
         raise HttpError(NOT_UNDERSTOOD, f"the output {name!r} is of {kind!r}, which is not read")
     dtype = np.dtype(NUMPY[kind]).newbyteorder("<")
     if len(data) % dtype.itemsize:

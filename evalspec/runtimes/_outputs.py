@@ -1,4 +1,4 @@
-"""From what a model gives to probabilities, classes and values."""
+"""From what a model gives to probabilities, classes, values, texts, boxes and masks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError, did_you_mean
+from evalspec.language.inputs import Boxes
 from evalspec.language.parts import OutputName
+from evalspec.runtimes._boxes import found_boxes
 from evalspec.runtimes._labels import class_indices
+from evalspec.runtimes._masks import said_masks
+from evalspec.runtimes._members import said_members
+from evalspec.runtimes._numbers import matrix, one_column, shares, sigmoid, softmax64, two_columns
+from evalspec.runtimes._texts import said_texts
 
 SUM_TOLERANCE = 1e-3
-EDGE_TOLERANCE = 1e-6
 CLASS_OUTPUTS = ("logits", "probabilities", "label")
+ALONE: tuple[OutputName, ...] = ("text", "mask")
+"""Outputs beside which no other is judged."""
 
 OUTPUT_NAMES: tuple[OutputName, ...] = get_args(OutputName)
+Kinds = Mapping[OutputName, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +33,30 @@ class Mapped:
     """Answers of some rows.
 
     Args:
+        n: Rows.
         probabilities: shape (n, C) or None.
         predicted: shape (n,), class index, or None.
         values, lower, upper: shape (n,) or None.
+        members: shape (n, C), or None.
+        texts: shape (n,), or None.
+        masks: shape (n, H, W), or None.
+        boxes: Their rows counted from the first of these, or None.
     """
 
+    n: int
     probabilities: NDArray[np.float64] | None = None
     predicted: NDArray[np.int64] | None = None
     values: NDArray[np.float64] | None = None
     lower: NDArray[np.float64] | None = None
     upper: NDArray[np.float64] | None = None
+    members: NDArray[np.bool_] | None = None
+    texts: NDArray[np.object_] | None = None
+    masks: NDArray[np.int64] | None = None
+    boxes: Boxes | None = None
 
 
 def resolve_outputs(
-    stated: Mapping[OutputName, str | int], given: Sequence[str], default: Mapping[OutputName, str]
+    stated: Mapping[OutputName, str | int], given: Sequence[str], default: Kinds, *, multilabel: bool = False
 ) -> dict[OutputName, str]:
     """What each output is: kind of output: the model's name for it.
 
@@ -46,6 +64,7 @@ def resolve_outputs(
         stated: The spec's ``outputs``.
         given: Names of the model's outputs, in its order.
         default: What the runtime says where the spec says nothing.
+        multilabel: A row may have any number of classes.
 
     Raises:
         InputError: A name or position that the model has not, kinds that exclude each other, or nothing said.
@@ -53,12 +72,33 @@ def resolve_outputs(
     if stated:
         found = {kind: _output(name, given) for kind, name in stated.items()}
     else:
-        found = dict(default) or {kind: kind for kind in OUTPUT_NAMES if kind in given}
+        found = dict(default) or _by_name(given)
     if not found:
         raise InputError(
             f"nothing says what the model's outputs are ({', '.join(given)})",
-            remedy=f"add outputs: {{logits: {given[0] if given else 'name'}}}, or probabilities, label, value",
+            remedy=f"add outputs: {{logits: {given[0] if given else 'name'}}}, or probabilities, label, value, text, "
+            "boxes with scores and label, mask",
         )
+    _refuse_excluding(found)
+    if multilabel and not any(kind in found for kind in CLASS_OUTPUTS):
+        raise InputError(
+            f"`multilabel: true` is about classes, and `outputs` names {', '.join(found)}",
+            choices=CLASS_OUTPUTS,
+        )
+    return found
+
+
+def _by_name(given: Sequence[str]) -> dict[OutputName, str]:
+    """Outputs that are called what they are; a text or a mask only where nothing else is."""
+    found: dict[OutputName, str] = {kind: kind for kind in OUTPUT_NAMES if kind in given}
+    if "boxes" not in found:
+        found.pop("scores", None)
+        plain = {kind: name for kind, name in found.items() if kind not in ALONE}
+        return plain or dict(list(found.items())[:1])
+    return {kind: name for kind, name in found.items() if kind in ("boxes", "scores", "label")}
+
+
+def _refuse_excluding(found: Kinds) -> None:
     if "logits" in found and "probabilities" in found:
         raise InputError("`outputs` names both logits and probabilities", remedy="keep the one that should be judged")
     classes = [kind for kind in CLASS_OUTPUTS if kind in found]
@@ -66,7 +106,16 @@ def resolve_outputs(
         raise InputError(f"`outputs` names both value and {classes[0]}: a model predicts values or classes, not both")
     if ("lower" in found) != ("upper" in found) or ("lower" in found and "value" not in found):
         raise InputError("`outputs` must name value, lower and upper together, or value alone")
-    return found
+    others = [kind for kind in found if kind != "embedding"]
+    alone = next((kind for kind in ALONE if kind in found), None)
+    if alone is not None and len(others) > 1:
+        other = next(kind for kind in others if kind != alone)
+        raise InputError(f"`outputs` names both {alone} and {other}", remedy="keep the one that should be judged")
+    if ("boxes" in found) != ("scores" in found):
+        raise InputError("`outputs` must name boxes and scores together, and label where there are several classes")
+    if "boxes" in found and set(others) - {"boxes", "scores", "label"}:
+        other = next(kind for kind in others if kind not in ("boxes", "scores", "label"))
+        raise InputError(f"`outputs` names both boxes and {other}", remedy="keep the one that should be judged")
 
 
 def _output(name: str | int, given: Sequence[str]) -> str:
@@ -81,72 +130,92 @@ def _output(name: str | int, given: Sequence[str]) -> str:
 
 def map_outputs(
     outputs: Mapping[str, NDArray[Any]],
-    kinds: Mapping[OutputName, str],
+    kinds: Kinds,
     classes: Sequence[str] | None,
     labels: Sequence[str] | None,
     first_row: int = 0,
+    *,
+    multilabel: bool = False,
 ) -> Mapped:
     """Answers of one batch.
 
     Args:
         outputs: As the model gives them, rows first.
         kinds: As `resolve_outputs`.
-        classes: Label of each index; None for values.
+        classes: Label of each index; None for values and texts.
         labels: Labels that the model itself uses in a ``label`` output, in the order of ``classes``.
         first_row: Index of the first row in its dataset, for sentences.
+        multilabel: A row may have any number of classes.
 
     Raises:
-        InputError: Another width than the classes, NaN or infinity, no probabilities, a label that no class has.
+        InputError: Another width than the classes, NaN or infinity, no probabilities, a label that no class has, no
+            text, boxes or masks that can't be read.
     """
-    if "value" in kinds:
+    named: dict[OutputName, NDArray[Any]] = {kind: np.asarray(outputs[name]) for kind, name in kinds.items()}
+    n = len(next(iter(named.values())))
+    if "value" in named:
         value, lower, upper = (
-            _column(outputs[kinds[kind]], kind, first_row) if kind in kinds else None
-            for kind in ("value", "lower", "upper")
+            one_column(named[kind], kind, first_row) if kind in named else None for kind in VALUE_OUTPUTS
         )
-        return Mapped(values=value, lower=lower, upper=upper)
+        return Mapped(n, values=value, lower=lower, upper=upper)
+    if "text" in named:
+        return Mapped(n, texts=said_texts(named["text"], kinds["text"], first_row))
     if classes is None:
         raise InputError(
             "the model predicts classes and nothing says which: it has no list of its own",
             remedy="add `classes:`, the label of each output index, as a list or a file with one a line",
         )
-    probabilities = _probabilities(outputs, kinds, len(classes), first_row)
+    if "boxes" in named:
+        return Mapped(n, boxes=found_boxes(named, labels or classes, first_row))
+    if "mask" in named:
+        return Mapped(n, masks=said_masks(named["mask"], kinds["mask"], len(classes), first_row))
+    if multilabel:
+        probabilities, members = said_members(named, kinds, classes, labels or classes, first_row)
+        return Mapped(n, probabilities=probabilities, members=members)
+    return _one_class(named, kinds, classes, labels or classes, first_row)
+
+
+VALUE_OUTPUTS: tuple[OutputName, ...] = ("value", "lower", "upper")
+
+
+def _one_class(
+    named: Mapping[OutputName, NDArray[Any]],
+    kinds: Kinds,
+    classes: Sequence[str],
+    labels: Sequence[str],
+    first_row: int,
+) -> Mapped:
+    probabilities = _probabilities(named, kinds, len(classes), first_row)
     if "label" in kinds:
-        array = np.asarray(outputs[kinds["label"]])
+        array = named["label"]
         flat = array.reshape(len(array), -1)
-        if flat.shape[1] != 1:
-            raise InputError(f"the label output {kinds['label']!r} has shape {array.shape}, not one label a row")
-        predicted = class_indices(flat[:, 0], labels or classes, f"the label output {kinds['label']!r}")
+        if flat.shape[1] != 1 or isinstance(flat[0, 0], list | np.ndarray):
+            shape = f"shape {array.shape}" if flat.shape[1] != 1 else "lists"
+            raise InputError(
+                f"the label output {kinds['label']!r} has {shape}, not one label a row",
+                remedy="where a row may have several labels, say multilabel: true",
+            )
+        predicted = class_indices(flat[:, 0], labels, f"the label output {kinds['label']!r}")
     elif probabilities is not None:
         predicted = probabilities.argmax(axis=1).astype(np.int64)
     else:
         raise InputError(
             f"the outputs {', '.join(kinds)} hold nothing that can be judged",
-            choices=("logits", "probabilities", "label", "value"),
+            choices=("logits", "probabilities", "label", "value", "text", "boxes", "mask"),
         )
-    return Mapped(probabilities=probabilities, predicted=predicted)
+    return Mapped(len(predicted), probabilities=probabilities, predicted=predicted)
 
 
 def _probabilities(
-    outputs: Mapping[str, NDArray[Any]], kinds: Mapping[OutputName, str], width: int, first_row: int
+    named: Mapping[OutputName, NDArray[Any]], kinds: Kinds, width: int, first_row: int
 ) -> NDArray[np.float64] | None:
     if "logits" in kinds:
-        name = kinds["logits"]
-        scores = _matrix(outputs[name], name, width, first_row)
+        scores = matrix(named["logits"], kinds["logits"], width, first_row)
         return two_columns(sigmoid(scores[:, 0])) if scores.shape[1] == 1 else softmax64(scores)
     if "probabilities" not in kinds:
         return None
     name = kinds["probabilities"]
-    scores = _matrix(outputs[name], name, width, first_row)
-    outside = ((scores < -EDGE_TOLERANCE) | (scores > 1 + EDGE_TOLERANCE)).any(axis=1)
-    if outside.any():
-        row = int(np.argmax(outside))
-        worst = scores[row][np.argmax(np.abs(scores[row] - 0.5))]
-        raise InputError(
-            f"the output {name!r} is no probability in row {first_row + row} (counted from 0): {worst:.6g} is not "
-            "within 0..1",
-            remedy="if it gives scores before softmax, say outputs: {logits: ...}",
-        )
-    scores = np.clip(scores, 0.0, 1.0)
+    scores = shares(matrix(named["probabilities"], name, width, first_row), name, first_row)
     if scores.shape[1] == 1:
         return two_columns(scores[:, 0])
     sums = scores.sum(axis=1)
@@ -156,63 +225,7 @@ def _probabilities(
         raise InputError(
             f"the probabilities {name!r} sum to {sums[row]:.6g} in row {first_row + row} (counted from 0), not to 1 "
             f"({int(off.sum())} such rows in this batch)",
-            remedy="if it gives scores before softmax, say outputs: {logits: ...}",
+            remedy="if it gives scores before softmax, say outputs: {logits: ...}; if a row may have several classes, "
+            "multilabel: true",
         )
     return np.asarray(scores / sums[:, None])
-
-
-def _matrix(array: NDArray[Any], name: str, width: int, first_row: int) -> NDArray[np.float64]:
-    """Finite scores, one column for each class, or one for two classes."""
-    array = np.asarray(array)
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2:
-        raise InputError(f"the output {name!r} has shape {_shape(array)}, not one row of scores for each row")
-    if array.shape[1] != width and not (array.shape[1] == 1 and width == 2):
-        raise InputError(
-            f"the output {name!r} has {array.shape[1]} columns and there are {width} classes",
-            remedy="make `classes` the label of each output index",
-        )
-    return _finite(array, name, first_row)
-
-
-def _column(array: NDArray[Any], kind: str, first_row: int) -> NDArray[np.float64]:
-    array = np.asarray(array)
-    flat = array.reshape(len(array), -1)
-    if flat.shape[1] != 1:
-        raise InputError(f"the output for {kind!r} has shape {_shape(array)}, not one value a row")
-    return _finite(flat[:, 0], kind, first_row)
-
-
-def _finite(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.float64]:
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"the output {name!r} holds {array.dtype}, not numbers")
-    numbers = array.astype(np.float64)
-    bad = ~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1)
-    if bad.any():
-        raise InputError(
-            f"the output {name!r} is NaN or infinite in row {first_row + int(np.argmax(bad))} (counted from 0) and in "
-            f"{int(bad.sum()) - 1} others of this batch"
-        )
-    return numbers
-
-
-def _shape(array: NDArray[Any]) -> str:
-    return str(list(array.shape))
-
-
-def softmax64(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities from logits, shape (n, C), without overflow."""
-    exp = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(exp / exp.sum(axis=1, keepdims=True))
-
-
-def sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probability from one logit, shape (n,), without overflow."""
-    small = np.exp(-np.abs(scores))
-    return np.where(scores >= 0, 1.0, small) / (1.0 + small)
-
-
-def two_columns(positive: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities of both classes from that of the second, shape (n, 2)."""
-    return np.stack([1.0 - positive, positive], axis=1)

@@ -14,7 +14,7 @@ import ast
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,7 @@ def inspect_archive(path: Path, shown: str, access: Access) -> Archive:
     """
     records = _records(path, shown)
     names = tuple(records.names)
-    compiled = [name for name in names if name.startswith(COMPILED) or name.endswith(COMPILED_ENDINGS)]
+    compiled = _compiled_names(names)
     if compiled:
         need_trust(access, f"{shown!r} holds compiled code ({compiled[0]})")
         return Archive(compiled=any(name.startswith(COMPILED[0]) for name in compiled))
@@ -136,6 +136,40 @@ def inspect_archive(path: Path, shown: str, access: Access) -> Archive:
         for problem in _problems(records, path):
             need_trust(access, f"{shown!r} can't be shown to be free of code: {problem}")
     return Archive(compiled=False)
+
+
+def hidden_code(path: Path, shown: str) -> str | None:
+    """What in an archive can run code, in words, as its zip directory tells without torch; None: nothing was seen.
+
+    It is for a sentence before a run. What torch itself would read, `inspect_archive` looks at.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            records = _Zipped(archive)
+            compiled = _compiled_names(records.names)
+            if compiled:
+                return f"{shown!r} holds compiled code ({compiled[0]})"
+            problem = next(_problems(records, path), None)
+    except (zipfile.BadZipFile, OSError, ValueError, KeyError, NotImplementedError):
+        # No archive at all is another sentence, which loading it has.
+        return None
+    return None if problem is None else f"{shown!r} can't be shown to be free of code: {problem}"
+
+
+def _compiled_names(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.startswith(COMPILED) or name.endswith(COMPILED_ENDINGS)]
+
+
+class _Zipped:
+    """Records of an archive, as its zip directory has them; they lie in one folder, which is no part of their names."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._places = {name.partition("/")[2]: name for name in archive.namelist()}
+        self.names = list(self._places)
+
+    def json(self, name: str) -> Any:
+        return json.loads(self._archive.read(self._places[name]).decode())
 
 
 class _Records:
@@ -165,7 +199,7 @@ def _records(path: Path, shown: str) -> _Records:
         raise InputError(f"{shown!r} is no .pt2 archive, or a truncated one: {first_line(error)}") from error
 
 
-def _problems(records: _Records, path: Path) -> Iterator[str]:
+def _problems(records: _Records | _Zipped, path: Path) -> Iterator[str]:
     """Everything in it that is not known to be harmless."""
     for name in records.names:
         if not PLAIN.match(name):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evalspec.errors import EvalspecError, InputError, NotRunError
 from evalspec.language.abilities import MakesClient, PerDataset, Stepped
 from evalspec.language.parts import Access, LoadedModel, Model, OutputName
-from evalspec.runtimes._answers import Answers, joined
+from evalspec.runtimes._answers import Answers, compared_numbers, joined
 from evalspec.runtimes._code import first_line
 from evalspec.runtimes._columns import column_array
 from evalspec.runtimes._inputs import Arrays, DatasetFacts, Feed, build, check_arrays, resolve_feed, take
@@ -133,8 +133,11 @@ class Served:
         """
         if self._kinds is None:
             given = self.loaded.output_names or tuple(outputs)
-            self._kinds = resolve_outputs(self.model.outputs, given, self.traits.default_outputs)
-        return map_outputs(outputs, self._kinds, self.classes, self.own_classes, first_row)
+            self._kinds = resolve_outputs(
+                self.model.outputs, given, self.traits.default_outputs, multilabel=self.model.multilabel
+            )
+        labels, several = self.own_classes, self.model.multilabel
+        return map_outputs(outputs, self._kinds, self.classes, labels, first_row, multilabel=several)
 
     def synchronize(self) -> None:
         """Wait for the device, where the model has one."""
@@ -195,6 +198,11 @@ class ServedRows:
         self.arrays = arrays
         self.n = len(next(iter(arrays.values())))
 
+    @property
+    def fixed_batch(self) -> int | None:
+        """The only number of rows that the model takes at once, or None."""
+        return self.served.loaded.fixed_batch
+
     def raw(self, rows: NDArray[np.int64]) -> Arrays:
         """These rows, copied, before preprocessing."""
         return take(self.arrays, rows)
@@ -208,16 +216,12 @@ class ServedRows:
         return self.served.run(query)
 
     def answers(self, outputs: Any) -> NDArray[np.float64]:
-        """Class index or value of each row, shape (batch,). Not timed.
+        """Class index or value of each row, or a number that stands for its answer, shape (batch,). Not timed.
 
         Raises:
             InputError: The outputs are no answers.
         """
-        mapped = self.served.map(outputs)
-        found = mapped.values if mapped.predicted is None else mapped.predicted
-        if found is None:
-            raise InputError("the outputs hold no answers to compare")
-        return found.astype(np.float64)
+        return compared_numbers(self.served.map(outputs))
 
     def synchronize(self) -> None:
         """Wait for the device."""

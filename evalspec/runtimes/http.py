@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
@@ -16,6 +16,9 @@ from evalspec.runtimes import _http_template as template
 from evalspec.runtimes._http_wire import Address, check_host, parse_url
 from evalspec.runtimes._loaded import Loaded
 from evalspec.runtimes._model import RuntimeModel
+
+if TYPE_CHECKING:
+    import ssl
 
 OWN_HEADERS = ("content-length", "transfer-encoding", "connection", "host", "expect", "accept-encoding", "content-type")
 
@@ -42,7 +45,8 @@ class Http(RuntimeModel):
     stands: ``{label: "predictions[*].class"}``. With ``per_row: true`` each request is about one row.
 
     What is timed is from the first byte of a request, made before, to the last byte of the answer; preprocessing,
-    writing JSON and reading it are the client's and lie outside. Connections are kept and used again.
+    writing JSON and reading it are the client's and lie outside. Connections are kept and used again. Over https the
+    server must prove who it is, always, to an authority in ``ca:`` or in the system's own list.
     """
 
     extra_name: ClassVar[str] = "served"
@@ -60,6 +64,12 @@ class Http(RuntimeModel):
     per_row: bool = Field(False, description="json: one row a request; placeholders are a row's values.")
     headers: dict[HeaderName, HeaderText | Secret] = Field(
         default_factory=dict, description="Sent with every request; a secret is named: {env: NAME}."
+    )
+    ca: str | None = Field(
+        None,
+        min_length=1,
+        description="https: PEM file, from the spec's folder, with the only authorities to trust; left out: the "
+        "system's own.",
     )
     timeout_s: Duration = Field(10.0, gt=0, alias="timeout", description="Longest time for an answer.")
     health: str | None = Field(
@@ -101,7 +111,7 @@ class Http(RuntimeModel):
 
     @model_validator(mode="after")
     def _fits_its_protocol(self) -> Self:
-        problem = _oip_problem(self) if self.protocol == "oip" else _json_problem(self)
+        problem = _ca_problem(self) or (_oip_problem(self) if self.protocol == "oip" else _json_problem(self))
         if problem is not None:
             raise custom_error(problem)
         return self
@@ -140,10 +150,32 @@ class Http(RuntimeModel):
         """None: what a server serves is not shown by a file here; ``artifact:`` states it.
 
         Raises:
-            InputError: The server is another machine, which the caller has not allowed.
+            InputError: The server is another machine, which the caller has not allowed, or ``ca`` holds no certificate.
         """
         check_host(self.address, access)
+        if self.ca is not None:
+            self.trusted(access)
         return ()
+
+    def trusted(self, access: Access) -> ssl.SSLContext | None:
+        """Whom to trust over https: those in ``ca``, or the system's own; None: the server speaks http.
+
+        Raises:
+            InputError: The file is not there, or holds no certificate.
+        """
+        if not self.address.secure:
+            return None
+        import ssl
+
+        path = None if self.ca is None else access.path(self.ca)
+        try:
+            # Also where `ca` is left out this verifies certificate and name: that is what "default" stands for.
+            return ssl.create_default_context(cafile=path)
+        except OSError as error:
+            raise InputError(
+                f"the file {self.ca!r} in `ca` holds no certificate that can be read",
+                remedy="name one in PEM, which begins with -----BEGIN CERTIFICATE-----",
+            ) from error
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         """Ask the server whether it is ready, and what it says of itself.
@@ -154,7 +186,7 @@ class Http(RuntimeModel):
         from evalspec.runtimes._http_loaded import load
 
         check_host(self.address, access)
-        return load(self, secrets(self, access))
+        return load(self, secrets(self, access), self.trusted(access))
 
 
 def secrets(model: Http, access: Access) -> dict[str, str]:
@@ -178,6 +210,12 @@ def secrets(model: Http, access: Access) -> dict[str, str]:
             raise InputError(f"the variable {value.env} is not set, or holds what no header can")
         found[name] = secret
     return found
+
+
+def _ca_problem(model: Http) -> Problem | None:
+    if model.ca is None or model.address.secure:
+        return None
+    return Problem(f"`ca` belongs to https, and {model.url!r} is http", remedy="take it out, or write https://")
 
 
 def _oip_problem(model: Http) -> Problem | None:

@@ -266,7 +266,8 @@ def joined_table(
     """The predictions in the dataset's order, as a model that is asked by key."""
     import numpy as np
 
-    from evalspec.runtimes._columns import column_array, stacked
+    from evalspec.runtimes._columns import stacked
+    from evalspec.runtimes._ragged import output_column
 
     pattern = outputs.get("probabilities")
     table = table.take(rows)
@@ -282,7 +283,7 @@ def joined_table(
     wanted = [name for name in outputs.values() if isinstance(name, str)] or [n for n in table.column_names if n != key]
     for name in wanted:
         if name not in columns:
-            columns[name] = column_array(table, name)
+            columns[name] = output_column(table, name)
     keys = _texts(_keys(table, key))
     order = np.argsort(keys, kind="stable")
     return JoinedPredictions(

@@ -50,6 +50,7 @@ class Sklearn(FileModel):
     extra_name: ClassVar[str] = "sklearn"
     packages: ClassVar[tuple[str, ...]] = ("sklearn", "skops", "pandas")
     suffixes: ClassVar[tuple[str, ...]] = (".skops", *PICKLES)
+    looks_heavily: ClassVar[bool] = True
 
     kind: Literal["sklearn"] = "sklearn"
 
@@ -62,6 +63,11 @@ class Sklearn(FileModel):
     def runs_code(self) -> tuple[str, ...]:
         """As `Model.runs_code`, with a pickle."""
         return (*super().runs_code(), *((f"the pickle {self.path}",) if self.path.endswith(PICKLES) else ()))
+
+    def hides_code(self, access: Access) -> str | None:
+        """As `Model.hides_code`: types in a skops file that are not known to be harmless."""
+        path = self.model_file(access)
+        return None if path.suffix in PICKLES else _unknown_types(path, self.path)[1]
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         """As `Model.load`."""
@@ -78,20 +84,11 @@ def _skops(path: Path, shown: str, access: Access) -> Any:
     Raises:
         InputError: No skops file, types that are not known to be harmless, or a tree that points outside itself.
     """
-    import zipfile
-
     import skops.io
 
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{shown!r} is no skops file, or a truncated one", remedy="save it with skops.io.dump")
-    try:
-        unknown = skops.io.get_untrusted_types(file=path)
-    except Exception as error:
-        raise InputError(f"{shown!r} can't be read as a skops file: {first_line(error)}") from error
-    foreign = [name for name in unknown if name not in HARMLESS]
-    if foreign:
-        listed = ", ".join(foreign[:8]) + (", ..." if len(foreign) > 8 else "")
-        need_trust(access, f"{shown!r} holds types that are not known to be harmless: {listed}")
+    unknown, foreign = _unknown_types(path, shown)
+    if foreign is not None:
+        need_trust(access, foreign)
     try:
         estimator = skops.io.load(path, trusted=unknown)
     except Exception as error:
@@ -100,6 +97,29 @@ def _skops(path: Path, shown: str, access: Access) -> Any:
     if wrong is not None:
         need_trust(access, f"{shown!r} is not known to be harmless: {wrong}")
     return estimator
+
+
+def _unknown_types(path: Path, shown: str) -> tuple[list[str], str | None]:
+    """Types in a skops file that skops leaves to its user, and those that are not known to be harmless, in words.
+
+    Raises:
+        InputError: It is no skops file.
+    """
+    import zipfile
+
+    import skops.io
+
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{shown!r} is no skops file, or a truncated one", remedy="save it with skops.io.dump")
+    try:
+        unknown = list(skops.io.get_untrusted_types(file=path))
+    except Exception as error:
+        raise InputError(f"{shown!r} can't be read as a skops file: {first_line(error)}") from error
+    foreign = [name for name in unknown if name not in HARMLESS]
+    if not foreign:
+        return unknown, None
+    listed = ", ".join(foreign[:8]) + (", ..." if len(foreign) > 8 else "")
+    return unknown, f"{shown!r} holds types that are not known to be harmless: {listed}"
 
 
 def _unpickled(path: Path, shown: str, access: Access) -> Any:

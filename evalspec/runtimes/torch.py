@@ -59,6 +59,14 @@ class Torch(FileModel):
         """As `Model.runs_code`, with the factory."""
         return (*super().runs_code(), *((f"the factory {self.factory}",) if self.factory is not None else ()))
 
+    def hides_code(self, access: Access) -> str | None:
+        """As `Model.hides_code`: compiled code or pickled constants in an exported program."""
+        if self.factory is not None:
+            return None
+        from evalspec.runtimes._pt2 import hidden_code
+
+        return hidden_code(self._file(access), self.path)
+
     def files(self, access: Access) -> tuple[Path, ...]:
         """As `Model.files`; a factory's source belongs to the artifact."""
         found = (self._file(access),)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.policy import Waiver
-from evalspec.language.parts import Model, SpecNames
+from evalspec.language.parts import Check, Model, SpecNames
 from evalspec.language.requirement import Requirement
 from evalspec.spec.entries import Entry
 from evalspec.spec.model import Slice
@@ -45,7 +45,9 @@ def check_entry(problems: Problems, entry: Entry, names: SpecNames) -> None:
         problems.add(entry.path, own)
     _check_sla(problems, entry)
     for requirement in check.requirements:
-        _check_part(problems, entry, requirement, names)
+        part = unknown_part(check, requirement, names)
+        if part is not None:
+            problems.add(entry.place(requirement), part)
         if requirement.model == check.model and check.uses_model:
             message = f"{check.name} would compare {check.model} with itself"
             problems.add(entry.place(requirement), Problem(message, choices=names.models, remedy="name another model"))
@@ -58,15 +60,16 @@ def _sentences_failed(problems: Problems, entry: Entry) -> bool:
     return any(child is not None and child.content not in (None, [], {}) for child in found)
 
 
-def _check_part(problems: Problems, entry: Entry, requirement: Requirement, names: SpecNames) -> None:
-    metric = entry.check.metric(requirement.metric)
+def unknown_part(check: Check, requirement: Requirement, names: SpecNames) -> Problem | None:
+    """That a requirement is about a part that its metric does not have; None: it has it, or that is not known yet."""
+    metric = check.metric(requirement.metric)
     if requirement.part is None or metric is None:
-        return
-    parts = entry.check.part_names(metric, names)
-    if parts is not None and requirement.part not in parts:
-        message = f"unknown {metric.parts} {requirement.part!r} of {metric.name}"
-        remedy = did_you_mean(requirement.part, parts)
-        problems.add(entry.place(requirement), Problem(message, choices=parts, remedy=remedy))
+        return None
+    parts = check.part_names(metric, names)
+    if parts is None or requirement.part in parts:
+        return None
+    message = f"unknown {metric.parts} {requirement.part!r} of {metric.name}"
+    return Problem(message, choices=parts, remedy=did_you_mean(requirement.part, parts))
 
 
 def _check_sla(problems: Problems, entry: Entry) -> None:

@@ -12,6 +12,7 @@ from evalspec.language.parts import Access, Dataset, Model, NeedPredictions, Nee
 from evalspec.language.registry import install_line, missing_packages
 from evalspec.language.where import check_columns, parse_where
 from evalspec.language.yaml import Steps
+from evalspec.spec.crosscheck import unknown_part
 from evalspec.spec.entries import Entry
 from evalspec.spec.model import Slice
 from evalspec.spec.problems import Problems
@@ -200,6 +201,9 @@ class NeedsCheck:
         """Each requirement can pass at the known number of rows and the policy's confidence."""
         rows = {name: self.headers[name].rows if name in self.headers else None for name in names.datasets}
         for requirement in entry.check.requirements:
+            if unknown_part(entry.check, requirement, names) is not None:
+                # It is noted already, and what follows from it is no second mistake.
+                continue
             try:
                 why = entry.check.check_requirement(requirement, rows, confidence)
             except SpecError as error:

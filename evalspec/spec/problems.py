@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from evalspec.errors import Problem, SpecError, did_you_mean
+from evalspec.language.units import WrittenIn
 from evalspec.language.yaml import Node, Steps, show_path
 
 NAME_REMEDY = "a name is made of a-z, 0-9 and _, and starts with a letter"
@@ -17,6 +18,14 @@ _PATTERN_REMEDIES = {
     r"^[a-z][a-z0-9_]*$": NAME_REMEDY,
     r"^[a-z0-9][a-z0-9._-]*$": "a name is made of a-z, 0-9, dot, _ and -",
     r"^(cpu|cuda(:\d+)?)$": "write cpu, cuda or cuda:0",
+}
+
+
+_BOUNDS = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+    "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
 }
 
 
@@ -65,7 +74,20 @@ class Problems:
             elif first["type"] == "missing":
                 self.add(steps, _missing_key(part, steps[len(path) :]))
             else:
-                self.add(steps, _invalid(found))
+                self.add(steps, self._out_of_bounds(part, path, steps, first) or _invalid(found))
+
+    def _out_of_bounds(
+        self, part: type[BaseModel], path: Sequence[str | int], steps: Steps, error: Mapping[str, Any]
+    ) -> Problem | None:
+        """A quantity that is too small or too large, as it was written, with the bound in its unit; None: it is not."""
+        bound = _BOUNDS.get(error["type"])
+        written = next(_written_in(part, steps[len(path) :]), None)
+        if bound is None or written is None:
+            return None
+        key, words = bound
+        node = self.root.find(steps)
+        shown = _shown(error["input"] if node is None else node.value)
+        return Problem(f"{shown} should be {words} {written.written(error['ctx'][key])}")
 
     @staticmethod
     def _misspelt(part: type[BaseModel], path: Sequence[str | int], steps: Steps, groups: Iterable[Steps]) -> bool:
@@ -133,6 +155,24 @@ def _owners(part: type[BaseModel], loc: Sequence[str | int]) -> list[type[BaseMo
             inner = [keys_of(owner)[step].annotation for owner in owners if step in keys_of(owner)]
             owners = [found for annotation in inner for found in _models_in(annotation)] if inner else owners
     return owners
+
+
+def _written_in(part: type[BaseModel], loc: Sequence[str | int]) -> Iterator[WrittenIn]:
+    """The units that the numbers at a location are written in."""
+    keys = [index for index, step in enumerate(loc) if isinstance(step, str)]
+    if not keys:
+        return
+    last = keys[-1]
+    for owner in _owners(part, loc[:last]):
+        info = keys_of(owner).get(str(loc[last]))
+        if info is not None:
+            yield from (one for one in (*info.metadata, *_metadata_in(info.annotation)) if isinstance(one, WrittenIn))
+
+
+def _metadata_in(annotation: Any) -> Iterator[Any]:
+    yield from getattr(annotation, "__metadata__", ())
+    for argument in typing.get_args(annotation):
+        yield from _metadata_in(argument)
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

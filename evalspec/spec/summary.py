@@ -20,9 +20,9 @@ def summary(spec: Spec) -> Iterator[str]:
     )
     for argument in spec.overrides:
         yield f"  set on the command line: {argument}"
-    if spec.unverified:
+    if spec.unverified or spec.asks:
         yield "  not verified:"
-        yield from (f"    {sentence}" for sentence in spec.unverified)
+        yield from (f"    {sentence}" for sentence in (*spec.unverified, *spec.asks))
 
 
 def to_json(spec: Spec) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def to_json(spec: Spec) -> dict[str, Any]:
             for check in spec.checks
         ],
         "overrides": list(spec.overrides),
-        "unverified": list(spec.unverified),
+        "unverified": [*spec.unverified, *spec.asks],
     }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -13,6 +15,9 @@ from evalspec.stats._types import BoolArray, FloatArray, IntArray
 Scheme = Literal["equal_mass", "equal_width"]
 EXPECTED_WRONG = 5.0
 """Wrong answers that the confidences of each bin expect at least."""
+MANY = 50_000
+"""Rows from which on they are not sorted, but dealt to cells of equal width first."""
+CELLS = 4096
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class Bins:
     """Rows grouped by confidence, lowest first; every array has shape (K,).
 
     Args:
-        edges: shape (K + 1,), lowest and highest confidence of neighbouring bins.
+        edges: shape (K + 1,), the lowest confidence, then the highest of each bin; empty where groups were joined.
         count: Rows.
         confidence: Mean confidence.
         accuracy: Share that is right.
@@ -35,12 +40,17 @@ class Bins:
     right: IntArray
     asked: int
 
-    @property
+    @cached_property
+    def n(self) -> int:
+        """Rows of all bins."""
+        return int(self.count.sum())
+
+    @cached_property
     def weight(self) -> FloatArray:
         """Share of the rows in each bin."""
-        return self.count / max(1, int(self.count.sum()))
+        return self.count / max(1, self.n)
 
-    @property
+    @cached_property
     def gap(self) -> FloatArray:
         """Accuracy - confidence; negative where the model is over-confident."""
         return self.accuracy - self.confidence
@@ -81,16 +91,48 @@ def fine_bins(confidences: FloatArray, correct: BoolArray, *, bins: int = 10, sc
     Raises:
         InputError: As `make_bins`.
     """
-    c, y = checked(confidences, correct)
-    order = np.argsort(c, kind="stable")
-    c, y = c[order], y[order]
-    ends = _cuts(c, bins, scheme)
-    starts, ends = ends[:-1], ends[1:]
-    count = ends - starts
-    sums, rights = np.append(0.0, np.cumsum(c)), np.append(0, np.cumsum(y))
-    right = (rights[ends] - rights[starts]).astype(np.int64)
-    edges = np.append(c[starts], c[-1]) if len(c) else np.empty(0)
-    return Bins(edges, count, (sums[ends] - sums[starts]) / count, right / count, right, bins)
+    return cut(*checked(confidences, correct), bins, scheme)
+
+
+def cut(c: FloatArray, y: BoolArray, bins: int, scheme: Scheme) -> Bins:
+    """`fine_bins` of arrays that were looked at."""
+    if not len(c):
+        none, zero = np.empty(0), np.empty(0, dtype=np.int64)
+        return Bins(none, zero, none, none, zero, bins)
+    levels = _levels(c, bins, scheme)
+    place = _placed(c, levels)
+    most = len(levels) + 1
+    count = np.bincount(place, minlength=most)
+    total = np.bincount(place, weights=c, minlength=most)
+    right = np.bincount(place, weights=y, minlength=most)
+    edges = np.empty(most + 1)
+    edges[0], edges[1:-1], edges[-1] = c.min(), levels, c.max()
+    if not count.all():
+        kept = count > 0
+        count, total, right = count[kept], total[kept], right[kept]
+        edges = np.concatenate((edges[:1], edges[1:][kept]))
+    return Bins(edges, count, np.minimum(total / count, 1.0), right / count, right.astype(np.int64), bins)
+
+
+def flipped(bins: Bins) -> Bins:
+    """The bins of the opposite claim: what was said with p was denied with 1 - p."""
+    right = (bins.count - bins.right)[::-1]
+    count = bins.count[::-1]
+    return Bins((1.0 - bins.edges)[::-1], count, 1.0 - bins.confidence[::-1], right / count, right, bins.asked)
+
+
+def joined(groups: Sequence[Bins]) -> Bins:
+    """All bins of several groups of rows, without edges."""
+    if len(groups) == 1:
+        return groups[0]
+    return Bins(
+        np.empty(0),
+        np.concatenate([group.count for group in groups]),
+        np.concatenate([group.confidence for group in groups]),
+        np.concatenate([group.accuracy for group in groups]),
+        np.concatenate([group.right for group in groups]),
+        sum(group.asked for group in groups),
+    )
 
 
 def merged(fine: Bins, expected_wrong: float) -> Bins:
@@ -103,10 +145,14 @@ def merged(fine: Bins, expected_wrong: float) -> Bins:
     if expected_wrong <= 0 or len(fine.count) < 2:
         return fine
     wrong = fine.count * (1.0 - fine.confidence)
-    starts = _merge(np.append(0, np.cumsum(fine.count)), np.append(0.0, np.cumsum(wrong)), expected_wrong)
+    if min(wrong.min(), (fine.count - wrong).min()) >= expected_wrong:
+        return fine
+    starts = _merge(fine.count.tolist(), wrong.tolist(), expected_wrong)
     count, right = np.add.reduceat(fine.count, starts), np.add.reduceat(fine.right, starts)
     confidence = np.add.reduceat(fine.count * fine.confidence, starts) / count
-    return Bins(np.append(fine.edges[starts], fine.edges[-1]), count, confidence, right / count, right, fine.asked)
+    return Bins(
+        np.concatenate((fine.edges[starts], fine.edges[-1:])), count, confidence, right / count, right, fine.asked
+    )
 
 
 def checked(confidences: FloatArray, correct: BoolArray) -> tuple[FloatArray, BoolArray]:
@@ -118,41 +164,89 @@ def checked(confidences: FloatArray, correct: BoolArray) -> tuple[FloatArray, Bo
     c, y = np.asarray(confidences, dtype=np.float64), np.asarray(correct, dtype=np.bool_)
     if c.shape != y.shape or c.ndim != 1:
         raise InputError(f"{c.size} confidences for {y.size} answers")
-    wrong = ~((c >= 0.0) & (c <= 1.0))
-    if wrong.any():
-        raise InputError(f"confidences lie in 0..1, and {int(wrong.sum())} of {len(c)} do not, such as {c[wrong][0]}")
+    in_range(c)
     return c, y
 
 
-def _cuts(sorted_confidences: FloatArray, bins: int, scheme: Scheme) -> IntArray:
-    """Places between bins, 0 and n included; rows of equal confidence are never parted."""
-    n = len(sorted_confidences)
+def in_range(confidences: FloatArray) -> None:
+    """Stop where a confidence, of any number of them, is none.
+
+    Raises:
+        InputError: One lies outside 0..1 or is not a number.
+    """
+    # A maximum or minimum over something that is no number is none, and compares as False.
+    c = confidences
+    if c.size and not (c.min() >= 0.0 and c.max() <= 1.0):
+        wrong = ~((c >= 0.0) & (c <= 1.0))
+        raise InputError(f"confidences lie in 0..1, and {int(wrong.sum())} of {c.size} do not, such as {c[wrong][0]}")
+
+
+def _levels(confidences: FloatArray, bins: int, scheme: Scheme) -> FloatArray:
+    """Highest confidence of each bin but the last, in rising order; rows of equal confidence are never parted."""
     if scheme == "equal_width":
-        levels = np.linspace(0.0, 1.0, bins + 1)[1:-1]
-    else:
-        at = np.round(np.arange(1, bins) * n / bins).astype(np.int64)
-        levels = sorted_confidences[np.clip(at - 1, 0, max(0, n - 1))] if n else np.empty(0)
-    inner = np.searchsorted(sorted_confidences, levels, side="right")
-    return np.unique(np.concatenate(([0], inner, [n]))).astype(np.int64)
+        return np.linspace(0.0, 1.0, bins + 1)[1:-1]
+    n = len(confidences)
+    # The whole number nearest to k n / bins, from 0 on.
+    ranks = np.maximum((2 * n * np.arange(1, bins) + bins) // (2 * bins) - 1, 0)
+    levels = _ranked(confidences, ranks)
+    rises = levels[1:] > levels[:-1]
+    return levels if rises.all() else levels[np.concatenate(([True], rises))]
 
 
-def _merge(ends: IntArray, expected: FloatArray, least: float) -> IntArray:
+def _ranked(values: FloatArray, ranks: IntArray) -> FloatArray:
+    """Values in 0..1 at these ranks of their rising order, shape as ``ranks``; of many rows few are sorted."""
+    if len(values) < MANY:
+        first: FloatArray = np.partition(values, ranks)[ranks]
+        return first
+    cells = _cells(values)
+    below = np.cumsum(np.bincount(cells, minlength=CELLS + 1))
+    holding = np.searchsorted(below, ranks, side="right")
+    wanted = np.zeros(CELLS + 1, dtype=np.bool_)
+    wanted[holding] = True
+    count = np.diff(below, prepend=0)
+    skipped = np.cumsum(np.where(wanted, 0, count))
+    few: FloatArray = np.sort(values[wanted[cells]])
+    found: FloatArray = few[ranks - skipped[holding]]
+    return found
+
+
+def _placed(values: FloatArray, levels: FloatArray) -> IntArray:
+    """How many levels lie below each value in 0..1, shape (n,)."""
+    if len(values) < MANY:
+        return np.searchsorted(levels, values)
+    # Cells rise with the values, so where a cell holds no level its number alone tells.
+    cells, at = _cells(values), _cells(levels)
+    place = np.searchsorted(at, np.arange(CELLS + 1))[cells]
+    mixed = np.zeros(CELLS + 1, dtype=np.bool_)
+    mixed[at] = True
+    near = np.flatnonzero(mixed[cells])
+    place[near] = np.searchsorted(levels, values[near])
+    return place
+
+
+def _cells(values: FloatArray) -> IntArray:
+    return (values * CELLS).astype(np.int64)
+
+
+def _merge(count: list[int], wrong: list[float], least: float) -> list[int]:
     """Bins that others are merged into, from the highest confidence on, until each expects ``least`` wrong and right.
 
     Args:
-        ends: shape (K + 1,), rows below each border between bins.
-        expected: shape (K + 1,), wrong answers that they expect.
+        count: Rows of each bin.
+        wrong: Wrong answers that each expects.
         least: Of either kind.
 
     Returns:
         The lowest bin of each group, in rising order.
     """
-    kept = [len(ends) - 1]
-    for cut in range(len(ends) - 2, 0, -1):
-        wrong = expected[kept[-1]] - expected[cut]
-        if min(wrong, ends[kept[-1]] - ends[cut] - wrong) >= least:
-            kept.append(cut)
-    lowest = expected[kept[-1]] - expected[0]
-    if len(kept) > 1 and min(lowest, ends[kept[-1]] - lowest) < least:
-        kept.pop()
-    return np.array([0, *reversed(kept[1:])], dtype=np.int64)
+    starts: list[int] = []
+    rows, expected = 0, 0.0
+    for index in range(len(count) - 1, -1, -1):
+        rows, expected = rows + count[index], expected + wrong[index]
+        if min(expected, rows - expected) >= least:
+            starts.append(index)
+            rows, expected = 0, 0.0
+    # What is left over at the lowest end joins the group above it.
+    if not starts or starts[-1] != 0:
+        starts = [*starts[:-1], 0]
+    return starts[::-1]

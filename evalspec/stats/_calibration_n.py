@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, merged
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, joined, merged
 from evalspec.stats._folded import folded_sum_cdf, folded_sum_quantile
 from evalspec.stats._invert import POWER
 from evalspec.stats._types import FloatArray
@@ -22,16 +23,21 @@ class Truth:
     """What the sample says, taken for the truth.
 
     Args:
-        fine: The bins before merging: of more rows fewer are merged.
+        fine: Groups of bins before merging, which stays inside a group: of more rows fewer are merged.
         error: The calibration error, in 0..1.
         gap: Accuracy - confidence over all rows, without noise.
         design_effect: Of the gap; 1 without clusters.
     """
 
-    fine: Bins
+    fine: tuple[Bins, ...]
     error: float
     gap: float
     design_effect: float
+
+    @property
+    def n(self) -> int:
+        """Rows of the sample."""
+        return sum(group.n for group in self.fine)
 
 
 def smoothed(bins: Bins, times: float = 1.0) -> FloatArray:
@@ -62,6 +68,11 @@ def n_for_power(truth: Truth, threshold: float, alpha: float) -> int | None:
     def enough(n: float) -> bool:
         return shows(truth, n, threshold, alpha) >= POWER
 
+    return power_search(enough)
+
+
+def power_search(enough: Callable[[float], bool]) -> int | None:
+    """The rows from which on a power is reached, to a thousandth; None where no number is enough."""
     low, high = 1.0, 16.0
     while not enough(high):
         low, high = high, 2.0 * high
@@ -73,15 +84,20 @@ def n_for_power(truth: Truth, threshold: float, alpha: float) -> int | None:
     return math.ceil(high)
 
 
-def _at(truth: Truth, n: float) -> tuple[Bins, float]:
-    """The bins that n rows would be merged to, and how many times the present rows that is."""
-    times = n / float(truth.fine.count.sum())
-    return merged(truth.fine, EXPECTED_WRONG * truth.design_effect / times), times
+def bins_at(fine: Sequence[Bins], design_effect: float, times: float) -> Bins:
+    """The bins that so many times the rows would be merged to; counts stay those of the sample."""
+    return joined([merged(group, EXPECTED_WRONG * design_effect / times) for group in fine])
 
 
-def _scales(truth: Truth, bins: Bins, times: float, variance: FloatArray) -> FloatArray:
-    scales: FloatArray = bins.weight * np.sqrt(variance * truth.design_effect / (times * bins.count))
+def scales_of(bins: Bins, design_effect: float, times: float, variance: FloatArray) -> FloatArray:
+    """Standard error of what each bin adds to the plug-in error of so many times the rows, shape (K,)."""
+    scales: FloatArray = bins.weight * np.sqrt(variance * design_effect / (times * bins.count))
     return scales
+
+
+def _at(truth: Truth, n: float) -> tuple[Bins, float]:
+    times = n / truth.n
+    return bins_at(truth.fine, truth.design_effect, times), times
 
 
 def _shifts(truth: Truth, bins: Bins, scales: FloatArray) -> FloatArray:
@@ -92,8 +108,11 @@ def _shifts(truth: Truth, bins: Bins, scales: FloatArray) -> FloatArray:
 
 def _pass_power(truth: Truth, n: float, threshold: float, alpha: float) -> float:
     bins, times = _at(truth, n)
-    scales = _scales(truth, bins, times, smoothed(bins, times))
+    scales = scales_of(bins, truth.design_effect, times, smoothed(bins, times))
     total = float(scales.sum())
+    if total <= 0.0:
+        # Always right and sure of it: what is left is the binomial tail of no wrong answer.
+        return float((1.0 - threshold) ** (n / truth.design_effect) <= alpha)
     most = folded_sum_quantile(alpha, scales, threshold / total)
     return folded_sum_cdf(most, scales, _shifts(truth, bins, scales))
 
@@ -105,21 +124,22 @@ def _fail_power(truth: Truth, n: float, threshold: float, alpha: float) -> float
     reach = -float(ndtri(alpha / 2.0))
     variance = smoothed(bins, times)
     said = np.maximum(variance, bins.confidence * (1.0 - bins.confidence))
-    scales, wider = _scales(truth, bins, times, variance), _scales(truth, bins, times, said)
+    scales, wider = (scales_of(bins, truth.design_effect, times, one) for one in (variance, said))
     least = threshold + NULL * float(wider.sum()) + reach * math.sqrt(float(np.sum(wider**2)))
     spread = 1.0 - folded_sum_cdf(least, scales, _shifts(truth, bins, scales))
-    return max(spread, _overall_power(truth, n / truth.design_effect, threshold, reach))
+    return max(spread, overall_power(truth, n, threshold, alpha / 2.0))
 
 
-def _overall_power(truth: Truth, n: float, threshold: float, reach: float) -> float:
-    """Of the test of all rows together, in the direction in which their gap lies."""
-    from scipy.special import ndtr
+def overall_power(truth: Truth, n: float, threshold: float, alpha: float) -> float:
+    """Chance that n rows show their overall gap to be over the threshold, in the direction in which it lies."""
+    from scipy.special import ndtr, ndtri
 
-    confidence = float(np.sum(truth.fine.weight * truth.fine.confidence))
+    bins, rows = joined(truth.fine), n / truth.design_effect
+    confidence = float(np.sum(bins.weight * bins.confidence))
     limit = confidence + math.copysign(threshold, truth.gap)
     accuracy = min(1.0, max(0.0, confidence + truth.gap))
     if not 0.0 < limit < 1.0:
         return 0.0
-    beyond = abs(truth.gap) - threshold - reach * math.sqrt(limit * (1.0 - limit) / n)
-    spread = math.sqrt(accuracy * (1.0 - accuracy) / n)
+    beyond = abs(truth.gap) - threshold + float(ndtri(alpha)) * math.sqrt(limit * (1.0 - limit) / rows)
+    spread = math.sqrt(accuracy * (1.0 - accuracy) / rows)
     return float(ndtr(beyond / spread)) if spread > 0 else float(beyond > 0)

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 BLOCKS = 20
 """Equal blocks that the second estimate of the design effect is made from."""
 FIRST_LAGS = 64
-"""Lags of a long run that are counted one by one before all of them are transformed."""
+"""Lags that are counted one by one before all of them are transformed."""
 LONG = 2048
-"""Queries of a process from which on that is worth while."""
+"""Queries of a process up to which all processes are transformed at once."""
 SPARSE = 8
 """Where fewer than one query in so many is over, the products are looked up from those."""
 
 
-def design_effect(over: Sequence[NDArray[np.bool_]]) -> float:
+def design_effect(over: Sequence[NDArray[np.bool_]], *, inside: bool = False) -> float:
     """How many dependent queries say as much as one independent query.
 
     The larger of two estimates of (variance of the share) / (variance were they independent), at least 1: summed
@@ -26,6 +26,7 @@ def design_effect(over: Sequence[NDArray[np.bool_]]) -> float:
 
     Args:
         over: One array per process, shape (q,): the query was over the level, in the order in which they were made.
+        inside: Taken about the share of each process, so that they do not.
 
     Returns:
         At least 1; 1 where no query or every query is over.
@@ -33,12 +34,20 @@ def design_effect(over: Sequence[NDArray[np.bool_]]) -> float:
     References:
         Geyer (1992), Practical Markov chain Monte Carlo, Statistical Science 7(4).
     """
-    share = float(np.concatenate(over).mean()) if over else 0.0
+    made = [series for series in over if len(series)]
+    shares, share = _shares(made)
     if not 0.0 < share < 1.0:
         return 1.0
-    made = [series for series in over if len(series)]
-    centred = [series.astype(np.float64) - share for series in made]
-    return max(1.0, _initial_positive_sequence(made, [share] * len(made)), _blocks(centred, share))
+    about = shares if inside else np.full(len(made), share)
+    known = len(made) if inside else 1
+    return max(1.0, _initial_positive_sequence(made, about.tolist()), _blocks(made, about, share, known))
+
+
+def _shares(over: Sequence[NDArray[np.bool_]]) -> tuple[NDArray[np.float64], float]:
+    """Share of each process, shape (processes,), none of them empty, and of all together; 0 without any."""
+    counts = np.array([np.count_nonzero(series) for series in over])
+    queries = np.array([len(series) for series in over])
+    return counts / queries, float(counts.sum() / queries.sum()) if len(over) else 0.0
 
 
 def _initial_positive_sequence(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> float:
@@ -48,10 +57,8 @@ def _initial_positive_sequence(over: Sequence[NDArray[np.bool_]], about: Sequenc
         over: One array per process, shape (q,), not empty.
         about: What each is centred about.
     """
-    found = _first_lags(over, about) if max(map(len, over), default=0) > LONG else None
-    return (
-        _all_lags([s.astype(np.float64) - own for s, own in zip(over, about, strict=True)]) if found is None else found
-    )
+    found = _first_lags(over, about)
+    return _all_lags(over, about) if found is None else found
 
 
 def _first_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> float | None:
@@ -60,48 +67,64 @@ def _first_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> fl
     Most runs forget themselves within some tens of queries, and a transform of all lags of a long one takes a hundred
     times as long.
     """
-    lagged = [_Lagged(series, own) for series, own in zip(over, about, strict=True)]
-    variance = sum(one.covariance(0) for one in lagged)
+    longest = max(len(series) for series in over)
+    # No process is paired with its neighbour, which begins after the last of these lags.
+    series, starts = _apart(over)
+    queries, centre = np.array([len(one) for one in over]), np.array(about)
+    lags = np.arange(FIRST_LAGS)
+    # Queries over among the first and the last of each process, as many as the lag.
+    first, last = (
+        np.cumsum(series[places[:, None] + lags[None, :] * step], axis=1)
+        for places, step in ((starts - 1, 1), (starts + queries, -1))
+    )
+    total = np.array([np.count_nonzero(one) for one in over])[:, None]
+    single = centre @ (2 * total - first - last)
+    none = centre**2 @ np.maximum(queries[:, None] - lags, 0)
+    at = np.flatnonzero(series)
+    sparse = SPARSE * len(at) < queries.sum()
+
+    def covariance(lag: int) -> float:
+        """Sum over all pairs so far apart."""
+        both = series[at + lag] if sparse else series[lag:] & series[: len(series) - lag]
+        return float(np.count_nonzero(both) - single[lag] + none[lag])
+
+    variance = covariance(0)
     if variance <= 0:
         return 1.0
-    total = 0.0
-    for lag in range(0, FIRST_LAGS, 2):
-        pair = sum(one.covariance(lag) + one.covariance(lag + 1) for one in lagged) / variance
+    total_rho = 0.0
+    for lag in range(0, min(FIRST_LAGS, longest // 2 * 2), 2):
+        pair = (covariance(lag) + covariance(lag + 1)) / variance
         if pair <= 0:
-            return 2.0 * total - 1.0
-        total += pair
-    return None
+            return 2.0 * total_rho - 1.0
+        total_rho += pair
+    return 2.0 * total_rho - 1.0 if longest <= FIRST_LAGS else None
 
 
-class _Lagged:
-    """Sums of products of a series of yes and no with itself, so many queries later."""
-
-    def __init__(self, series: NDArray[np.bool_], about: float) -> None:
-        self._series = series
-        self._about = about
-        self._at = np.flatnonzero(series)
-
-    def covariance(self, lag: int) -> float:
-        """Sum over all pairs so far apart; 0 beyond the end."""
-        n, at = len(self._series), self._at
-        if lag >= n:
-            return 0.0
-        heads, tails = int(np.searchsorted(at, n - lag)), len(at) - int(np.searchsorted(at, lag))
-        if SPARSE * len(at) < n:
-            both = int(np.count_nonzero(self._series[at[:heads] + lag]))
-        else:
-            both = int(np.count_nonzero(self._series[lag:] & self._series[: n - lag]))
-        return both - self._about * (heads + tails) + self._about**2 * (n - lag)
+def _apart(over: Sequence[NDArray[np.bool_]]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """All processes in a row with no query over in between, and where each begins."""
+    starts = FIRST_LAGS + np.cumsum([0, *(len(series) + FIRST_LAGS for series in over)])
+    row = np.zeros(starts[-1], dtype=np.bool_)
+    for start, series in zip(starts, over, strict=False):
+        row[start : start + len(series)] = series
+    return row, starts[:-1]
 
 
-def _all_lags(centred: Sequence[NDArray[np.float64]]) -> float:
-    longest = max(len(series) for series in centred)
-    size = 1 << (2 * longest - 1).bit_length()
+def _all_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> float:
+    from scipy.fft import next_fast_len
+
+    longest = max(len(series) for series in over)
+    size = next_fast_len(2 * longest, real=True)
     # One transform back serves all processes: the transform of a sum is the sum of transforms.
     power = np.zeros(size // 2 + 1)
-    for series in centred:
-        spectrum = np.fft.rfft(series, size)
-        power += spectrum.real**2 + spectrum.imag**2
+    # Short ones are transformed together, long ones would fill the memory.
+    together = len(over) if longest <= LONG else 1
+    for start in range(0, len(over), together):
+        centred = np.zeros((together, longest))
+        for row in range(together):
+            series = over[start + row]
+            np.subtract(series, about[start + row], out=centred[row, : len(series)])
+        spectrum = np.fft.rfft(centred, size, axis=1)
+        power += (spectrum.real**2 + spectrum.imag**2).sum(axis=0)
     covariance = np.fft.irfft(power, size)[:longest]
     if covariance[0] <= 0:
         return 1.0
@@ -111,14 +134,15 @@ def _all_lags(centred: Sequence[NDArray[np.float64]]) -> float:
     return float(2.0 * pairs[: negative[0] if len(negative) else None].sum() - 1.0)
 
 
-def _blocks(centred: Sequence[NDArray[np.float64]], share: float) -> float:
-    """Variance of the means of 20 equal blocks against that of independent queries."""
-    per_process = max(1, round(BLOCKS / len(centred)))
-    length = min(len(series) for series in centred) // per_process
-    if length < 1 or per_process * len(centred) < 2:
+def _blocks(over: Sequence[NDArray[np.bool_]], about: NDArray[np.float64], share: float, known: int) -> float:
+    """Variance of the means of 20 equal blocks, of whose centres so many are known, against independent queries."""
+    per_process = max(1, round(BLOCKS / len(over)))
+    length = min(len(series) for series in over) // per_process
+    if length < 1 or per_process * len(over) <= known:
         return 1.0
-    means = np.concatenate([s[: per_process * length].reshape(per_process, length).mean(axis=1) for s in centred])
-    return float(length * means.var(ddof=1) / (share * (1.0 - share)))
+    blocks = np.concatenate([series[: per_process * length] for series in over]).reshape(-1, length)
+    means = blocks.sum(axis=1) / length - np.repeat(about, per_process)
+    return float(length * means.var(ddof=known) / (share * (1.0 - share)))
 
 
 def processes_differ(over: Sequence[NDArray[np.bool_]]) -> bool:
@@ -133,11 +157,9 @@ def processes_differ(over: Sequence[NDArray[np.bool_]]) -> bool:
     Returns:
         False for fewer than 2 processes, and where no query or every query is over.
     """
-    count = len(over)
-    share = float(np.concatenate(over).mean()) if count else 0.0
-    if count < 2 or not 0.0 < share < 1.0:
+    shares, share = _shares(over)
+    if len(over) < 2 or not 0.0 < share < 1.0:
         return False
-    shares = np.array([series.mean() for series in over])
     seen = float(shares.var(ddof=1))
     independent = share * (1.0 - share) * float(np.mean([1.0 / len(series) for series in over]))
     # Dependence only adds to it, so it need not be known where the processes differ by less.
@@ -154,13 +176,11 @@ def separate_episodes(over: Sequence[NDArray[np.bool_]], gap: float) -> int:
         over: One array per process, shape (q,).
         gap: Queries between separate episodes.
     """
-    count = 0
-    for series in over:
-        at = np.flatnonzero(series)
-        if not len(at):
-            continue
-        first = np.concatenate(([True], np.diff(at) > gap))
-        starts = np.flatnonzero(first)
-        ends = np.append(starts[1:], len(at)) - 1
-        count += len(starts) + int(((at[ends] - at[starts]) // gap).sum())
-    return count
+    at = np.flatnonzero(np.concatenate(over)) if over else np.empty(0, dtype=np.int64)
+    if not len(at):
+        return 0
+    process = np.searchsorted(np.cumsum([len(series) for series in over]), at, side="right")
+    first = np.append(True, (np.diff(at) > gap) | (np.diff(process) > 0))
+    starts = np.flatnonzero(first)
+    ends = np.append(starts[1:], len(at)) - 1
+    return len(starts) + int(((at[ends] - at[starts]) // gap).sum())

@@ -23,6 +23,19 @@ def folded_mean(shift: NDArray[np.float64] | float) -> NDArray[np.float64]:
     return mean
 
 
+def without_noise(seen: float, scale: float) -> float:
+    """The shift at which scale x |shift + z| is ``seen`` on average, times scale; 0 where noise alone is larger."""
+    if scale <= 0:
+        return seen
+    if seen / scale <= np.sqrt(2.0 / np.pi):
+        return 0.0
+    low, high = 0.0, seen / scale
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if float(folded_mean(middle)) > seen / scale else (middle, high)
+    return high * scale
+
+
 def folded_sum_cdf(total: float, scales: NDArray[np.float64], shift: NDArray[np.float64] | float) -> float:
     """P(sum of scales_k x |shift + z_k| <= total), z_k independent standard normal.
 
@@ -61,15 +74,22 @@ def _distribution(
     from scipy.fft import next_fast_len
     from scipy.special import ndtr
 
-    shifts = np.broadcast_to(shift, scales.shape)[scales > 0][:, None]
+    shifts = np.broadcast_to(shift, scales.shape)[scales > 0]
     scales = scales[scales > 0]
-    width = float(scales @ (shifts[:, 0] + _REACH)) / CELLS
-    edges = np.arange(CELLS + 1) * width
-    at = edges[None, :] / scales[:, None]
-    masses = np.diff(ndtr(at - shifts) - ndtr(-at - shifts), axis=1)
+    reach = scales * (shifts + _REACH)
+    width = float(reach.sum()) / CELLS
+    # Beyond its own reach a term has no mass, and the reaches sum to that of the total: terms are laid end to end.
+    edges = np.ceil(reach / width).astype(np.int64) + 1
+    term = np.repeat(np.arange(len(scales)), edges)
+    edge = np.arange(len(term)) - np.repeat(np.cumsum(edges) - edges, edges)
+    at, shifted = edge * width / scales[term], shifts[term]
+    below = ndtr(at - shifted) - ndtr(-at - shifted)
     size = CELLS + len(scales)
-    length = next_fast_len(2 * size, real=True)
-    spectrum = np.fft.rfft(masses, length, axis=1).prod(axis=0)
+    length = next_fast_len(size, real=True)
+    masses = np.zeros((len(scales), length))
+    inside = np.flatnonzero(edge[1:])
+    masses[term[inside], edge[inside]] = below[inside + 1] - below[inside]
+    spectrum = np.fft.rfft(masses, axis=1).prod(axis=0)
     density = np.fft.irfft(spectrum, length)[:size]
     # Each term sits in the middle of its cell, so the sum sits K/2 cells further; half a cell back for the edge.
     totals: NDArray[np.float64] = width * (np.arange(size + 1, dtype=np.float64) + 0.5 * (len(scales) - 1))

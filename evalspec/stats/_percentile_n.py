@@ -11,12 +11,14 @@ _DIFFER = 0.4
 """Share of runs of alike processes that are taken to differ (`processes_differ`): P(chi-square of 4 > 4)."""
 _WIDER = 1.3
 """How much larger the spread of their shares then is than on average."""
+UNSEEN = 1.3
+"""Times the variance that a violation is counted with where processes were not seen to differ: five can hide that."""
 
 
 def n_for_power(share: float, allowed: float, alpha: float, processes: int) -> float:
     """Independent queries for 80 % power of the test of ``allowed`` when ``share`` is the truth.
 
-    Alike processes are taken to differ in two runs in five, and then Student's t over their shares must show it too.
+    Alike processes are taken to differ in two runs in five, and then Student's t over them must show it too.
 
     Args:
         share: The true share of queries over the threshold.
@@ -32,7 +34,8 @@ def n_for_power(share: float, allowed: float, alpha: float, processes: int) -> f
     null, here, distance = math.sqrt(allowed * (1 - allowed)), math.sqrt(share * (1 - share)), abs(share - allowed)
 
     def power(n: float) -> float:
-        counted = float(ndtr((distance * math.sqrt(n) + float(ndtri(alpha)) * null) / max(here, 1e-12)))
+        unseen = UNSEEN if processes > 1 and share > allowed else 1.0
+        counted = float(ndtr((distance * math.sqrt(n / unseen) + float(ndtri(alpha)) * null) / max(here, 1e-12)))
         if processes < 2:
             return counted
         over_processes = t_power(distance * math.sqrt(n / processes) / (_WIDER * max(here, 1e-12)), processes, alpha)

@@ -84,26 +84,35 @@ def moments_under(table: PairTable, factor: float, difference: float) -> Moments
 
 
 def _multiplier(cells: list[tuple[float, float]], low: float, high: float) -> float:
-    """Lagrange's multiplier of the constraint on the mean, by bisection of a falling function."""
+    """Lagrange's multiplier of the constraint on the mean: root of a falling function, by Newton inside a bracket."""
+    seen = [(score, count) for score, count in cells if count > 0]
 
-    def slope(multiplier: float) -> float:
-        total = 0.0
-        for score, count in cells:
-            if count > 0:
-                total += count * score / max(1.0 + multiplier * score, 1e-12)
-        return total
+    def slope(multiplier: float) -> tuple[float, float]:
+        total = steepness = 0.0
+        for score, count in seen:
+            part = score / max(1.0 + multiplier * score, 1e-12)
+            total += count * part
+            steepness += count * part * part
+        return total, steepness
 
-    if slope(high) >= 0:
+    if slope(high)[0] >= 0:
         return high
-    if slope(low) <= 0:
+    if slope(low)[0] <= 0:
         return low
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if slope(middle) > 0:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)
+    lowest, highest, at = low, high, 0.0
+    for _ in range(100):
+        total, steepness = slope(at)
+        low, high = (at, high) if total > 0 else (low, at)
+        following = at + total / steepness
+        inside = low <= following <= high
+        if not inside:
+            following = 0.5 * (low + high)
+        # Newton doubles the digits: after such a step there is nothing left to gain.
+        near = min(following - lowest, highest - following)
+        if abs(following - at) <= (1e-9 if inside else 1e-16) * near:
+            return following
+        at = following
+    return at
 
 
 def score_z(table: PairTable, factor: float, difference: float, side: Side) -> float:

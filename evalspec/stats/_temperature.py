@@ -38,16 +38,17 @@ def fit_temperature(probabilities: FloatArray, truth: IntArray) -> float | None:
         Guo et al. (2017), On calibration of modern neural networks, ICML.
     """
     from scipy.optimize import minimize_scalar
-    from scipy.special import logsumexp
 
     if not len(truth):
         return None
     logits = np.log(np.maximum(probabilities, _FLOOR))
-    own = logits[np.arange(len(truth)), truth]
+    logits -= logits.max(axis=1, keepdims=True)
+    own = float(logits[np.arange(len(truth)), truth].mean())
 
     def loss(log_temperature: float) -> float:
+        # The largest logit of a row is 0, so nothing overflows and every sum is at least 1.
         scale = np.exp(-log_temperature)
-        return float(np.mean(logsumexp(logits * scale, axis=1) - own * scale))
+        return float(np.mean(np.log(np.exp(logits * scale).sum(axis=1))) - own * scale)
 
     found = minimize_scalar(loss, bounds=(_LEAST, _MOST), method="bounded", options={"xatol": 1e-6})
     # No better than an end of the range: every answer is right, or worse than chance.

@@ -300,7 +300,7 @@ def placements(scores: FloatArray, positive: BoolArray) -> Placements | None:
         raise InputError(f"{values.shape[0]} scores for {is_positive.shape[0]} rows")
     if not np.isfinite(values).all():
         raise InputError(f"{int(np.count_nonzero(~np.isfinite(values)))} of {values.shape[0]} scores are not finite")
-    positives = int(is_positive.sum())
+    positives = int(np.count_nonzero(is_positive))
     negatives = len(values) - positives
     if positives == 0 or negatives == 0:
         return None
@@ -308,9 +308,10 @@ def placements(scores: FloatArray, positive: BoolArray) -> Placements | None:
     own, sorted_values = is_positive[order], values[order]
     to_here = np.cumsum(own, dtype=np.float64)
     below, above = np.arange(1.0, len(values) + 1.0) - to_here, positives - to_here
-    starts = np.flatnonzero(np.append(True, sorted_values[1:] > sorted_values[:-1]))
-    if len(starts) < len(values):
+    rising = sorted_values[1:] > sorted_values[:-1]
+    if not rising.all():
         # Of rows with the same score half count.
+        starts = np.flatnonzero(np.append(True, rising))
         ends = np.append(starts[1:], len(values))
         tied = np.repeat(np.add.reduceat(own.astype(np.float64), starts), ends - starts)
         rows, last = np.repeat((ends - starts).astype(np.float64), ends - starts), np.repeat(ends - 1, ends - starts)
@@ -371,9 +372,17 @@ def upper_tail(z: float, degrees: float | None) -> float:
 
 def relative_entropy(share: float, reference: float) -> float:
     """Kullback-Leibler divergence of one Bernoulli distribution from another, in nats."""
-    from scipy.special import rel_entr
+    return _entropy_term(share, reference) + _entropy_term(1.0 - share, 1.0 - reference)
 
-    return float(rel_entr(share, reference) + rel_entr(1.0 - share, 1.0 - reference))
+
+def _entropy_term(share: float, reference: float) -> float:
+    if share == 0.0:
+        return 0.0
+    if reference <= 0.0:
+        return math.inf
+    ratio = share / reference
+    # Near each other the ratio's digits would be lost.
+    return share * (math.log1p((share - reference) / reference) if 0.5 < ratio < 2.0 else math.log(ratio))
 
 
 def _wrong(value: float, smaller: int) -> float:

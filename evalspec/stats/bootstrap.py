@@ -359,12 +359,25 @@ def _distinct(sample: Arrays) -> tuple[IntArray, IntArray] | None:
     n = len(sample[0])
     if any(array.ndim != 1 or array.dtype.kind not in "iub" for array in sample):
         return None
-    kinds = np.zeros(n, dtype=np.int64)
+    kinds, many = np.zeros(n, dtype=np.int64), 1
     for array in sample:
-        values, codes = np.unique(array, return_inverse=True)
+        codes, values = _coded(array)
         # Coded anew each time, so that products stay small.
-        kinds = np.unique(kinds * len(values) + codes, return_inverse=True)[1].astype(np.int64)
-    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
-    if len(first) * _DRAWING_A_KIND > n:
-        return None
-    return first.astype(np.int64), counts.astype(np.int64)
+        kinds, many = _coded(kinds * values + codes)
+        if many * _DRAWING_A_KIND > n:
+            return None
+    first = np.empty(many, dtype=np.int64)
+    # The last row that is written is the first of its kind.
+    first[kinds[::-1]] = np.arange(n - 1, -1, -1)
+    return first, np.bincount(kinds, minlength=many).astype(np.int64)
+
+
+def _coded(values: NDArray[Any]) -> tuple[IntArray, int]:
+    """Integers as 0..K-1 in rising order, shape (n,), and K; they are sorted only where they lie far apart."""
+    low, high = int(values.min()), int(values.max())
+    if high - low > len(values) or high > np.iinfo(np.int64).max:
+        names, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int64), len(names)
+    places = values.astype(np.int64) - low
+    seen = np.bincount(places) > 0
+    return (np.cumsum(seen) - 1)[places], int(np.count_nonzero(seen))

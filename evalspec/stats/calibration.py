@@ -11,11 +11,14 @@ import numpy as np
 
 from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, fine_bins, make_bins, merged
-from evalspec.stats._calibration_n import NULL, Truth, n_for_power, smoothed
-from evalspec.stats._clusters import cluster_codes, design_effect
-from evalspec.stats._folded import folded_mean, folded_sum_cdf
-from evalspec.stats._invert import bound_from_p, n_by_scaling
+from evalspec.stats._calibration_n import NULL, Truth, n_for_power, scales_of, smoothed
+from evalspec.stats._folded import folded_sum_cdf, without_noise
+from evalspec.stats._gap import Gap, design_of_gap, why_unbounded
+from evalspec.stats._invert import bound_from_p
+from evalspec.stats._maximum_error import MaximumCalibrationError, maximum_calibration_error
+from evalspec.stats._rms_error import RmsCalibrationError, rms_calibration_error
 from evalspec.stats._temperature import apply_temperature, fit_temperature, halves
+from evalspec.stats._top_label import top_label
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
 
@@ -23,19 +26,18 @@ __all__ = [
     "Bins",
     "CalibrationError",
     "MaximumCalibrationError",
+    "RmsCalibrationError",
     "apply_temperature",
-    "classwise_calibration_error",
     "ece_band",
     "expected_calibration_error",
     "fit_temperature",
     "halves",
     "make_bins",
     "maximum_calibration_error",
+    "rms_calibration_error",
     "temperature_estimate",
+    "top_label",
 ]
-
-CLUSTERS = 20
-"""Clusters below which there is no bound."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class CalibrationError:
         design_effect: Of the gap between confidence and accuracy; 1 without clusters.
         clusters: How many there are, or None.
         name: What it is an error of, for the method.
-        fine: The bins before merging, for what more rows would say; None: as ``bins``.
+        fine: Groups of bins before merging, for what more rows would say; empty: as ``bins``.
     """
 
     bins: Bins
@@ -56,14 +58,14 @@ class CalibrationError:
     design_effect: float = 1.0
     clusters: int | None = None
     name: str = "top label"
-    fine: Bins | None = None
+    fine: tuple[Bins, ...] = ()
 
     @property
     def n(self) -> int:
         """Rows."""
-        return int(self.bins.count.sum())
+        return self.bins.n
 
-    @property
+    @cached_property
     def plug_in(self) -> float | None:
         """Mean absolute gap; too large, since noise never cancels in it."""
         return float(np.sum(self.bins.weight * np.abs(self.bins.gap))) if self.n else None
@@ -73,33 +75,29 @@ class CalibrationError:
         """The plug-in value less what noise adds to it, and never less than the overall gap without its noise."""
         if self.plug_in is None:
             return None
-        return max(_without_noise(self.plug_in, float(self._scales_pass.sum())), abs(self._gap))
+        return max(without_noise(self.plug_in, float(self.scales.sum())), abs(self._gap))
 
     @cached_property
     def _gap(self) -> float:
         """Accuracy - confidence over all rows, its noise taken off."""
         seen = float(np.sum(self.bins.weight * self.bins.gap))
-        return math.copysign(_without_noise(abs(seen), math.sqrt(float(np.sum(self._scales_pass**2)))), seen)
+        return math.copysign(without_noise(abs(seen), math.sqrt(float(np.sum(self.scales**2)))), seen)
 
     @property
     def reason(self) -> str | None:
         """Why there is no bound, or None."""
-        if not self.n:
-            return "there are no rows"
-        if self.clusters is not None and self.clusters < CLUSTERS:
-            return f"{self.clusters} clusters are too few, {CLUSTERS} are needed"
-        return None
+        return why_unbounded(self.n, self.clusters)
 
     @property
     def method(self) -> str:
         """Scheme, bins, and how the bounds are made."""
         count = len(self.bins.count)
-        merged = f" merged to {count}" if count < self.bins.asked else ""
+        merged_to = f" merged to {count}" if count < self.bins.asked else ""
         how = "Clopper-Pearson" if count == 1 else "test inversion"
         if self.clusters is not None:
             how += f", design effect {self.design_effect:.2f}"
         end = f"no bound: {self.reason}" if self.reason else how
-        return f"L1 over {self.bins.asked} bins{merged}, {self.name}, folded-normal debiased; {end}"
+        return f"L1 over {self.bins.asked} bins{merged_to}, {self.name}, folded-normal debiased; {end}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound in 0..1."""
@@ -117,14 +115,14 @@ class CalibrationError:
         """Rows that decide with 80 % power; of more rows fewer bins are merged."""
         if self.reason or self.value is None or self.value == threshold or not 0.0 < threshold < 1.0:
             return None
-        truth = Truth(self.fine or self.bins, self.value, self._gap, self.design_effect)
+        truth = Truth(self.fine or (self.bins,), self.value, self._gap, self.design_effect)
         return n_for_power(truth, threshold, alpha)
 
     def _p(self, threshold: float, side: Side) -> float:
         if threshold < 0 or threshold > 1:
             return 0.0 if (threshold < 0) == (side == "lower") else 1.0
         if len(self.bins.count) == 1:
-            return self._p_one_bin(threshold, side)
+            return self._overall.within(threshold) if side == "upper" else self._overall.beyond(threshold)
         return self._p_pass(threshold) if side == "upper" else self._p_fail(threshold)
 
     def _p_pass(self, threshold: float) -> float:
@@ -132,64 +130,55 @@ class CalibrationError:
 
         No other spread of the same total makes a small plug-in likelier: the folded mean's slope is then the same
         in every bin. Where all bins lie a little to the same side the gap over all rows may say more, and is heard too:
-        else the bound could lie below the value.
+        else the bound could lie below the value. Where a bin expects too few wrong answers for a normal, it is heard by
+        its binomial tails.
         """
         from scipy.special import ndtr
 
-        scales = self._scales_pass
+        scales, total = self.scales, float(self.scales.sum())
         assert self.plug_in is not None
         error = math.sqrt(float(np.sum(scales**2)))
         gap = abs(float(np.sum(self.bins.weight * self.bins.gap)))
         overall = float(ndtr((gap - threshold) / error) - ndtr((-gap - threshold) / error)) if error > 0 else 0.0
-        return max(overall, folded_sum_cdf(self.plug_in, scales, threshold / float(scales.sum())))
+        if self._sparse:
+            overall = max(overall, self._overall.within(threshold))
+        return max(overall, folded_sum_cdf(self.plug_in, scales, threshold / total if total > 0 else 0.0))
 
     def _p_fail(self, threshold: float) -> float:
-        """Twice the smaller p-value of plug-in and overall gap, both normal."""
+        """Twice the smaller p-value of plug-in and overall gap: one normal, the other binomial."""
         from scipy.special import ndtr
 
         assert self.plug_in is not None
-        scales = self._scales_fail
-        spread = (self.plug_in - NULL * scales.sum() - threshold) / math.sqrt(float(np.sum(scales**2)))
-        overall = min(self._overall(threshold))
-        return min(1.0, 2.0 * min(float(ndtr(-spread)), overall))
-
-    def _p_one_bin(self, threshold: float, side: Side) -> float:
-        if side == "lower":
-            return min(1.0, 2.0 * min(self._overall(threshold)))
-        low, high = self._limits(threshold)
-        # An accuracy can't leave 0..1, so a limit there needs no evidence.
-        above = float(_at_least(*self._counts, low)) if low > 0 else 0.0
-        below = float(_at_most(*self._counts, high)) if high < 1 else 0.0
-        return max(above, below)
-
-    def _overall(self, threshold: float) -> tuple[float, float]:
-        """p-values of: mean confidence is over the accuracy by more than ``threshold``, and: below it by more."""
-        low, high = self._limits(threshold)
-        over = float(_at_most(*self._counts, low)) if low > 0 else 1.0
-        under = float(_at_least(*self._counts, high)) if high < 1 else 1.0
-        return over, under
-
-    def _limits(self, threshold: float) -> tuple[float, float]:
-        confidence = float(np.sum(self.bins.weight * self.bins.confidence))
-        return confidence - threshold, confidence + threshold
+        scales = self.cautious_scales
+        error = math.sqrt(float(np.sum(scales**2)))
+        spread = float(ndtr(-(self.plug_in - NULL * scales.sum() - threshold) / error)) if error > 0 else 1.0
+        return min(1.0, 2.0 * spread, self._overall.beyond(threshold))
 
     @property
-    def _counts(self) -> tuple[FloatArray, FloatArray]:
-        """Right answers and rows, divided by the design effect."""
-        return np.array(self.bins.right.sum() / self.design_effect), np.array(self.n / self.design_effect)
+    def _overall(self) -> Gap:
+        said = float(np.sum(self.bins.weight * self.bins.confidence))
+        return Gap(float(self.bins.right.sum()) / self.design_effect, self.n / self.design_effect, said)
 
-    def _scales(self, variance: FloatArray) -> FloatArray:
-        scales: FloatArray = self.bins.weight * np.sqrt(variance * self.design_effect / self.bins.count)
-        return scales
-
-    @cached_property
-    def _scales_pass(self) -> FloatArray:
-        return self._scales(smoothed(self.bins))
+    @property
+    def _sparse(self) -> bool:
+        """Some bin expects fewer wrong answers than merging sees to: it could not be merged."""
+        wrong = self.bins.count * (1.0 - self.bins.confidence)
+        return float(wrong.min()) < EXPECTED_WRONG * self.design_effect
 
     @cached_property
-    def _scales_fail(self) -> FloatArray:
+    def scales(self) -> FloatArray:
+        """Standard error of what each bin adds to the plug-in value, shape (K,)."""
+        return scales_of(self.bins, self.design_effect, 1.0, self._variance)
+
+    @cached_property
+    def cautious_scales(self) -> FloatArray:
+        """The same, and never less than for answers that are as right as the confidence says."""
         said = self.bins.confidence * (1.0 - self.bins.confidence)
-        return self._scales(np.maximum(smoothed(self.bins), said))
+        return scales_of(self.bins, self.design_effect, 1.0, np.maximum(self._variance, said))
+
+    @cached_property
+    def _variance(self) -> FloatArray:
+        return smoothed(self.bins)
 
 
 def expected_calibration_error(
@@ -225,126 +214,10 @@ def expected_calibration_error(
         Roelofs et al. (2022), Mitigating bias in calibration error estimation, AISTATS.
     """
     c, y = checked(confidences, correct)
-    effect, groups = _design(c, y, clusters)
+    effect, groups = design_of_gap(c, y, clusters)
     fine = fine_bins(c, y, bins=bins, scheme=scheme)
     made = merged(fine, EXPECTED_WRONG * effect)
-    return CalibrationError(made, float(np.sum(1.0 - c)), effect, groups, name, fine)
-
-
-def _design(c: FloatArray, y: BoolArray, clusters: IntArray | None) -> tuple[float, int | None]:
-    """Design effect of the gap, and clusters where rows share one."""
-    if clusters is None or not len(c):
-        return 1.0, None
-    codes, groups = cluster_codes(clusters, len(c))
-    if groups == len(c):
-        return 1.0, None
-    return design_effect(y - c, codes, groups).effect, groups
-
-
-@dataclass(frozen=True)
-class MaximumCalibrationError:
-    """The largest gap of any bin. Implements `Estimate`.
-
-    PASS: every bin is shown to lie within the threshold (intersection-union, no correction needed). FAIL: some bin is
-    shown to lie beyond it, at the level divided by the number of bins and sides.
-    """
-
-    bins: Bins
-    design_effect: float = 1.0
-    clusters: int | None = None
-
-    @property
-    def n(self) -> int:
-        """Rows."""
-        return int(self.bins.count.sum())
-
-    @property
-    def value(self) -> float | None:
-        """Largest absolute gap, not debiased."""
-        return float(np.abs(self.bins.gap).max()) if self.n else None
-
-    @property
-    def method(self) -> str:
-        """How the bounds are made."""
-        return f"largest of {len(self.bins.count)} bins, not debiased; Clopper-Pearson in every bin"
-
-    def bound(self, confidence: float, side: Side) -> float | None:
-        """One-sided bound in 0..1."""
-        if self.value is None or (self.clusters is not None and self.clusters < CLUSTERS):
-            return None
-        return bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """From the bins' binomial tails."""
-        if not self.n or (self.clusters is not None and self.clusters < CLUSTERS):
-            return None
-        return self._p(threshold, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows, from the width of the present bound."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
-
-    def _p(self, threshold: float, side: Side) -> float:
-
-        right, count = self.bins.right / self.design_effect, self.bins.count / self.design_effect
-        low, high = self.bins.confidence - threshold, self.bins.confidence + threshold
-        inner_low, inner_high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-        if side == "upper":
-            above = np.where(low > 0, _at_least(right, count, inner_low), 0.0)
-            below = np.where(high < 1, _at_most(right, count, inner_high), 0.0)
-            return float(np.maximum(above, below).max())
-        over = np.where(low > 0, _at_most(right, count, inner_low), 1.0)
-        under = np.where(high < 1, _at_least(right, count, inner_high), 1.0)
-        return min(1.0, 2.0 * len(count) * float(np.minimum(over, under).min()))
-
-
-def maximum_calibration_error(
-    confidences: FloatArray,
-    correct: BoolArray,
-    *,
-    bins: int = 10,
-    scheme: Scheme = "equal_mass",
-    clusters: IntArray | None = None,
-) -> MaximumCalibrationError:
-    """The largest gap between confidence and accuracy in any bin.
-
-    Args:
-        confidences: As `expected_calibration_error`.
-        correct: As `expected_calibration_error`.
-        bins: Bins before merging.
-        scheme: How they are cut.
-        clusters: shape (n,), or None.
-
-    Raises:
-        InputError: As `expected_calibration_error`.
-    """
-    c, y = checked(confidences, correct)
-    effect, groups = _design(c, y, clusters)
-    made = make_bins(c, y, bins=bins, scheme=scheme, expected_wrong=EXPECTED_WRONG * effect)
-    return MaximumCalibrationError(made, effect, groups)
-
-
-def classwise_calibration_error(
-    probabilities: FloatArray, truth: IntArray, *, bins: int = 10, scheme: Scheme = "equal_mass"
-) -> ValueOnly:
-    """Mean over classes of the debiased L1 error of that class's own probability.
-
-    It has no bound: the classes' errors are made from the same rows, and nothing here holds their sum.
-
-    Args:
-        probabilities: shape (n, C).
-        truth: shape (n,), class index.
-        bins: Bins of each class, before merging.
-        scheme: How they are cut.
-
-    References:
-        Kull et al. (2019), Beyond temperature scaling, NeurIPS.
-    """
-    p, t = np.asarray(probabilities, dtype=np.float64), np.asarray(truth)
-    errors = [expected_calibration_error(p[:, k], t == k, bins=bins, scheme=scheme).value for k in range(p.shape[1])]
-    kept = [error for error in errors if error is not None]
-    method = f"mean over {len(kept)} classes, debiased; no bound is known for it"
-    return ValueOnly(float(np.mean(kept)) if kept else None, len(t), method)
+    return CalibrationError(made, float(np.sum(1.0 - c)), effect, groups, name, (fine,))
 
 
 def temperature_estimate(temperature: float, n: int) -> ValueOnly:
@@ -362,32 +235,3 @@ def ece_band(value: float) -> Literal["well calibrated", "moderately calibrated"
     if value < 0.05:
         return "well calibrated"
     return "moderately calibrated" if value <= 0.10 else "poorly calibrated"
-
-
-def _without_noise(seen: float, scale: float) -> float:
-    """The shift at which scale x |shift + z| is ``seen`` on average, times scale; 0 where noise alone is larger."""
-    if scale <= 0:
-        return seen
-    if seen / scale <= NULL:
-        return 0.0
-    low, high = 0.0, seen / scale
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if float(folded_mean(middle)) > seen / scale else (middle, high)
-    return high * scale
-
-
-def _at_least(right: FloatArray, count: FloatArray, share: FloatArray | float) -> FloatArray:
-    """P(X >= right) for a binomial X of count at share; counts need not be whole."""
-    from scipy.special import betainc
-
-    tail: FloatArray = np.where(right <= 0, 1.0, betainc(np.maximum(right, 1e-9), count - right + 1.0, share))
-    return tail
-
-
-def _at_most(right: FloatArray, count: FloatArray, share: FloatArray | float) -> FloatArray:
-    """P(X <= right) for a binomial X of count at share; counts need not be whole."""
-    from scipy.special import betaincc
-
-    tail: FloatArray = np.where(right >= count, 1.0, betaincc(right + 1.0, np.maximum(count - right, 1e-9), share))
-    return tail

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     FloatArray = NDArray[np.float64]
     IntArray = NDArray[np.int64]
+    BoolArray = NDArray[np.bool_]
 
 METHOD = "DeLong over one-vs-rest areas, on the logit"
 FEWEST_WRONG = 6.0
@@ -77,18 +78,18 @@ class MeanArea:
     wrong: float
 
     @classmethod
-    def of(cls, scores: FloatArray, truth: IntArray, classes: Sequence[int]) -> MeanArea:
+    def of(cls, scores: FloatArray, truth: IntArray | BoolArray, classes: Sequence[int]) -> MeanArea:
         """From scores.
 
         Args:
             scores: shape (n, C).
-            truth: shape (n,), class index.
+            truth: shape (n,), class index; or shape (n, C), bool, where a row may have several classes.
             classes: Those that are averaged; each has rows, and rows of others.
         """
         influence = np.zeros(len(truth))
         areas, wrong = [], 0.0
         for index in classes:
-            positive = truth == index
+            positive = rows_of(truth, index)
             placed = placements(scores[:, index], positive)
             if placed is None:
                 raise ValueError(f"class {index} has no rows, or all of them")
@@ -99,12 +100,25 @@ class MeanArea:
         return cls(float(np.mean(areas)), influence / len(areas), wrong)
 
 
-def mean_area(scores: FloatArray, truth: IntArray, classes: Sequence[int], clusters: IntArray | None) -> Estimate:
+def rows_of(truth: IntArray | BoolArray, index: int) -> BoolArray:
+    """Rows of a class, shape (n,).
+
+    Args:
+        truth: shape (n,), class index; or shape (n, C), bool.
+        index: Of the class.
+    """
+    found: BoolArray = truth[:, index].astype(np.bool_) if truth.ndim == 2 else truth == index
+    return found
+
+
+def mean_area(
+    scores: FloatArray, truth: IntArray | BoolArray, classes: Sequence[int], clusters: IntArray | None
+) -> Estimate:
     """The mean of the areas of each class against the others.
 
     Args:
         scores: shape (n, C).
-        truth: shape (n,), class index.
+        truth: shape (n,), class index; or shape (n, C), bool, where a row may have several classes.
         classes: Those that are averaged.
         clusters: shape (n,), or None.
 
@@ -118,7 +132,7 @@ def mean_area(scores: FloatArray, truth: IntArray, classes: Sequence[int], clust
     """
     found = MeanArea.of(scores, truth, classes)
     if found.wrong < FEWEST_WRONG:
-        parts = tuple(roc_auc(scores[:, index], truth == index, clusters) for index in classes)
+        parts = tuple(roc_auc(scores[:, index], rows_of(truth, index), clusters) for index in classes)
         return AnyDependence(parts, len(truth))
     error, degrees = _error(found.influence, clusters)
     if error is None or error <= 0.0:

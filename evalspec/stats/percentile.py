@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Side
 from evalspec.stats._dependence import design_effect, processes_differ, separate_episodes
-from evalspec.stats._percentile_n import n_for_power
+from evalspec.stats._levels import Levels, levels
+from evalspec.stats._percentile_n import UNSEEN, n_for_power
 
 EPISODES = 10
 """Separate episodes over the percentile below which there is no bound."""
@@ -25,6 +26,8 @@ GAP = 3.0
 RELIABLE = 50.0
 """Design effects that a run must be long, else the design effect itself can't be trusted."""
 _GRID = 24
+_CLEARLY = 2.0
+"""Times what queries explain, from which on it is told by how much processes differ."""
 HOPEFUL = 0.2
 """Best p-value that whole processes alone can give, above which they are not asked."""
 
@@ -81,8 +84,8 @@ class Percentile:
 
     @cached_property
     def design_effect(self) -> float:
-        """That of the indicator of the sample's own p-quantile."""
-        return design_effect(self._over_own) if self.own is not None else 1.0
+        """That of the indicator of the sample's own p-quantile; inside the processes where they differ."""
+        return design_effect(self._over_own, inside=self.differ) if self.own is not None else 1.0
 
     @cached_property
     def episodes(self) -> int:
@@ -93,6 +96,10 @@ class Percentile:
     def differ(self) -> bool:
         """Processes differ in their share over the sample's own p-quantile."""
         return self.own is not None and processes_differ(self._over_own)
+
+    @cached_property
+    def _levels(self) -> Levels | None:
+        return levels(self._sorted_each, self.p, self.design_effect)
 
     @property
     def _over_own(self) -> list[NDArray[np.bool_]]:
@@ -131,22 +138,38 @@ class Percentile:
         if self.by_processes:
             return f"Markov's inequality on each of {len(self.processes)} independent processes, for {self.reason}"
         effect = f"design effect {self.design_effect:.1f}"
-        over = f", t over {len(self.processes)} processes, which differ" if self.differ else ""
         missing = f"; no upper bound: {self.reason}" if self.reason else ""
-        return f"binomial on the share of queries over, {effect}{over}{missing}"
+        return f"binomial on the share of queries over, {effect}{self._differing}{missing}"
+
+    @property
+    def _differing(self) -> str:
+        """By how much processes differ, and what would help."""
+        if not self.differ:
+            return ""
+        over = f", and t over {len(self.processes)} processes, which differ"
+        if self._levels is None or self._levels.spread < _CLEARLY * self._levels.noise:
+            return over
+        spread, noise = self._levels.spread, self._levels.noise
+        return (
+            f"{over}: their {_ordinal(self.p)} percentiles vary by {spread:.2%} where queries explain {noise:.2%}, "
+            "so more `processes:` narrow the bounds, more queries don't"
+        )
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound in ms; None where there are fewer than 10 separate episodes, or too few queries."""
         if not self.n or (side == "upper" and self.reason and not self.by_processes):
             return None
         index = self._upper_index(confidence) if side == "upper" else self._lower_index(confidence)
-        if index is None:
-            return None
-        bound = float(self._sorted[index])
-        return bound if math.isfinite(bound) else None
+        counted = None if index is None else float(self._sorted[index])
+        if counted is None or not math.isfinite(counted) or not self._levels_count(side):
+            return counted if counted is not None and math.isfinite(counted) else None
+        if self._levels is None:
+            return None if side == "upper" else counted
+        by_levels = self._levels.bound(confidence, 1.0 - self.p, side)
+        return None if by_levels is None else (max if side == "upper" else min)(counted, by_levels)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """Binomial over queries; where processes differ, at least that of t over their shares."""
+        """Binomial over queries; where processes differ, at least that of the processes themselves."""
         return (self.p_at_most if side == "upper" else self.p_at_least)(threshold, 1.0 - self.p)
 
     def p_at_most(self, threshold: float, share: float) -> float | None:
@@ -154,17 +177,35 @@ class Percentile:
 
         What queries say about how much they depend on each other is read at this percentile, whatever the share.
         """
-        if not self.n or (self.reason and not self._by_processes(share)):
-            return None
-        at = np.array([threshold])
-        if self.reason:
-            return float(self._p_markov(at, share)[0])
-        over = self._counts(at).sum(axis=1)
-        binomial = float(_at_most(over, self.n, share, self._effect(threshold))[0])
-        return max(binomial, float(self._p_processes(at, share, "upper")[0])) if self.differ else binomial
+        return self._with_levels(self._at_most(threshold, share), threshold, share, "upper")
 
     def p_at_least(self, threshold: float, share: float) -> float | None:
         """Evidence that more than ``share`` of queries is over the threshold."""
+        return self._with_levels(self._at_least(threshold, share), threshold, share, "lower")
+
+    def _with_levels(self, counted: float | None, threshold: float, share: float, side: Side) -> float | None:
+        """Evidence of counting, and of the processes' levels where they differ: queries can't tell by how much."""
+        if counted is None or not self._levels_count(side):
+            return counted
+        if self._levels is None:
+            return 1.0 if side == "upper" else counted
+        return max(counted, self._levels.p_value(threshold, share, side))
+
+    def _levels_count(self, side: Side) -> bool:
+        return self.differ and (side == "lower" or self.reason is None)
+
+    def _at_most(self, threshold: float, share: float) -> float | None:
+        """That of counting queries and, where processes differ, of their shares: one may be slow now and then."""
+        if not self.n or (self.reason and not self._by_processes(share)):
+            return None
+        if self.reason:
+            return self._p_markov(threshold, share)
+        over = int(self._counts(threshold).sum())
+        binomial = _binomial_at_most(over, self.n, share, self._effect(threshold))
+        return max(binomial, self._p_shares(threshold, share, "upper")) if self.differ else binomial
+
+    def _at_least(self, threshold: float, share: float) -> float | None:
+        """That of counting queries; of shares too, where processes differ and one has no percentile."""
         if not self.n:
             return None
         over = [series > threshold for series in self.processes]
@@ -174,27 +215,36 @@ class Percentile:
         # Too little evidence can only mislead where it points to a violation.
         if t > self.n * share and (self.n < RELIABLE * effect or separate_episodes(over, GAP * effect) < EPISODES):
             return None
-        binomial = float(_at_least(np.array([t]), self.n, share, effect)[0])
-        if not processes_differ(over):
-            return binomial
-        return max(binomial, float(self._p_processes(np.array([threshold]), share, "lower")[0]))
+        if not self.differ:
+            return _binomial_at_least(t, self.n, share, effect * (UNSEEN if len(over) > 1 else 1.0))
+        binomial = _binomial_at_least(t, self.n, share, effect)
+        return binomial if self._levels is not None else max(binomial, self._p_shares(threshold, share, "lower"))
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Queries, over as many processes, at which the side on which the share over lies is shown in 80 % of runs."""
         if not self.n:
             return None
-        t = int(self._counts(np.array([threshold])).sum())
+        t = int(self._counts(threshold).sum())
         allowed, share = 1.0 - self.p, t / self.n
         if share == allowed:
             return None
+        if self.differ and self._levels is not None:
+            processes = self._levels.processes_needed(threshold, allowed, alpha)
+            return None if processes is None else math.ceil(processes * self.n / len(self.processes))
         needed = n_for_power(share, allowed, alpha, len(self.processes)) * self._effect(threshold)
         # With 10 expected beyond the percentile half of the runs have fewer, and no upper bound.
         return max(queries_needed(self.p) * (2 if share < allowed else 1), math.ceil(needed))
 
-    def _counts(self, thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Queries over each threshold in each process, shape (k, processes)."""
-        counts = [len(series) - np.searchsorted(series, thresholds, side="right") for series in self._sorted_each]
-        return np.stack(counts, axis=1)
+    def _counts(self, threshold: float) -> NDArray[np.int64]:
+        """Queries over the threshold in each process, shape (processes,)."""
+        return np.array(
+            [len(series) - int(np.searchsorted(series, threshold, side="right")) for series in self._sorted_each]
+        )
+
+    def _shares(self, threshold: float) -> NDArray[np.float64]:
+        """As shares of the queries of each process."""
+        shares: NDArray[np.float64] = self._counts(threshold) / [len(series) for series in self._sorted_each]
+        return shares
 
     def _effect(self, threshold: float) -> float:
         """The larger design effect of the run's own percentile and of the threshold.
@@ -206,42 +256,38 @@ class Percentile:
 
     def _effect_over(self, threshold: float) -> float:
         """That of the indicator of the threshold; made once, since both sides ask for it."""
-        if threshold not in self._effects:
-            self._effects[threshold] = design_effect([series > threshold for series in self.processes])
-        return self._effects[threshold]
+        asked = (threshold, self.differ)
+        if asked not in self._effects:
+            over = [series > threshold for series in self.processes]
+            self._effects[asked] = design_effect(over, inside=self.differ)
+        return self._effects[asked]
 
     @cached_property
-    def _effects(self) -> dict[float, float]:
+    def _effects(self) -> dict[tuple[float, bool], float]:
         return {}
 
-    def _p_markov(self, thresholds: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+    def _p_markov(self, threshold: float, share: float) -> float:
         """Chance that every process has at most the largest share seen, if their mean share were ``share``.
 
         P(share <= m) = P(1 - share >= 1 - m) <= p / (1 - m) in each process, whatever its queries do.
         """
-        largest = (self._counts(thresholds) / np.array([len(series) for series in self.processes])).max(axis=1)
-        under = 1.0 - largest
-        each = np.divide(1.0 - share, under, out=np.ones_like(under), where=under > 1.0 - share)
-        p: NDArray[np.float64] = each ** len(self.processes)
-        return p
+        under = 1.0 - float(self._shares(threshold).max())
+        return ((1.0 - share) / under) ** len(self.processes) if under > 1.0 - share else 1.0
 
-    def _p_processes(self, thresholds: NDArray[np.float64], share: float, side: Side) -> NDArray[np.float64]:
-        """Student's t of the processes' shares: queries can't show how much fresh processes differ."""
+    def _p_shares(self, threshold: float, share: float, side: Side) -> float:
+        """Student's t of the processes' shares."""
         from scipy.special import stdtr
 
-        shares = self._counts(thresholds) / np.array([len(series) for series in self.processes])
-        away = shares.mean(axis=1) - share
-        error = shares.std(axis=1, ddof=1) / math.sqrt(len(self.processes))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(error > 0, away / error, np.copysign(np.inf, away))
-        p: NDArray[np.float64] = stdtr(len(self.processes) - 1, t if side == "upper" else -t)
-        return p
+        shares = self._shares(threshold)
+        away, error = float(shares.mean()) - share, float(shares.std(ddof=1)) / math.sqrt(len(shares))
+        t = away / error if error > 0 else math.copysign(math.inf, away)
+        return float(stdtr(len(shares) - 1, t if side == "upper" else -t))
 
     def _upper_index(self, confidence: float) -> int | None:
         """The first observation from which on all pass, as far as a grid of observations tells; then by bisection."""
 
         def fails(index: int) -> bool:
-            p = self.p_at_most(float(self._sorted[index]), 1.0 - self.p)
+            p = self._at_most(float(self._sorted[index]), 1.0 - self.p)
             return p is None or p > 1.0 - confidence
 
         grid = np.unique(np.linspace(0, self.n - 1, _GRID).astype(np.int64))
@@ -257,7 +303,7 @@ class Percentile:
         """Place of the largest observation at which the share over is shown to be too large."""
 
         def too_low(index: int) -> bool:
-            p = self.p_value(float(np.nextafter(self._sorted[index], -np.inf)), "lower")
+            p = self._at_least(float(np.nextafter(self._sorted[index], -np.inf)), 1.0 - self.p)
             return p is not None and p <= 1.0 - confidence
 
         return _last(too_low, 0, self.n - 1) if too_low(0) else None
@@ -310,20 +356,18 @@ def _ordinal(p: float) -> str:
     return f"{100.0 * p:g}th"
 
 
-def _at_most(t: NDArray[np.int64], n: int, q: float, effect: float) -> NDArray[np.float64]:
+def _binomial_at_most(t: int, n: int, q: float, effect: float) -> float:
     """P(X <= t) for a binomial X of n at q; t and n divided by the design effect."""
     from scipy.special import betainc
 
-    p: NDArray[np.float64] = np.where(t >= n, 1.0, betainc(np.maximum(n - t, 1) / effect, t / effect + 1.0, 1.0 - q))
-    return p
+    return 1.0 if t >= n else float(betainc((n - t) / effect, t / effect + 1.0, 1.0 - q))
 
 
-def _at_least(t: NDArray[np.int64], n: int, q: float, effect: float) -> NDArray[np.float64]:
+def _binomial_at_least(t: int, n: int, q: float, effect: float) -> float:
     """P(X >= t) for a binomial X of n at q; t and n divided by the design effect."""
     from scipy.special import betainc
 
-    p: NDArray[np.float64] = np.where(t <= 0, 1.0, betainc(np.maximum(t, 1) / effect, (n - t) / effect + 1.0, q))
-    return p
+    return 1.0 if t <= 0 else float(betainc(t / effect, (n - t) / effect + 1.0, q))
 
 
 def _last(holds: Callable[[int], bool], low: int, high: int) -> int:

@@ -67,7 +67,7 @@ class ProportionDesign:
     @property
     def assumed(self) -> str:
         """The design effect."""
-        return "independent rows" if self.design_effect == 1.0 else f"design effect {self.design_effect:g}"
+        return "independent rows" if self.design_effect == 1.0 else f"design effect {self.design_effect:.3g}"
 
     @property
     def limits(self) -> tuple[float, float]:

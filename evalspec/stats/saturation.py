@@ -126,8 +126,8 @@ def _most(differences: NDArray[np.float64]) -> float:
 
 
 @dataclass(frozen=True)
-class UnderLoad:
-    """A percentile of latencies under load. Implements `Estimate`.
+class _Loaded:
+    """What was measured under load, beside how it went on.
 
     Where the system fell behind and most queries at the end took longer than a threshold, the requirement is violated
     whatever the count of queries: latency would only have grown. Where latency stepped up to a level that lasted (a
@@ -135,126 +135,116 @@ class UnderLoad:
     shown by it alone, at half the level.
 
     Args:
-        latency: The percentile of what was measured.
+        measured: Of all queries.
         saturation: Of the same run, or None.
-        after: The percentile of what followed a step up, or None.
+        after: Of what followed a step up, or None.
         where: What the numbers hold for, in words.
     """
 
-    latency: Percentile
+    measured: Percentile | ShareOver
     saturation: Saturation | None
     after: After | None = None
     where: str = ""
 
     @property
     def value(self) -> float | None:
-        """The sample's own percentile, ms."""
-        return self.latency.value
+        """The sample's own."""
+        return self.measured.value
 
     @property
     def n(self) -> int:
         """Queries."""
-        return self.latency.n
+        return self.measured.n
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        return _method(self.measured.method, self.saturation, self.after, self.where)
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """That of what was measured (and of what followed a step), unless over-saturation settles it."""
+        if self._settled(threshold):
+            return 0.0 if side == "lower" else 1.0
+        p_values = [look.p_value(threshold, side) for look in self._looks(side)]
+        known = [p for p in p_values if p is not None]
+        if not known or (side == "upper" and len(known) < len(p_values)):
+            return None
+        return max(known) if side == "upper" else min(1.0, len(p_values) * min(known))
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """That of what was measured; None where over-saturation settles it."""
+        return None if self._settled(threshold) else self.measured.n_to_decide(threshold, alpha)
+
+    def _settled(self, threshold: float) -> bool:
+        """Over-saturation shows that the threshold is violated."""
+        raise NotImplementedError
+
+    def _looks(self, side: Side) -> list[Percentile | ShareOver | After]:
+        """All of the run, and what followed a step: for PASS always, for FAIL where it decides."""
+        after = self.after
+        return [self.measured] if after is None or (side == "lower" and not after.decides) else [self.measured, after]
+
+    def _upper(self, confidence: float) -> float | None:
+        """An upper bound of all looks."""
+        bounds = [look.bound(confidence, "upper") for look in self._looks("upper")]
+        known = [bound for bound in bounds if bound is not None]
+        return max(known) if len(known) == len(bounds) else None
+
+    def _lower(self, confidence: float) -> list[float]:
+        """Lower bounds of which one holds, each at its part of the level."""
+        looks = self._looks("lower")
+        bounds = [look.bound(1.0 - (1.0 - confidence) / len(looks), "lower") for look in looks]
+        return [bound for bound in bounds if bound is not None]
+
+
+@dataclass(frozen=True)
+class UnderLoad(_Loaded):
+    """A percentile of latencies under load, ms. Implements `Estimate`."""
+
+    measured: Percentile
 
     @property
     def reason(self) -> str | None:
         """Why there is no upper bound, or None."""
-        return self.latency.reason
+        return self.measured.reason
 
     @property
     def by_processes(self) -> bool:
         """As `Percentile.by_processes`."""
-        return self.latency.by_processes
-
-    @property
-    def method(self) -> str:
-        """How the bounds are made."""
-        return _method(self.latency.method, self.saturation, self.after, self.where)
+        return self.measured.by_processes
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """That of the percentile; from below also that after a step, and what most took at an overloaded end."""
-        end = self.saturation.at_end_ms if self.saturation is not None and self.saturation.lost else None
-        if end is not None and not math.isfinite(end):
-            end = None
-        looks = _looks(self.latency, self.after, side)
+        end = self.saturation.at_end_ms if self.saturation is not None and self.saturation.lost else math.inf
         if side == "upper":
-            known = _all_of([look.bound(confidence, side) for look in looks])
-            return known if known is None or end is None or known >= end else None
-        one_of = 1.0 - (1.0 - confidence) / len(looks)
-        bounds = [*(look.bound(one_of, side) for look in looks), end]
-        return max((bound for bound in bounds if bound is not None), default=None)
+            known = self._upper(confidence)
+            return known if known is None or math.isinf(end) or known >= end else None
+        return max([*self._lower(confidence), *([end] if math.isfinite(end) else [])], default=None)
 
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the percentile (and of what followed a step), unless over-saturation settles it."""
-        if self.saturation is not None and self.saturation.over(threshold):
-            return 0.0 if side == "lower" else 1.0
-        looks = _looks(self.latency, self.after, side)
-        return _of_looks([look.p_value(threshold, side) for look in looks], passing=side == "upper")
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """That of the percentile; None where over-saturation settles it."""
-        if self.saturation is not None and self.saturation.over(threshold):
-            return None
-        return self.latency.n_to_decide(threshold, alpha)
+    def _settled(self, threshold: float) -> bool:
+        return self.saturation is not None and self.saturation.over(threshold)
 
 
 @dataclass(frozen=True)
-class LateUnderLoad:
+class LateUnderLoad(_Loaded):
     """The share of queries under load that failed or took longer than a deadline. Implements `Estimate`.
 
     Of an over-saturated system most queries at the end took longer, and all that would have followed.
-
-    Args:
-        share: Of what was measured.
-        saturation: Of the same run, or None.
-        after: Of what followed a step up of latency, or None.
-        where: What the numbers hold for, in words.
     """
 
-    share: ShareOver
-    saturation: Saturation | None
-    after: After | None = None
-    where: str = ""
-
-    @property
-    def value(self) -> float | None:
-        """Share of queries over the deadline."""
-        return self.share.value
-
-    @property
-    def n(self) -> int:
-        """Queries."""
-        return self.share.n
-
-    @property
-    def method(self) -> str:
-        """How the bounds are made."""
-        return _method(self.share.method, self.saturation, self.after, self.where)
+    measured: ShareOver
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """That of the share; at least one half where over-saturation settles it."""
-        looks = _looks(self.share, self.after, side)
+        over = self._settled(0.0)
         if side == "upper":
-            return 1.0 if self._over else _all_of([look.bound(confidence, side) for look in looks])
-        one_of = 1.0 - (1.0 - confidence) / len(looks)
-        bounds = [look.bound(one_of, side) for look in looks]
-        known = [bound for bound in bounds if bound is not None]
-        return max([*known, MOST] if self._over and known else known, default=None)
+            return 1.0 if over else self._upper(confidence)
+        known = self._lower(confidence)
+        return max([*known, MOST] if over and known else known, default=None)
 
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the share, unless over-saturation settles it."""
-        if self._over and threshold < MOST:
-            return 0.0 if side == "lower" else 1.0
-        looks = _looks(self.share, self.after, side)
-        return _of_looks([look.p_value(threshold, side) for look in looks], passing=side == "upper")
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """That of the share; None where over-saturation settles it."""
-        return None if self._over and threshold < MOST else self.share.n_to_decide(threshold, alpha)
-
-    @property
-    def _over(self) -> bool:
-        return self.saturation is not None and self.saturation.over(self.share.deadline_ms)
+    def _settled(self, threshold: float) -> bool:
+        over = self.saturation is not None and self.saturation.over(self.measured.deadline_ms)
+        return over and threshold < MOST
 
 
 @dataclass(frozen=True)
@@ -310,28 +300,6 @@ class WithoutLag:
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """As measured."""
         return self.measured.n_to_decide(threshold, alpha)
-
-
-Look = Percentile | ShareOver | After
-
-
-def _looks(whole: Percentile | ShareOver, after: After | None, side: Side) -> list[Look]:
-    """All of the run, and what followed a step: for PASS always, for FAIL where it decides."""
-    return [whole] if after is None or (side == "lower" and not after.decides) else [whole, after]
-
-
-def _all_of(bounds: list[float | None]) -> float | None:
-    """An upper bound of all of them."""
-    known = [bound for bound in bounds if bound is not None]
-    return max(known) if len(known) == len(bounds) else None
-
-
-def _of_looks(p_values: list[float | None], *, passing: bool) -> float | None:
-    """All must hold, the largest; one may be violated, the smallest times their number."""
-    known = [p for p in p_values if p is not None]
-    if not known or (passing and len(known) < len(p_values)):
-        return None
-    return max(known) if passing else min(1.0, len(p_values) * min(known))
 
 
 def _method(inner: str, found: Saturation | None, after: After | None, where: str) -> str:

@@ -236,7 +236,8 @@ def wasserstein(
     what = "Wasserstein distance in reference standard deviations"
     if len(x) < 2 or len(y) < 2:
         return _empty(len(x) + len(y), what, math.inf)
-    unit = float(x.std(ddof=1))
+    variance = float(x.var(ddof=1))
+    unit = math.sqrt(variance)
     if unit <= 0:
         raise InputError("the reference does not vary, so a distance in its standard deviations is not defined")
     pooled = np.concatenate((x, y)) / unit
@@ -248,7 +249,7 @@ def wasserstein(
         value=float((_heights(from_x[None, :], len(x), len(y)) @ gaps)[0]),
         n=len(pooled),
         smaller=min(len(x), len(y)),
-        variances=(float(x.var(ddof=1)) / unit**2 / len(x), float(y.var(ddof=1)) / unit**2 / len(y)),
+        variances=(variance / unit**2 / len(x), float(y.var(ddof=1)) / unit**2 / len(y)),
         largest=math.inf,
         what=what,
         null_scale=math.sqrt(1.0 / len(x) + 1.0 / len(y)),

@@ -18,6 +18,8 @@ SUBJECT = "subject"
 
 USUAL_CONFIDENCE = 0.95
 
+DRAFT = "Everything was tried on a few rows and queries, to see that it runs; a draft decides nothing."
+
 WORST_FIRST: dict[Status, int] = {"FAIL": 0, "ERROR": 1, "INVALID": 2, "NOT_RUN": 3, "INCONCLUSIVE": 4, "PASS": 5}
 
 
@@ -184,7 +186,7 @@ def _conclude(record: Record, decisions: tuple[Decision, ...], expired: Iterable
     blocking = [decision for decision in decisions if _blocks(decision, record)]
     statuses = {decision.status for decision in blocking}
     word: Word
-    if "FAIL" in statuses:
+    if "FAIL" in statuses and not record.draft:
         word, exit_code = "NOT READY", 1
     elif "ERROR" in statuses:
         word, exit_code = "ERROR", 4
@@ -196,7 +198,7 @@ def _conclude(record: Record, decisions: tuple[Decision, ...], expired: Iterable
     return Verdict(
         word=word,
         reason=_reason(record, word, blocking, decisions),
-        headline=_headline(word, decisions, blocking, counts),
+        headline=f"{word} (a draft)" if record.draft else _headline(word, decisions, blocking, counts),
         exit_code=exit_code,
         counts=counts,
         decisions=decisions,
@@ -236,6 +238,10 @@ def _headline(word: Word, decisions: tuple[Decision, ...], blocking: list[Decisi
 
 
 def _reason(record: Record, word: Word, blocking: list[Decision], decisions: tuple[Decision, ...]) -> str:
+    if record.draft:
+        blocking = [one for one in blocking if one.status == "ERROR"]
+    if record.draft and not blocking:
+        return DRAFT
     if blocking and word != "READY":
         first = min(blocking, key=lambda one: (WORST_FIRST[one.status], not one.looks_violated))
         more = len(blocking) - 1
@@ -243,8 +249,6 @@ def _reason(record: Record, word: Word, blocking: list[Decision], decisions: tup
         return f"{first.name}: {first.sentence}{others}"
     if record.interrupted:
         return "The run was interrupted before everything was measured."
-    if record.draft:
-        return "A draft measures a few rows and queries of everything; it decides nothing."
     if record.only:
         return f"Only {', '.join(record.only)} was run; a part of a spec is never READY."
     if word == "UNDECIDED":
@@ -275,6 +279,13 @@ def _narrowed(record: Record) -> list[str]:
     return lines
 
 
+def _measured_again(check: CheckRecord) -> str:
+    """How often a check was measured, and why that before the last time did not count."""
+    times = len(check.attempts) + 1
+    reasons = "; ".join(dict.fromkeys(one.reason for one in check.attempts))
+    return f"{check.id} was measured in {times} runs, and only the last one counts: before, {reasons}"
+
+
 def _weakened(
     record: Record, word: Word, decisions: tuple[Decision, ...], expired: Iterable[Waiver]
 ) -> tuple[str, ...]:
@@ -295,6 +306,7 @@ def _weakened(
     ]
     if record.policy.inconclusive == "allow" and allowed:
         lines.append(f"the policy lets these pass undecided: {', '.join(allowed)}")
+    lines += [_measured_again(check) for check in record.checks if check.attempts]
     lines += [f"{check.id}: {line}" for check in record.checks for line in check.weakens]
     lines += _narrowed(record)
     if record.timings_from:

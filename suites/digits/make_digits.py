@@ -2,6 +2,7 @@
 
     python suites/digits/make_digits.py [--flawed] [--output DIR]
     python suites/digits/make_digits.py [--flawed] --check
+    python suites/digits/make_digits.py --smaller
 
 The data are the same bytes everywhere for the same versions of numpy and pyarrow. The models are the same bytes on
 the same processor and versions; elsewhere the last bits of their weights may differ.
@@ -29,29 +30,44 @@ OVERCONFIDENCE = 4.0
 HERE = Path(__file__).resolve().parent
 DIGESTS = "digests.json"
 FILES = ("train.parquet", "test.parquet", "field.parquet", "classes.txt", "fp32.pt2", "fp32.onnx", "int8.onnx")
+SMALLER = ("fp16.onnx", "pruned.onnx", "distilled.onnx")
+"""Further candidates, of the suite without flaws only."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Makes or checks the files; 1 where a file is not the one that was made."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--flawed", action="store_true", help="plant the flaws of digits-flawed")
+    parser.add_argument("--smaller", action="store_true", help=f"only make {', '.join(SMALLER)} from fp32.pt2")
     parser.add_argument("--output", type=Path, help="folder (default: the suite's own)")
     parser.add_argument("--check", action="store_true", help=f"only compare the files with {DIGESTS}")
     options = parser.parse_args(arguments)
     folder = options.output or (HERE.parent / "digits-flawed" if options.flawed else HERE)
     if options.check:
         return check(folder)
+    if options.smaller:
+        make_smaller(folder)
+        return stated(folder, (*FILES, *SMALLER))
     folder.mkdir(parents=True, exist_ok=True)
     make_models(folder, make_data(folder, flawed=options.flawed), flawed=options.flawed)
-    digests = {name: digest(folder / name) for name in FILES}
+    if options.flawed:
+        return stated(folder, FILES)
+    make_smaller(folder)
+    return stated(folder, (*FILES, *SMALLER))
+
+
+def stated(folder: Path, names: Sequence[str]) -> int:
+    """Writes the digests of these files."""
+    digests = {name: digest(folder / name) for name in names}
     (folder / DIGESTS).write_text(json.dumps(digests, indent=2) + "\n")
     return 0
 
 
 def check(folder: Path) -> int:
     """Says which files differ from their digests."""
-    stated: dict[str, str] = json.loads((folder / DIGESTS).read_text())
-    wrong = [name for name in FILES if not (folder / name).is_file() or digest(folder / name) != stated.get(name)]
+    written: dict[str, str] = json.loads((folder / DIGESTS).read_text())
+    names = dict.fromkeys((*FILES, *written))
+    wrong = [name for name in names if not (folder / name).is_file() or digest(folder / name) != written.get(name)]
     for name in wrong:
         sys.stdout.write(f"{folder / name} is missing or not the file whose digest stands in {DIGESTS}\n")
     return 1 if wrong else 0
@@ -86,6 +102,21 @@ def make_models(folder: Path, train: Images, *, flawed: bool) -> None:
     models.export_onnx(net, confident)
     models.quantize(confident, folder / "int8.onnx", train)
     confident.unlink()
+
+
+def make_smaller(folder: Path) -> None:
+    """Writes the FP16, the pruned and the distilled network, made from the one in ``fp32.pt2``."""
+    import digit_models as models
+    import torch
+
+    train, _ = split(originals(), np.random.default_rng(SEED))
+    program = torch.export.load(folder / "fp32.pt2")
+    net = models.DigitNet()
+    net.load_state_dict(program.state_dict)
+    net.eval()
+    models.halve(folder / "fp32.onnx", folder / "fp16.onnx")
+    models.export_onnx(models.pruned(net, train, SEED), folder / "pruned.onnx")
+    models.export_onnx(models.distilled(net, train, SEED), folder / "distilled.onnx")
 
 
 def with_leak(train: Images, test: Images, rng: np.random.Generator) -> Images:

@@ -58,12 +58,20 @@ class Model:
             array = np.frombuffer(body[json_length:], dtype=TYPES[tensor["datatype"]])
         (scores,) = self.session.run([self.output.name], {self.input.name: array.reshape(tensor["shape"])})
         answer = {"name": self.output.name, "datatype": "FP32", "shape": list(scores.shape)}
-        if not head.get("parameters", {}).get("binary_data_output"):
+        if not wants_bytes(head):
             return encoded({"model_name": NAME, "outputs": [answer | {"data": scores.ravel().tolist()}]}), None
         data = scores.astype("<f4").tobytes()
         answer["parameters"] = {"binary_data_size": len(data)}
         first = encoded({"model_name": NAME, "outputs": [answer]})
         return first + data, len(first)
+
+
+def wants_bytes(head: dict[str, object]) -> bool:
+    """The request asks for tensors as bytes: for the output that it names, or for all where it names none."""
+    for output in head.get("outputs", ()):
+        if "binary_data" in output.get("parameters", {}):
+            return bool(output["parameters"]["binary_data"])
+    return bool(head.get("parameters", {}).get("binary_data_output"))
 
 
 def encoded(value: object) -> bytes:

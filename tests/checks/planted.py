@@ -275,8 +275,8 @@ def _confidence(folder: Path, sharper: float, rows: int = 2500) -> Case:
         {
             "check": "calibration", "dataset": "test", "threshold": 0.85, "baseline": "baseline",
             "require": [
-                "ece <= 0.05", "rms_calibration <= 0.06", "classwise_ece <= 0.04", "classwise_ece(4) <= 0.05",
-                "routing_change <= 5 %", "routing_change(to_auto) <= 5 %",
+                "ece <= 0.05", "rms_calibration <= 0.06", "classwise_ece <= 0.04",
+                "routing_change <= 5 %",
             ],
         }
     )  # fmt: skip
@@ -535,11 +535,6 @@ PLANTED: tuple[Planted, ...] = (
         "calibration", "classwise_ece", "classwise_ece <= 0.04", lambda f: _confidence(f, 1.0),
         lambda f: _confidence(f, 2.5), lambda f, n: _confidence(f, 1.0, n),
         "sure of what is wrong, class by class",
-    ),
-    Planted(
-        "calibration", "classwise_ece", "classwise_ece(4) <= 0.05", lambda f: _confidence(f, 1.0),
-        lambda f: _confidence(f, 2.5), lambda f, n: _confidence(f, 1.0, n),
-        "sure of one class, wrongly",
     ),
     Planted(
         "calibration", "routing_change", "routing_change <= 5 %", lambda f: _confidence(f, 1.0),

@@ -12,11 +12,15 @@ from evalspec.errors import InputError
 
 
 class FakeClock:
-    """Nanoseconds that pass when they are told to; a reading takes 1 ns, or as long as ``reading_ns`` says."""
+    """Nanoseconds that pass when they are told to; a reading takes 1 ns, or as long as ``reading_ns`` says.
+
+    With ``rng`` a test has random service times that are the same in each of its runs.
+    """
 
     def __init__(self) -> None:
         self.now = 1_000
         self.reading_ns = 1
+        self.rng = np.random.default_rng(1)
 
     def __call__(self) -> int:
         self.now += self.reading_ns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
-from evalspec.measure.arrivals import Spike, constant, describe, gamma, poisson, ramp, trace, with_spikes
+from evalspec.measure.arrivals import Spike, constant, describe, gamma, poisson, ramp, with_spikes
 
 N = 40_000
 
@@ -83,6 +82,21 @@ def test_a_duration_gives_a_poisson_count() -> None:
     assert max(poisson(50.0, duration_s=2.0, rng=rng(1))) <= 2e9
 
 
+def test_a_count_in_a_duration_is_kept_to() -> None:
+    """A Poisson process given its count: uniform times, so the first tenth of the time has a tenth of them."""
+    made = poisson(1.0, n=N, duration_s=10.0, rng=rng(3))
+    assert len(made) == N and made[0] > 0 and made[-1] < 10e9
+    assert describe(made, gap_cv=1.0).disagrees == ()
+    early = np.array([(poisson(1.0, n=50, duration_s=10.0, rng=rng(seed)) < 1e9).sum() for seed in range(2000)])
+    # Binomial(50, 0.1), whose standard deviation is 2.1.
+    assert early.mean() == pytest.approx(5.0, abs=4 * 2.13 / 2000**0.5)
+    assert early.std() == pytest.approx(2.13, rel=0.08)
+    assert constant(3.0, n=4, duration_s=2.0).tolist() == [500_000_000, 1_000_000_000, 1_500_000_000, 2_000_000_000]
+    rise = ramp(0.0, 10.0, n=40, duration_s=2.0, burstiness=None, rng=rng())
+    assert len(rise) == 40 and rise[-1] == 2_000_000_000
+    assert (rise < 1e9).sum() == 9
+
+
 def test_a_ramp_without_chance_is_where_calculus_puts_it() -> None:
     times = ramp(100.0, 300.0, n=400, burstiness=None, rng=rng()) / 1e9
     # 400 arrivals at a mean of 200 a second take 2 s; k arrive by t where 100 t + 50 t^2 = k.
@@ -128,44 +142,14 @@ def test_spikes_that_are_none(spikes: list[Spike]) -> None:
         with_spikes(constant(10.0, n=100), spikes)
 
 
-def test_a_trace_is_replayed_as_it_was_or_faster() -> None:
-    found = trace([100.0, 100.5, 102.0], items=[7, 3, 7], sizes=[1, 20, 3])
-    assert found.times_ns.tolist() == [0, 500_000_000, 2_000_000_000]
-    assert found.items is not None and found.items.tolist() == [7, 3, 7]
-    assert found.sizes is not None and found.sizes.tolist() == [1.0, 20.0, 3.0]
-    assert trace([100.0, 100.5, 102.0], speed_up=2.0).times_ns.tolist() == [0, 250_000_000, 1_000_000_000]
-
-
-def test_a_trace_of_points_in_time_and_of_ties() -> None:
-    points = np.array(["2026-01-01T00:00:00", "2026-01-01T00:00:01", "2026-01-01T00:00:01"], dtype="datetime64[ms]")
-    assert trace(points).times_ns.tolist() == [0, 1_000_000_000, 1_000_000_001]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"times": []}, "the trace holds no arrivals"),
-        ({"times": [0.0, 2.0, 1.0]}, "the times of the trace fall at row 2; sort it by time"),
-        ({"times": [0.0, math.nan]}, "the trace has no time in row 1"),
-        ({"times": np.array(["2026-01-01", "NaT"], dtype="datetime64[s]")}, "the trace has no time in row 1"),
-        ({"times": [0.0, 1.0], "items": [1]}, "the trace has 2 times and 1 entries of `item`"),
-        ({"times": [0.0], "speed_up": 0.0}, "the speed_up is 0; it must be over 0"),
-    ],
-)
-def test_traces_that_are_none(arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError) as caught:
-        trace(**arguments)
-    assert said in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("make", "said"),
     [
         (lambda: constant(0.0, n=5), "the rate is 0"),
         (lambda: constant(math.inf, n=5), "the rate is inf"),
         (lambda: constant(math.nan, n=5), "the rate is nan"),
-        (lambda: constant(5.0), "a count or a duration, and not both"),
-        (lambda: constant(5.0, n=1, duration_s=1.0), "a count or a duration, and not both"),
+        (lambda: constant(5.0), "a count, a duration, or both"),
+        (lambda: constant(5.0, n=1, duration_s=0.0), "the duration is 0; it must be over 0 s"),
         (lambda: constant(5.0, n=0), "the count is 0"),
         (lambda: constant(5.0, duration_s=0.1), "no query arrives in 0.1 s at 5 a second"),
         (lambda: gamma(5.0, burstiness=0.0, n=5, rng=rng()), "the burstiness is 0; it must be over 0; 1 is Poisson"),
@@ -198,15 +182,6 @@ def test_a_true_schedule_is_seldom_called_wrong() -> None:
     ]
     # Three tests at three standard errors each: 0.8 % expected.
     assert sum(wrong) <= 9
-
-
-@given(
-    st.lists(st.floats(0, 1e4, allow_subnormal=False), min_size=1, max_size=50),
-    st.floats(0.01, 100),
-)
-def test_replayed_times_always_rise(times: list[float], speed_up: float) -> None:
-    made = trace(np.sort(times), speed_up=speed_up).times_ns
-    assert made[0] == 0 and (np.diff(made) > 0).all()
 
 
 @given(st.floats(0.01, 1e6), st.integers(1, 300), st.sampled_from([None, 0.01, 1.0, 30.0]), st.integers(0, 2**32))

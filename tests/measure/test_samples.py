@@ -139,10 +139,10 @@ def small_files_only() -> Iterator[None]:
 def test_a_full_disk_is_said_before_measuring_and_while(tmp_path: Path, small_files_only: None) -> None:
     with pytest.raises(WorkerError, match=r"raw samples can't be written to .*; free some space"):
         Sink(tmp_path / "s", batch=1, capacity=100_000)
-    sink = Sink(tmp_path / "t", batch=1, capacity=800)
+    sink = Sink(tmp_path / "t", batch=1, capacity=700)
     with pytest.raises(WorkerError, match=r"raw samples can't be written"):
         fill(sink, 2000)
-    assert len(read_samples(tmp_path / "t", model="m", process=0).ok) == 800
+    assert len(read_samples(tmp_path / "t", model="m", process=0).ok) == 700
 
 
 def test_a_folder_that_can_not_be_written_to(tmp_path: Path) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evalspec.errors import SpecError
+from evalspec.evidence.record import Record
 from evalspec.plan import plan
 from evalspec.plan.explain import chance_of_ready, detects, explain
 from evalspec.run.folders import read_record
-from evalspec.spec import Options, load
+from evalspec.spec import Options, Spec, load
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "suites" / "digits" / "evalspec.yaml"
@@ -97,3 +100,93 @@ def test_the_command_prints_json() -> None:
     said = json.loads(done.stdout)
     assert said["chance_of_ready"] >= 0.9
     assert {row["name"] for row in said["requirements"]} >= {"latency/latency_p99", "quality/accuracy vs baseline"}
+
+
+def voided(**changes: Any) -> Record:
+    """The sample, with one requirement changed."""
+    record = read_record(SAMPLE)
+    checks = tuple(
+        check.model_copy(
+            update={
+                "tests": tuple(
+                    test.model_copy(update=changes) if test.name == "latency/latency_p99" else test
+                    for test in check.tests
+                )
+            }
+        )
+        for check in record.checks
+    )
+    return record.model_copy(update={"checks": checks})
+
+
+def test_what_was_invalid_then_tells_nothing_now(digits: Spec) -> None:
+    planned = plan(digits)
+    before = voided(invalid="the machine was busy")
+    row = next(one for one in detects(planned, before) if one.name == "latency/latency_p99")
+    assert (row.headroom, row.violation, row.chance) == (None, None, None)
+    assert chance_of_ready(detects(planned, before)) is None
+    lines = explain(planned, before)
+    at = lines.index("latency/latency_p99: latency_p99 <= 20 ms")
+    assert lines[at + 1] == "  invalid in that run, so no headroom is known: the machine was busy"
+    assert not lines[at + 2].startswith("  ")
+    assert "chance of READY: not known, since that run does not tell it of latency/latency_p99" in lines
+    missing = explain(planned, voided(missing="no slice has 60 rows", value=None))
+    assert "  without a value in that run, so no headroom is known: no slice has 60 rows" in missing
+
+
+def test_times_of_checks_that_did_not_run_are_no_times(digits: Spec) -> None:
+    record = read_record(SAMPLE)
+    fast = tuple(
+        check.model_copy(update={"status": "error", "reason": "the model raised", "duration_s": 0.01})
+        for check in record.checks
+    )
+    planned = plan(digits)
+    lines = explain(planned, record.model_copy(update={"checks": fast}))
+    assert lines[0] == explain(planned, None)[0]
+    assert "  crashed in that run, so no headroom is known: the model raised" in lines
+
+
+def test_no_headroom_reaches_beyond_what_a_share_can_be() -> None:
+    """No error in 5,000 queries, whose bound is that of 500: at a limit of 0.3 % even no errors pass too seldom."""
+    from scipy.stats import beta
+
+    from evalspec.stats.power import detectable
+    from evalspec.stats.recorded import recorded_proportion
+
+    bound = float(beta.ppf(0.95, 1, 500))
+    design = recorded_proportion(0.0, bound, 0.95, 5000)
+    assert design.design_effect == pytest.approx(10.0, rel=1e-3)
+    for threshold, reaches in ((0.003, False), (0.02, True)):
+        found = detectable(design, threshold, "lower", alpha_pass=0.05, alpha_fail=0.01, family=3)
+        assert (found.headroom is not None) == reaches
+        if found.headroom is not None:
+            assert threshold - found.headroom >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("sentence", "limits"),
+    [
+        ("error_rate(5 qps) <= 1 %", (0.0, 1.0)),
+        ("latency_p99(5 qps) <= 5 ms", (0.0, math.inf)),
+        ("goodput(5 qps) >= 4 qps", (0.0, math.inf)),
+    ],
+)
+def test_what_a_truth_may_be(sentence: str, limits: tuple[float, float]) -> None:
+    from evalspec.checks.system.load import Load
+    from evalspec.plan.explain import _limits
+
+    one = Load.read_sentence(sentence, blocking=True)
+    metric = next(metric for metric in Load.metrics if metric.name == one.metric)
+    assert _limits(one, metric) == limits
+
+
+def test_a_difference_and_a_ratio_have_limits_of_their_own() -> None:
+    from evalspec.checks.model.quality import Quality
+    from evalspec.checks.system.latency import Latency
+    from evalspec.plan.explain import _limits
+
+    drop = Quality.read_sentence("accuracy >= baseline - 2 pp", blocking=True)
+    accuracy = next(metric for metric in Quality.metrics if metric.name == "accuracy")
+    assert _limits(drop, accuracy) == (-1.0, 1.0)
+    ratio = Latency.read_sentence("latency_p50 <= 1.2x baseline", blocking=True)
+    assert _limits(ratio, Latency.metrics[0]) == (0.0, math.inf)

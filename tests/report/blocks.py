@@ -75,6 +75,60 @@ def latency_blocks() -> tuple[AnyBlock, ...]:
     )
 
 
+def load_blocks() -> tuple[AnyBlock, ...]:
+    """As `load` gives them, with as many lines as a spec may ask for."""
+    limits = {"latency_p50(200 qps) <= 2 ms": 2.0, "latency_p99(200 qps) <= 1 ms": 1.0, "latency_p99 <= 10 ms": 10.0,
+              "latency_p95 <= 8 ms": 8.0}  # fmt: skip
+    across = tuple(Reference(label=label, value=value, axis="y") for label, value in limits.items())
+    along = tuple(Reference(label=label, value=value, axis="x") for label, value in limits.items())
+    seconds = tuple(0.25 * step for step in range(100))
+    wave = tuple(0.3 + 0.2 * math.sin(second) ** 2 for second in seconds)
+    slow = tuple(value * (40 if step % 9 == 0 else 6) for step, value in enumerate(wave))
+    rates = (200.0, 1000.0, 4000.0)
+    return (
+        Curve(
+            title="Latency against load", caption="From the due time.", x_label="offered rate", x_unit="qps",
+            y_label="latency", y_unit="ms", log_y=True, references=across,
+            series=(Series(name="p50", x=rates, y=(0.2, 0.15, 1.5)),
+                    Series(name="p99", x=rates, y=(13.6, 9.4, 16.0), lower=(4.0, 0.2, 5.0), upper=(20.0, 12.0, 21.0))),
+        ),
+        Curve(
+            title="Latency over time at 200 qps", caption="Median of short stretches.", x_label="due time", x_unit="s",
+            y_label="latency", y_unit="ms", log_y=True, references=across,
+            series=(Series(name="median", x=seconds, y=wave, lower=tuple(0.5 * y for y in wave), upper=slow),),
+        ),
+        Curve(
+            title="Tail under load", caption="Share of queries that take longer.", x_label="latency", x_unit="ms",
+            y_label="share slower", log_x=True, log_y=True, references=along,
+            series=(Series(name="200 qps", x=(0.1, 1.0, 4.0, 30.0), y=(1.0, 0.3, 0.02, 0.0002)),),
+        ),
+        Bars(
+            title="Goodput", caption="What was offered, answered, and answered in time.", unit="qps",
+            bars=tuple(Bar(label=label, value=rate * share, group=f"{rate:g} qps") for rate in rates
+                       for label, share in (("offered", 1.0), ("answered", 1.0), ("in time", 0.95))),
+            references=(Reference(label="goodput(200 qps) >= 190 qps", value=190.0, axis="x"),
+                        Reference(label="goodput(1000 qps) >= 950 qps", value=950.0, axis="x")),
+        ),
+        Table(
+            title="Rates", caption="The steady part of each run.",
+            columns=(Column(name="rate"), Column(name="queries", unit="count"),
+                     *(Column(name=name, unit="ms") for name in ("p50", "p90", "p95", "p99", "p99_9")),
+                     Column(name="upper 95% of p99", unit="ms"), Column(name="served", unit="qps"),
+                     Column(name="design effect", unit="x"), Column(name="remark")),
+            rows=tuple((f"{rate:g} qps", 5000, 0.26, 2.9, 4.2, 13.6, 49.6, None, rate, 19.4, "p99, p99_9 void")
+                       for rate in rates),
+        ),
+        Intervals(
+            title="Share of each stage", caption="Over fresh processes.", unit="%",
+            rows=(Interval(label="standardscaler", value=8.3, lower=7.6, upper=9.0, n=5, note="1.09x"),
+                  Interval(label="inference", value=55.0, lower=53.0, upper=57.0, n=5, note="2.22x")),
+            references=(Reference(label="stage_share(inference) >= 20 %", value=20.0, axis="x"),
+                        Reference(label="stage_share(standardscaler) <= 22 %", value=22.0, axis="x"),
+                        Reference(label="stage_share(postprocess) <= 40 %", value=40.0, axis="x")),
+        ),
+    )  # fmt: skip
+
+
 def throughput_blocks() -> tuple[AnyBlock, ...]:
     batches = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
     rates = (2100.0, 3900.0, 7000.0, 11800.0, 17900.0, 23100.0, 25900.0, 26400.0)

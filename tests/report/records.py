@@ -338,6 +338,49 @@ def empty() -> Record:
     )
 
 
+RATES = ("200 qps", "4000 qps")
+BUSY = "other processes used {} % of this machine's processor time meanwhile, more than 75 %"
+
+
+def crowded() -> Record:
+    """UNDECIDED: a load check with numbers that are not to be trusted, and charts with many lines."""
+    lag = "the load generator was the bottleneck: 1 % of queries were sent more than 3.9 ms late (at most 1 ms)"
+    part = {"part": "200 qps", "value": 1.2, "n": 5000, "p_pass": 0.01, "p_fail": 1.0}
+    cases = (
+        case("load/latency_p99", "latency_p99 <= 10 ms", "INVALID",
+             f"latency_p99 1.2 ms (n 5,000), needs at most 10 ms: inadmissible; 4000 qps: {lag}",
+             reason=f"4000 qps: {lag}", threshold=10.0, unit="ms", value=1.2, lower=0.9, upper=1.4, n=5000,
+             parts=(part,), must_hold=1, invalid=lag, owner="line@example.com"),
+        case("load/error_rate", "error_rate <= 1 %", "INVALID", f"error_rate <= 1 %: inadmissible: 4000 qps: {lag}",
+             reason=f"4000 qps: {lag}", threshold=1.0, unit="%", invalid=lag, owner="line@example.com"),
+        case("load/max_rate", "max_rate >= 1000 qps", "INVALID",
+             f"max_rate >= 1000 qps: inadmissible: {BUSY.format(91)}", reason=BUSY.format(91), threshold=1000.0,
+             unit="qps", invalid=BUSY.format(91)),
+        case("load/goodput(200 qps)", "goodput(200 qps) >= 190 qps", "PASS", "goodput holds.", threshold=190.0,
+             unit="qps", value=198.0, lower=195.0, upper=199.0, n=5000, notes=("No upper bound: few episodes.",)),
+        case("latency/latency_p95", "latency_p95 <= 2 ms", "INVALID", f"inadmissible: {BUSY.format(95)}",
+             reason=BUSY.format(95), threshold=2.0, unit="ms", value=1.1, lower=1.0, upper=1.3, n=6000,
+             invalid=BUSY.format(95)),
+        case("latency/latency_p50", "latency_p50 <= 1 ms", "INVALID", f"inadmissible: {BUSY.format(96)}",
+             reason=BUSY.format(96), threshold=1.0, unit="ms", value=0.4, n=6000, invalid=BUSY.format(96),
+             severity="warn"),
+    )  # fmt: skip
+    measured = {"latency_p99(200 qps)": 1.2, "latency_p99(4000 qps)": 13.65, "error_rate(200 qps)": 0.0,
+                "error_rate(4000 qps)": 2.5, "goodput(200 qps)": 198.0, "max_rate": None}  # fmt: skip
+    units = {name: "%" if name.startswith("error") else "qps" if "ms" in name else "ms" for name in measured}
+    units |= {"goodput(200 qps)": "qps", "max_rate": "qps"}
+    load = CheckRecord(
+        id="load", check="load", dimension="system", status="measured", models=("candidate",), datasets=("test",),
+        measured=measured, units=units, conditions={"scenario": "server", "burstiness": None}, seed=7,
+        tests=tuple(item.test for item in cases if item.test.check == "load"), blocks=blocks.load_blocks(),
+        summary="What it serves in time.", cannot_show="Traffic that is not like this.",
+    )  # fmt: skip
+    reason = "load/latency_p99: inadmissible (and 2 more)"
+    verdict = decide("UNDECIDED", reason, cases, headline="UNDECIDED (4 undecided)")
+    limits = ("load cannot show: Traffic that is not like this.", "load: cannot show: is no limit")
+    return record(verdict, (check("latency", cases), load, check("quality", cases)), not_tested=limits)
+
+
 def many(count: int = 300) -> Record:
     """One check with ``count`` requirements, every seventh of them violated."""
     cases = tuple(_numbered(index) for index in range(count))

@@ -98,3 +98,55 @@ def test_stacked_bars_begin_where_the_one_before_ends() -> None:
     assert second.width / first.width == pytest.approx(10 / 8, rel=0.01)
     assert third.start + third.width < view.limits[0]
     assert second.value == "10 ms"
+
+
+def test_a_group_of_bars_is_named_once_above_them() -> None:
+    bars = tuple(
+        Bar(label=label, value=1.0, group=group)
+        for group in ("200 qps", "1000 qps")
+        for label in ("offered", "in time")
+    )
+    view = block_view(Bars(title="t", unit="qps", bars=bars))
+    assert isinstance(view, BarsView)
+    assert [row.opens for row in view.rows] == ["200 qps", "", "1000 qps", ""]
+    alone = block_view(Bars(title="t", bars=(Bar(label="a", value=1.0), Bar(label="b", value=2.0))))
+    assert isinstance(alone, BarsView)
+    assert [row.opens for row in alone.rows] == ["", ""]
+
+
+def test_lines_across_bars_have_numbers_where_there_are_several() -> None:
+    def view(*values: float) -> BarsView:
+        lines = tuple(Reference(label=f"l{value:g}", value=value, axis="x") for value in values)
+        made = block_view(Bars(title="t", bars=(Bar(label="a", value=100.0),), references=lines))
+        assert isinstance(made, BarsView)
+        return made
+
+    assert view(50.0).marks == ()
+    assert [mark.text for mark in view(90.0, 20.0).marks] == ["2", "1"]
+    # Two lines that lie together share a text, in the middle of both.
+    (both,) = view(50.0, 52.0).marks
+    assert both.text == "1, 2"
+    assert view(50.0, 52.0).limits[0] < both.at < view(50.0, 52.0).limits[1]
+
+
+def test_a_column_of_numbers_without_any_is_still_one() -> None:
+    columns = (Column(name="rate"), Column(name="upper", unit="ms"), Column(name="remark"))
+    view = block_view(Table(title="t", columns=columns, rows=(("200 qps", None, None), ("400 qps", None, None))))
+    assert isinstance(view, TableView)
+    assert [column.number for column in view.columns] == [False, True, False]
+
+
+def test_short_cells_stay_whole() -> None:
+    rows = (("200 qps", "a remark that is a good deal longer than a name"),)
+    view = block_view(Table(title="t", columns=(Column(name="rate"), Column(name="remark")), rows=rows))
+    assert isinstance(view, TableView)
+    assert [cell.whole for cell in view.rows[0]] == [True, False]
+
+
+def test_only_a_long_table_goes_over_a_page() -> None:
+    def long(count: int) -> bool:
+        view = block_view(Table(title="t", columns=(Column(name="a"),), rows=((1,),) * count))
+        assert isinstance(view, TableView)
+        return view.long
+
+    assert not long(16) and long(17)

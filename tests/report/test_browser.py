@@ -18,6 +18,7 @@ BUILDERS: dict[str, Callable[[], Record]] = {
     "ready": records.ready,
     "not_ready": records.not_ready,
     "every_status": records.every_status,
+    "crowded": records.crowded,
     "empty": records.empty,
     "many": records.many,
 }
@@ -87,7 +88,7 @@ def test_nothing_leaves_the_page_and_nothing_is_refused(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["ready", "not_ready", "every_status", "empty"])
+@pytest.mark.parametrize("name", ["ready", "not_ready", "every_status", "crowded", "empty"])
 def test_axe_finds_nothing(name: str, scheme: str, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = open_page(files[name], color_scheme=scheme, bypass_csp=True)
@@ -96,7 +97,7 @@ def test_axe_finds_nothing(name: str, scheme: str, files: dict[str, str], open_p
     assert [(one["id"], one["impact"], [node["html"][:160] for node in one["nodes"][:3]]) for one in found] == []
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("width", [320, 360, 768, 1280])
 @pytest.mark.parametrize("name", BUILDERS)
 def test_no_sideways_scrolling(name: str, width: int, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
     page = open_page(files[name], viewport={"width": width, "height": 800})
@@ -153,7 +154,7 @@ def test_hostile_text_does_nothing(attack: str, tmp_path: Path, open_page: Calla
     assert record.verdict is not None
     path = tmp_path / "hostile.html"
     path.write_text(render(record, record.verdict), encoding="utf-8")
-    page = open_page(path.as_uri(), viewport={"width": 390, "height": 800})
+    page = open_page(path.as_uri(), viewport={"width": 320, "height": 800})
     for target in page.tab.locator("h1, .sentence, caption, figcaption").all()[:40]:
         target.dispatch_event("mouseover")
     assert page.tab.evaluate("window.owned") is None
@@ -190,3 +191,121 @@ def test_paper(scheme: str, files: dict[str, str], tmp_path: Path, open_page: Ca
     page.tab.pdf(path=paper, prefer_css_page_size=True)
     assert paper.read_bytes().startswith(b"%PDF")
     assert paper.stat().st_size > 20_000
+
+
+TOUCHING = """() => {
+    const box = (one) => one.getBoundingClientRect();
+    const touch = (a, b) =>
+        a.left < b.right - 0.5 && b.left < a.right - 0.5 && a.top < b.bottom - 0.5 && b.top < a.bottom - 0.5;
+    const seen = (one) => box(one).width > 0 || box(one).height > 0;
+    const drawn = "[fill*='--series'], [stroke*='--series'], line[stroke*='--ink'], path[stroke*='--ink']";
+    const found = [];
+    for (const chart of document.querySelectorAll("svg.chart, svg.axis")) {
+        const texts = [...chart.querySelectorAll("text")].filter(seen);
+        const others = [...texts, ...[...chart.querySelectorAll(drawn)].filter(seen)];
+        for (const [index, text] of texts.entries())
+            for (const other of others.slice(index + 1))
+                if (touch(box(text), box(other))) found.push([text.textContent, other.textContent || other.tagName]);
+    }
+    return found;
+}"""
+OUTSIDE = """() => [...document.querySelectorAll("svg.chart")].flatMap((chart) => {
+    const frame = chart.getBoundingClientRect();
+    return [...chart.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()])
+        .filter(([, box]) => box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1)
+        .map(([words]) => words);
+})"""
+BESIDE = """() => {
+    const rows = document.querySelectorAll("table.bars tbody tr:not(.opens), table.forest tbody tr");
+    return [...rows].map((row) => {
+        const words = document.createRange();
+        words.selectNodeContents(row.querySelector("th"));
+        return row.querySelector("td.draw svg").getBoundingClientRect().left - words.getBoundingClientRect().right;
+    });
+}"""
+BROKEN = """() => [...document.querySelectorAll(".block td, .block tbody th, .vl b")].filter((cell) => {
+    if (/[\\s\u2026]/.test(cell.textContent.trim()) || cell.querySelector("svg")) return false;
+    const words = document.createRange();
+    words.selectNodeContents(cell);
+    return words.getClientRects().length > 1;
+}).map((cell) => cell.textContent)"""
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+@pytest.mark.parametrize("name", ["crowded", "ready"])
+def test_no_text_of_a_chart_touches_another_or_the_marks(
+    name: str, width: int, files: dict[str, str], open_page: Callable[..., Opened]
+) -> None:
+    page = open_page(files[name], viewport={"width": width, "height": 900})
+    assert page.tab.locator("svg.chart").count() > 2 and page.tab.locator("svg.axis").count() > 0
+    assert page.tab.evaluate(TOUCHING) == []
+    assert page.tab.evaluate(OUTSIDE) == []
+
+
+def test_a_fault_of_a_chart_would_be_found(files: dict[str, str], open_page: Callable[..., Opened]) -> None:
+    page = open_page(files["crowded"])
+    page.tab.evaluate("""() => {
+        const [first, second] = document.querySelectorAll("svg.chart text");
+        second.setAttribute("transform", first.getAttribute("transform"));
+        first.parentNode.append(second);
+    }""")
+    assert len(page.tab.evaluate(TOUCHING)) > 0
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_names_keep_away_from_their_bars(width: int, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
+    gaps = open_page(files["crowded"], viewport={"width": width, "height": 900}).tab.evaluate(BESIDE)
+    assert len(gaps) > 10
+    assert min(gaps) >= 6
+
+
+def test_requirements_of_a_check_begin_below_each_other(
+    files: dict[str, str], open_page: Callable[..., Opened]
+) -> None:
+    lists = open_page(files["every_status"]).tab.evaluate(
+        "[...document.querySelectorAll('.asked')].map((list) =>"
+        " [...list.querySelectorAll('a')].map((one) => one.getBoundingClientRect().left))"
+    )
+    assert max(map(len, lists)) > 2
+    assert all(len(set(lefts)) == 1 for lefts in lists)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_word_is_broken_in_two(width: int, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
+    page = open_page(files["crowded"], viewport={"width": width, "height": 900})
+    assert page.tab.evaluate(BROKEN) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 1000)])
+@pytest.mark.parametrize("name", ["ready", "not_ready", "crowded"])
+def test_the_first_screen_tells_verdict_reason_and_what_to_do(
+    name: str, width: int, height: int, files: dict[str, str], open_page: Callable[..., Opened]
+) -> None:
+    tab = open_page(files[name], viewport={"width": width, "height": height}).tab
+    for part in ("h1", ".reason", ".next", ".tally"):
+        box = tab.locator(part).first.bounding_box()
+        assert box is not None and box["y"] + box["height"] <= height, part
+
+
+def test_what_is_not_to_be_trusted_is_struck_and_says_so(
+    files: dict[str, str], open_page: Callable[..., Opened]
+) -> None:
+    tab = open_page(files["crowded"]).tab
+    cell = tab.locator("#requirement-load-latency_p99 .vl")
+    assert "line-through" in cell.locator("s").evaluate("one => getComputedStyle(one).textDecorationLine")
+    assert cell.inner_text().splitlines()[:2] == ["13.65 ms (4000 qps)", "not to be trusted"]
+
+
+def test_on_paper_no_row_or_chart_is_cut_and_a_heading_keeps_what_it_heads(
+    files: dict[str, str], open_page: Callable[..., Opened]
+) -> None:
+    tab = open_page(files["crowded"], viewport={"width": 690, "height": 980}).tab
+    tab.emulate_media(media="print")
+    kinds = """([selector, name]) => {
+        const found = [...document.querySelectorAll(selector)].map((one) => getComputedStyle(one)[name]);
+        return [...new Set(found)];
+    }"""
+    for selector in ("tr", "figure", ".req", ".block:not(.long)", ".next", ".asked"):
+        assert tab.evaluate(kinds, [selector, "breakInside"]) == ["avoid"], selector
+    assert tab.evaluate(kinds, ["h2, h3, h4, caption, tr.group", "breakAfter"]) == ["avoid"]
+    assert tab.evaluate(TOUCHING) == []

@@ -13,7 +13,7 @@ def of(record: Record, name: str) -> CheckRecord:
 
 def test_a_performance_result_is_one_sentence_with_all_that_it_holds_for() -> None:
     record = records.ready()
-    said = claim_sentence(record, of(record, "latency"))
+    said = claim_sentence(record, of(record, "latency"), {})
     for part in (
         "latency_p99 ", "candidate [5f1c0a9d3b7e]", "batch 1", "precision int8", "accuracy 0.974 (quality on test)",
         "stages cast float32, scale 0.0625, model", "scenario single_stream", "on cpu (AMD EPYC 7763",
@@ -27,19 +27,29 @@ def test_quality_of_another_model_does_not_stand_in() -> None:
     checks = tuple(
         one.model_copy(update={"models": ("baseline",)}) if one.dimension == "model" else one for one in record.checks
     )
-    said = claim_sentence(record.model_copy(update={"checks": checks}), of(record, "latency"))
+    said = claim_sentence(record.model_copy(update={"checks": checks}), of(record, "latency"), {})
     assert "quality not measured in this run" in said
 
 
 @pytest.mark.parametrize("status", ["invalid", "not_run", "error"])
 def test_what_does_not_count_makes_no_claim(status: str) -> None:
     record = records.ready()
-    assert claim_sentence(record, of(record, "latency").model_copy(update={"status": status})) == ""
+    assert claim_sentence(record, of(record, "latency").model_copy(update={"status": status}), {}) == ""
+
+
+def test_what_is_not_to_be_trusted_is_not_quoted() -> None:
+    record = records.ready()
+    latency = of(record, "latency")
+    said = claim_sentence(record, latency, {"latency": {"latency_p99", "latency_mean"}, "quality": {"accuracy"}})
+    assert "latency_p99" not in said and "latency_mean" not in said
+    assert said.startswith("latency_p50 0.431 ms, jitter 0.061 ms")
+    assert "accuracy 0.974 (quality on test), not to be trusted" in said
+    assert claim_sentence(record, latency, {"latency": set(latency.measured)}) == ""
 
 
 def test_only_performance_makes_a_claim() -> None:
     record = records.ready()
-    assert claim_sentence(record, of(record, "quality")) == ""
+    assert claim_sentence(record, of(record, "quality"), {}) == ""
 
 
 def test_what_two_models_do_not_share_is_said() -> None:

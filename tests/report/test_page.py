@@ -315,3 +315,43 @@ def test_only_pngs_are_shown(image: str, words: str) -> None:
 def test_a_page_is_the_same_every_time() -> None:
     first, second = (render(*_with_verdict(records.not_ready())) for _ in range(2))
     assert first == second
+
+
+def test_a_note_of_many_requirements_is_said_once() -> None:
+    note = "the data are in doubt: field_shift/c2st_auc is FAIL"
+    fields = {"threshold": 0.9, "unit": "fraction", "value": 0.93, "n": 840}
+    cases = tuple(
+        records.case(
+            f"quality/m{index}", f"m{index} >= 90 %", "PASS", "It holds.", **fields, notes=(note, f"own {index}")
+        )
+        for index in range(4)
+    )
+    other = records.case("quality/z", "z >= 90 %", "FAIL", "It fails.", **fields, notes=(note,))
+    record = records.record(records.decide("READY", "All hold.", (*cases, other)), [records.check("quality", cases)])
+    text = page(record).words
+    assert text.count(f"4 of them: {note}") == 1
+    # In its own group the fifth is alone, and keeps it.
+    assert text.count(note) == 2
+    assert all(f"own {index}" in text for index in range(4))
+
+
+def test_what_checks_cannot_show_is_a_list_by_check_beside_what_was_left_out() -> None:
+    source = render(*_with_verdict(records.crowded()))
+    start = source.index('id="not-tested"')
+    shown = source[start : source.index("</section>", start)]
+    assert "<dt>load</dt><dd>Traffic that is not like this.</dd>" in shown
+    # Only a line about a kind of check that was run is one of these.
+    assert "<li>load: cannot show: is no limit</li>" in shown
+
+
+def test_conditions_that_are_not_there_are_not_listed() -> None:
+    found = page(records.crowded()).words
+    assert "scenario server" in found and "burstiness" not in found
+
+
+def test_more_than_was_asked_for_is_not_a_share_of_it() -> None:
+    check = records.check("quality", ())
+    more = check.model_copy(update={"counts": check.counts.model_copy(update={"attempted": 800, "used": 840})})
+    text = page(records.ready().model_copy(update={"checks": (more,)})).words
+    assert "used 840, 800 asked for" in text
+    assert "used 840 of 840" in page(records.ready()).words

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalspec.evidence.test import Test
 from evalspec.report._requirements import requirement_strip
-from evalspec.report._strips import Scale, hold_zone, strip
+from evalspec.report._strips import NARROWEST, WIDER, Scale, axis_ticks, hold_zone, strip, text_room
 
 NUMBERS = st.floats(-1e12, 1e12, allow_nan=False)
 
@@ -68,3 +70,18 @@ def test_a_requirement_says_in_words_what_it_draws() -> None:
 
 def test_without_a_value_nothing_is_drawn() -> None:
     assert requirement_strip(made(missing="crashed")) is None
+
+
+@given(NUMBERS, st.floats(1e-6, 1e9))
+def test_marks_of_an_axis_do_not_touch_each_other(low: float, span: float) -> None:
+    found = axis_ticks(Scale(low, low + span), "ms")
+    for ticks, width in ((found, WIDER), ([tick for tick in found if not tick.spare], NARROWEST)):
+        for one, after in pairwise(ticks):
+            assert after.at - one.at >= (text_room(one.text, width) + text_room(after.text, width)) / 2
+
+
+def test_a_narrow_axis_keeps_every_second_mark() -> None:
+    found = axis_ticks(Scale(0.0, 0.22), "")
+    assert [(tick.text, tick.spare) for tick in found] == [
+        ("0", False), ("0.05", True), ("0.1", False), ("0.15", True), ("0.2", False),
+    ]  # fmt: skip

@@ -73,3 +73,21 @@ def test_clients_share_a_schedule_without_losing_a_query() -> None:
 def test_an_open_loop_without_arrivals_is_our_own_mistake() -> None:
     with pytest.raises(ValueError, match="no arrivals"):
         shares(Schedule(kind="open_loop", queries=3, clients=2))
+
+
+def test_sizes_go_with_their_queries_and_come_back() -> None:
+    arrivals = np.arange(0, 100, 10)
+    sizes = np.array([1, 5, 1, 7, 1, 2, 1, 9, 1, 3])
+    schedule = Schedule(
+        kind="open_loop", queries=10, arrivals_ns=arrivals, items=np.arange(10), sizes=sizes, clients=2, seed=4
+    )
+    one, other = shares(schedule)
+    assert one.sizes is not None and other.sizes is not None
+    assert (one.sizes.tolist(), other.sizes.tolist()) == ([1, 1, 1, 1, 1], [5, 7, 2, 9, 3])
+    # The rows that follow a query's first are those of one order, whichever client asks.
+    assert one.seed == other.seed == 4
+    # A client whose queries all have as many rows as are kept says nothing of sizes.
+    made = [replace(part([0, 20], 0.1)), replace(part([10, 30], 0.1), sizes=np.array([5, 7]))]
+    whole = merged(made)
+    assert whole.sizes is not None and whole.sizes.tolist() == [1, 5, 1, 7]
+    assert merged([part([0], 0.1), part([10], 0.1)]).sizes is None

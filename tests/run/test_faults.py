@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,75 @@ def test_a_bad_model_is_an_error_and_the_other_check_stays(
     assert (folder / "reports/faults/latest/report.html").exists()
 
 
+def test_a_draft_says_what_ran_and_what_did_not_and_decides_nothing(folder: Path) -> None:
+    # Most labels are turned: in a run this is a violation.
+    table = pq.read_table(folder / "test.parquet")
+    turned = ["a" if label == "b" else "b" for label in table.column("y").to_pylist()]
+    pq.write_table(table.set_column(1, "y", pa.array(turned)), folder / "test.parquet")
+    done = run(folder, "good", "--draft")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.stdout.startswith("faults: UNDECIDED (a draft)\n  Everything was tried on a few rows and queries")
+    assert "  ran      quality: accuracy 0\n" in done.stdout
+    crashed = run(folder, "raises", "--draft")
+    assert crashed.returncode == 4
+    assert crashed.stdout.startswith("faults: ERROR (a draft)")
+    assert "  ran      quality: accuracy 0\n" in crashed.stdout
+    reason = "behaviour:raises raised RuntimeError: the weights are gone"
+    assert f"  crashed  other: {reason}\n" in crashed.stdout
+    # What is wrong is the crash, whatever the few rows say.
+    assert crashed.stdout.splitlines()[1] == f"  other/accuracy: accuracy >= 90 %: crashed: {reason}"
+
+
+CHECKED = """
+evalspec: 1
+name: faults
+models:
+  candidate: {kind: python, function: "behaviour:good", artifact: behaviour.py, inputs: {x: x}, classes: [a, b]}
+datasets:
+  test: {kind: parquet, path: test.parquet, label: y}
+model:
+  - {check: quality, id: one, dataset: test, require: [accuracy >= 90 %]}
+  - {check: quality, id: two, dataset: test, require: [accuracy >= 90 %]}
+"""
+
+
+def test_checks_of_a_draft_share_a_process_and_one_that_kills_it_leaves_the_next_a_new_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evalspec.plan import plan
+    from evalspec.run.drafting import Drafter
+    from evalspec.run.options import Options, default_limits
+    from evalspec.run.runner import run as run_plan
+    from evalspec.spec import Options as LoadOptions
+    from evalspec.spec import load
+
+    (folder / "spec.yaml").write_text(CHECKED)
+    spec = load(folder / "spec.yaml", options=LoadOptions(trust=True))
+    pids = []
+    ask = Drafter.ask
+
+    def killing(drafter: Drafter, job: Any, **how: Any) -> Any:
+        answer = ask(drafter, job, **how)
+        assert drafter._child is not None
+        pids.append(drafter._child.pid)
+        if job.check.name == "two":
+            drafter._child.kill()
+        return answer
+
+    class Steps:
+        def step(self, text: str) -> None: ...
+
+        def progress(self, done: float, total: float, what: str) -> None: ...
+
+    monkeypatch.setattr(Drafter, "ask", killing)
+    planned = plan(spec)
+    twice = replace(planned, checks=(*planned.checks, replace(planned.checks[0], check=planned.checks[0].check)))
+    options = Options(access=spec.access(trust=True), output=folder / "out", limits=default_limits(60.0), draft=True)
+    record, _ = run_plan(twice, options, Steps())
+    assert [one.status for one in record.checks] == ["measured"] * 3
+    assert pids[0] == pids[1] != pids[2]
+
+
 TIMED = """
 evalspec: 1
 name: faults
@@ -188,8 +258,14 @@ def test_without_trust_no_code_runs(folder: Path) -> None:
         check=False,
         cwd=folder,
     )
-    assert done.returncode in (2, 4)
-    assert "--trust" in done.stdout + done.stderr
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert [line.partition("models.")[2] for line in lines] == [
+        f"{name}: {name} runs the function behaviour:good, which was not allowed; pass --trust if you know where it "
+        "comes from"
+        for name in ("candidate", "other")
+    ]
+    assert not (folder / "reports").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file size are POSIX")

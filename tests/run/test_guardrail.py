@@ -41,14 +41,16 @@ def test_equal_answers_are_admissible(tmp_path: Path, batch: int) -> None:
     path, predicted = answers(tmp_path)
     result = guarded(CheckResult({}), [timed(predicted, 700, batch=batch)], {"candidate": path}, 0.95)
     assert result.invalid is None
-    assert "0 of " in result.notes[0]
+    said = "while it was timed, candidate answered as where quality is computed, on all "
+    assert result.notes[0].startswith(said) and "rows that were compared; a row was asked for" in result.notes[0]
 
 
 def test_other_answers_void_the_timing(tmp_path: Path) -> None:
     path, predicted = answers(tmp_path)
     result = guarded(CheckResult({}), [timed(predicted, 700, wrong=10)], {"candidate": path}, 0.95)
     assert result.invalid is not None
-    assert "answered 10 of 700 rows otherwise" in result.invalid
+    said = "while it was timed, candidate answered 10 of 700 rows otherwise than where quality is computed"
+    assert result.invalid == f"{said}, and at most 0.5 % may differ"
 
 
 def test_too_few_show_nothing(tmp_path: Path) -> None:
@@ -56,7 +58,13 @@ def test_too_few_show_nothing(tmp_path: Path) -> None:
     few = guarded(CheckResult({}), [timed(predicted, 300)], {"candidate": path}, 0.95)
     enough = guarded(CheckResult({}), [timed(predicted, 450)], {"candidate": path}, 0.95)
     assert few.invalid is not None
-    assert "time more queries" in few.invalid
+    said = "on all 300 rows that were compared, which are too few to show that at most 0.5 % differ; time more queries"
+    assert said in few.invalid
+    # A draft times a few queries on purpose; another answer is another answer there too.
+    draft = guarded(CheckResult({}), [timed(predicted, 20)], {"candidate": path}, 0.95, draft=True)
+    assert draft.invalid is None and draft.notes[0].endswith("on all 20 rows that were compared")
+    wrong = guarded(CheckResult({}), [timed(predicted, 20, wrong=1)], {"candidate": path}, 0.95, draft=True)
+    assert wrong.invalid is not None and "answered 1 of 20 rows otherwise" in wrong.invalid
     assert enough.invalid is None
 
 
@@ -120,3 +128,19 @@ def test_rows_that_the_model_fails_on_only_while_it_is_timed_keep_from_passing(
     # A row that was answered another time is no row that it fails on.
     again = guarded(plain, [broken, timed(predicted, N)], {"candidate": path}, 0.95)
     assert not isinstance(again.estimates["latency_p99"], Measured)
+
+
+def test_of_queries_with_sizes_only_the_rows_that_were_asked_for_count(tmp_path: Path) -> None:
+    path, predicted = answers(tmp_path)
+    made = timed(predicted, 225, batch=4)
+    sizes = np.where(np.arange(225) % 2 == 0, 2, 9)
+    given = np.where(np.arange(4) < sizes[:, None], made.answers, np.nan)  # type: ignore[arg-type]  # they are there
+    one = replace(made, sizes=sizes, answers=given)
+    compared = compare([one], path)
+    # Half of the queries have two rows, of the others four answers are kept.
+    assert (compared.items, compared.different) == (113 * 2 + 112 * 4, 0)
+    note = guarded(CheckResult({}), [one], {"candidate": path}, 0.95).notes[0]
+    assert f"a row was asked for {(113 * 2 + 112 * 9) / compared.items:,.0f} times on average" in note
+    # All queries fail by themselves: of those with two rows no third row is broken.
+    broken = replace(one, ok=np.zeros(225, bool), answers=np.full_like(given, np.nan))
+    assert compare([broken], path).broken == compared.items

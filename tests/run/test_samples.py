@@ -136,3 +136,12 @@ def test_torn_probes_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('[{"probe": "memory"')
     with pytest.raises(RecordError, match="can't be read"):
         read_probes(tmp_path / "p.json")
+
+
+def test_sizes_are_kept_and_replayed(tmp_path: Path) -> None:
+    sized = replace(some("a", 0, 3, 2), sizes=np.array([1, 2, 9]))
+    write_samples([sized, some("a", 1, 4, 2)], tmp_path / "samples-c.parquet")
+    schedule = Schedule(kind="open_loop", queries=3, processes=2, sizes=np.array([1, 2, 9]))
+    one, other = Replay(tmp_path, "c").measure(schedule, "test", "a", lambda *_: None)
+    assert one.sizes is not None and one.sizes.tolist() == [1, 2, 9]
+    assert other.sizes is None

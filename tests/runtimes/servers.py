@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Answer = bytes | None
-"""Bytes to send and keep the connection; None: the connection was dealt with."""
+"""Bytes to send and keep the connection; None: it is closed, and all else was dealt with."""
 
 
 @dataclass
@@ -106,11 +107,15 @@ class Server:
 
     Args:
         handle: Request -> answer.
+        tls: Speak https.
     """
 
     handle: Callable[[Request], Answer]
+    tls: ssl.SSLContext | None = None
     requests: int = 0
     accepted: int = 0
+    seen: list[str] = field(default_factory=list)
+    """Handshakes that were begun and requests that were read, in their order."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     open_: list[socket.socket] = field(default_factory=list)
     listener: socket.socket = field(init=False)
@@ -122,7 +127,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self.tls is None else 'https'}://127.0.0.1:{self.port}"
 
     def serve(self) -> None:
         while True:
@@ -141,14 +146,18 @@ class Server:
         with suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+        # Each is closed by its own thread: another one may be about to write to it, and its number would be another's.
         with self.lock:
             for connection in self.open_:
-                reset(connection)
+                with suppress(OSError):
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def _connection(self, connection: socket.socket) -> None:
         buffer = b""
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.tls is not None:
+                connection = self._secured(connection, self.tls)
             while True:
                 found = _read(connection, buffer)
                 if found is None:
@@ -156,6 +165,7 @@ class Server:
                 request, buffer = found
                 with self.lock:
                     self.requests += 1
+                    self.seen.append(request.path)
                 reply = self.handle(request)
                 if reply is None:
                     return
@@ -164,7 +174,16 @@ class Server:
                     break
         except OSError:
             pass
-        connection.close()
+        finally:
+            connection.close()
+
+    def _secured(self, connection: socket.socket, tls: ssl.SSLContext) -> ssl.SSLSocket:
+        with self.lock:
+            self.seen.append("handshake")
+        secured = tls.wrap_socket(connection, server_side=True)
+        with self.lock:
+            self.open_.append(secured)
+        return secured
 
 
 def reset(connection: socket.socket) -> None:
@@ -197,9 +216,9 @@ def _read(connection: socket.socket, buffer: bytes) -> tuple[Request, bytes] | N
 
 
 @contextmanager
-def serving(handle: Callable[[Request], Answer] = linear) -> Iterator[Server]:
+def serving(handle: Callable[[Request], Answer] = linear, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     """A server for as long as the context lasts."""
-    server = Server(handle)
+    server = Server(handle, tls)
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     try:

@@ -58,7 +58,9 @@ def seen(handle: Callable[[Request], Answer]) -> tuple[Callable[[Request], Answe
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"url": "https://127.0.0.1:1"}, "https only"),
+        ({"url": "ftp://127.0.0.1:1"}, "write http://HOST:PORT or https://HOST:PORT"),
+        ({"ca": "ca.pem"}, "`ca` belongs to https"),
+        ({"verify": False}, "Extra inputs are not permitted"),
         ({"url": "127.0.0.1:8080"}, "no address"),
         ({"url": "http://user:secret@127.0.0.1"}, "user or a password"),
         ({"url": "http://127.0.0.1:notaport"}, "no URL"),

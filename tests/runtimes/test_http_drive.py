@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from pathlib import Path
@@ -10,10 +11,17 @@ import numpy as np
 import pytest
 
 from evalspec.clocks import now_ns
-from evalspec.runtimes._http_drive import Client, Outcome
-from evalspec.runtimes._http_wire import ANSWERED, NOT_CONNECTED, NOT_SENT, TIMED_OUT, Address, parse_url, request_bytes
-from tests.runtimes.servers import Answer, Request, answer, serving
-from tests.runtimes.test_http_faults import client, counts, open_loop
+from evalspec.language.inputs import ANSWERED, NOT_CONNECTED, NOT_SENT, TIMED_OUT, Schedule
+from evalspec.measure.samples import read_samples
+from evalspec.measure.servable import rows_of_queries
+from evalspec.measure.session import Session
+from evalspec.runtimes import _http_drive, _http_pool
+from evalspec.runtimes._http_drive import Client
+from evalspec.runtimes._http_pool import Outcome, PooledConnection
+from evalspec.runtimes._http_wire import Address, parse_url, request_bytes
+from tests.measure.fakes import FakeClock
+from tests.runtimes.servers import Answer, Request, answer, linear, read_rows, serving
+from tests.runtimes.test_http_faults import X, client, counts, open_loop
 
 HOUR_NS = 3600 * 10**9
 
@@ -90,23 +98,33 @@ def test_a_wait_for_a_connection_is_no_lag() -> None:
 
 
 def test_a_client_that_is_kept_from_sending_shows_it_as_lag(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client too slow for its rate: the server is idle and every connection free to use, and queries are late."""
+    """A client too slow for its rate: each query takes it 4 ms, and the answers are there when it looks for them."""
     send = Client._send
+    clock = FakeClock()
+    clock.reading_ns = 0
 
-    def slow_send(self: Client, one: object) -> None:
-        until = time.perf_counter() + 0.004
-        while time.perf_counter() < until:
-            pass
-        send(self, one)  # type: ignore[arg-type]
+    def slow_send(self: Client, one: PooledConnection) -> None:
+        send(self, one)
+        # However long the server really takes, to the client it is idle.
+        select.select([one.socket], [], [])
+        clock.pass_ms(4.0)
 
-    monkeypatch.setattr(Client, "_send", slow_send)
     with serving(echo) as server:
-        found, due, _, _ = drive(server.url, [index / 1000 for index in range(100)], connections=2)
-    late = np.array([one.sent_ns for one in found if one is not None]) - due
-    lag = np.array([one.lag_ns for one in found if one is not None])
-    # 100 queries take 0.4 s instead of 0.1 s; nearly all of that is the client's.
-    assert late[-1] > 200_000_000
-    assert lag[-1] > 0.8 * late[-1]
+        address = parse_url(server.url)
+        client = Client(address, 2, HOUR_NS)
+        client.open(10.0)
+        monkeypatch.setattr(_http_drive, "now_ns", clock)
+        monkeypatch.setattr(_http_pool, "now_ns", clock)
+        monkeypatch.setattr(Client, "_send", slow_send)
+        found: dict[int, Outcome] = {}
+        due = [clock.now + index * 1_000_000 for index in range(100)]
+        request = request_bytes(address, "/", {}, b"{}")
+        assert client.run([request] * 100, due, found.__setitem__)
+        client.close()
+    # 100 queries in 0.1 s take 0.4 s: the k-th is 3 k ms late, and all of that is the client's.
+    late_ms = [(found[index].sent_ns - due[index]) / 1e6 for index in range(100)]
+    lag_ms = [found[index].lag_ns / 1e6 for index in range(100)]
+    assert late_ms == lag_ms == [3.0 * index for index in range(100)]
 
 
 def test_what_finds_no_connection_in_time_was_not_sent() -> None:
@@ -215,3 +233,48 @@ def test_sent_times_keep_to_the_schedule(tmp_path: Path) -> None:
     assert counts(samples) == {"answered": 200}
     np.testing.assert_array_equal(np.diff(samples.intended_ns), 2_500_000)
     assert samples.answers is not None and np.isfinite(samples.answers).all()
+
+
+def test_a_query_with_several_rows_is_one_request(tmp_path: Path) -> None:
+    sizes = np.array([1, 3, 20, 2] * 5)
+    items = np.arange(20)
+    seen: list[int] = []
+
+    def counting(request: Request) -> Answer:
+        if request.path.endswith("/infer"):
+            seen.append(len(read_rows(request)))
+        return linear(request)
+
+    with serving(counting) as server, client(server, tmp_path) as rows:
+        asked = Schedule(
+            kind="open_loop", queries=20, batch=4, seed=5, warmup_queries=1, warmup_s=0.0, sizes=sizes, items=items,
+            arrivals_ns=5_000_000 * np.arange(20, dtype=np.int64), connections=1,
+        )  # fmt: skip
+        session = Session(rows, asked, tmp_path / "s")
+        session.warm_up()
+        seen.clear()
+        session.block(0, 20, 0.0)
+        session.finish()
+        samples = read_samples(tmp_path / "s", model="m", process=0)
+        # One connection keeps their order.
+        assert seen == sizes.tolist()
+        assert samples.sizes is not None and samples.sizes.tolist() == sizes.tolist()
+        assert samples.answers is not None
+        for answers, own, size in zip(
+            samples.answers, rows_of_queries(samples.items, 4, rows.n, 5), sizes.tolist(), strict=True
+        ):
+            kept = own[: min(size, 4)]
+            assert answers[: len(kept)] == pytest.approx(X[kept].sum(axis=1), rel=1e-5)
+            assert np.isnan(answers[len(kept) :]).all()
+
+
+def test_a_server_of_one_row_a_request_is_asked_for_no_more(tmp_path: Path) -> None:
+    from evalspec.errors import InputError
+
+    with serving() as server, client(server, tmp_path) as rows:
+        rows.loaded.fixed_batch = 1
+        asked = Schedule(
+            kind="open_loop", queries=2, batch=2, sizes=np.array([1, 2]), arrivals_ns=np.array([0, 1], dtype=np.int64)
+        )
+        with pytest.raises(InputError, match="the model takes 1 row at once and no other number, and a query of the"):
+            Session(rows, asked, tmp_path / "s").warm_up()

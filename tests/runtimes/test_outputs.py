@@ -73,7 +73,7 @@ def test_probabilities_of_half_precision_are_made_to_sum_to_one() -> None:
         ("value", [np.nan], r"NaN or infinite in row 40"),
         ("label", ["a", "z"], r"'z' \(1 of 2 rows\) is in no class \(choices: a, b, c\)"),
         ("label", [["a", "b"]], r"has shape \(1, 2\), not one label a row"),
-        ("embedding", [[1.0]], r"hold nothing that can be judged \(choices: logits, probabilities, label, value\)"),
+        ("embedding", [[1.0]], r"hold nothing that can be judged \(choices: logits, probabilities, label, value, text"),
     ],
 )
 def test_outputs_that_are_no_answers(kind: OutputName, array: Any, sentence: str) -> None:
@@ -177,7 +177,7 @@ def test_the_truth_of_a_table() -> None:
         truth(table, "gap", None)
     with pytest.raises(InputError, match=r"'name' holds text and the model predicts values"):
         truth(table, "name", None)
-    with pytest.raises(InputError, match=r"holds lists of shape \[2\]"):
+    with pytest.raises(InputError, match=r"holds list<item: int64>, not one label a row; if a row may have several"):
         truth(pa.table({"l": [[1, 2]]}), "l", None)
 
 

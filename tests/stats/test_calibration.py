@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from scipy import stats
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
+from evalspec.stats import _bins
+from evalspec.stats._bins import fine_bins
 from evalspec.stats._folded import folded_mean, folded_sum_cdf
 from evalspec.stats.calibration import (
     CalibrationError,
     apply_temperature,
-    classwise_calibration_error,
     ece_band,
     expected_calibration_error,
     fit_temperature,
@@ -25,6 +27,7 @@ from evalspec.stats.calibration import (
     make_bins,
     maximum_calibration_error,
     temperature_estimate,
+    top_label,
 )
 from tests.stats.simulated import ALLOWED, REPEATS, SIDES, Pair, bounded, p_values, wrong_claims
 
@@ -77,23 +80,68 @@ def test_bands(value: float, word: str) -> None:
     assert ece_band(value) == f"{word} calibrated"
 
 
-def test_plug_in_agrees_with_torchmetrics_and_netcal() -> None:
+def peers() -> tuple[Any, Any, Any]:
+    """torch, torchmetrics' functions and netcal's, which warn as they are imported."""
     torch = pytest.importorskip("torch")
     functional = pytest.importorskip("torchmetrics.functional.classification")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        netcal = pytest.importorskip("netcal.metrics")
+        return torch, functional, pytest.importorskip("netcal.metrics")
+
+
+def plain(confidences: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = 10) -> tuple[float, float, float]:
+    """L1, L2 and largest gap over bins of equal width, none merged."""
+    made = make_bins(confidences, correct, bins=bins, scheme="equal_width", expected_wrong=0)
+    gaps = np.abs(made.gap)
+    return float(np.sum(made.weight * gaps)), float(np.sqrt(np.sum(made.weight * gaps**2))), float(gaps.max())
+
+
+def test_plug_in_agrees_with_torchmetrics_and_netcal() -> None:
+    torch, functional, netcal = peers()
     confidences, correct = answers(3000, np.random.default_rng(0), 0.05)
-    bins = make_bins(confidences, correct, bins=10, scheme="equal_width", expected_wrong=0)
-    ece = float(np.sum(bins.weight * np.abs(bins.gap)))
-    mce = float(np.abs(bins.gap).max())
+    ours = plain(confidences, correct)
     c, y = torch.tensor(confidences), torch.tensor(correct.astype(int))
-    for norm, ours in (("l1", ece), ("max", mce)):
+    for norm, value in zip(("l1", "l2", "max"), ours, strict=True):
         theirs = float(functional.binary_calibration_error(c, y, n_bins=10, norm=norm))
-        assert ours == pytest.approx(theirs, abs=1e-6)
+        assert value == pytest.approx(theirs, abs=1e-6)
     # netcal takes one-dimensional confidences as those of the second of two classes.
-    assert ece == pytest.approx(netcal.ECE(10).measure(confidences, correct.astype(int)), abs=1e-9)
-    assert mce == pytest.approx(netcal.MCE(10).measure(confidences, correct.astype(int)), abs=1e-9)
+    assert ours[0] == pytest.approx(netcal.ECE(10).measure(confidences, correct.astype(int)), abs=1e-9)
+    assert ours[2] == pytest.approx(netcal.MCE(10).measure(confidences, correct.astype(int)), abs=1e-9)
+
+
+def test_plug_in_of_many_classes_agrees_with_torchmetrics_and_netcal() -> None:
+    torch, functional, netcal = peers()
+    rng = np.random.default_rng(12)
+    said = rng.dirichlet(np.full(4, 0.6), 5000)
+    truth = rng.integers(0, 4, 5000)
+    confidences, correct = said.max(axis=1), said.argmax(axis=1) == truth
+    ours = plain(confidences, correct)
+    for norm, value in zip(("l1", "l2", "max"), ours, strict=True):
+        found = functional.multiclass_calibration_error(
+            torch.tensor(said), torch.tensor(truth), 4, n_bins=10, norm=norm
+        )
+        # torchmetrics computes in single precision.
+        assert value == pytest.approx(float(found), abs=1e-5)
+    assert ours[0] == pytest.approx(netcal.ECE(10).measure(said, truth), abs=1e-9)
+    assert ours[2] == pytest.approx(netcal.MCE(10).measure(said, truth), abs=1e-9)
+    mass = make_bins(confidences, correct, expected_wrong=0)
+    theirs = netcal.ECE(10, equal_intervals=False).measure(said, truth)
+    assert float(np.sum(mass.weight * np.abs(mass.gap))) == pytest.approx(theirs, abs=1e-9)
+
+
+def test_where_torchmetrics_is_wrong_the_number_is_derived() -> None:
+    """A confidence of exactly 1 gets a bin of its own there; what is no confidence, and no rows, get a number."""
+    torch, functional, netcal = peers()
+    # All in the last bin: mean confidence 0.975, 180 of 200 right.
+    confidences = np.repeat([0.95, 1.0], 100)
+    correct = np.concatenate([np.ones(100, dtype=bool), np.arange(100) < 80])
+    assert plain(confidences, correct)[0] == pytest.approx(0.075)
+    assert netcal.ECE(10).measure(confidences, correct.astype(int)) == pytest.approx(0.075)
+    found = functional.binary_calibration_error(torch.tensor(confidences), torch.tensor(correct.astype(int)), n_bins=10)
+    assert float(found) == pytest.approx(0.5 * 0.05 + 0.5 * 0.2)
+    nothing = functional.multiclass_calibration_error(torch.empty(0, 3), torch.empty(0, dtype=torch.long), 3)
+    assert np.isnan(float(nothing))
+    assert expected_calibration_error(np.empty(0), np.empty(0, dtype=bool)).value is None
 
 
 def test_equal_mass_bins_hold_as_many_rows_and_keep_ties_together() -> None:
@@ -103,6 +151,31 @@ def test_equal_mass_bins_hold_as_many_rows_and_keep_ties_together() -> None:
     bins = make_bins(tied, np.ones(1000, dtype=bool), expected_wrong=0)
     assert bins.count.tolist() == [500, 300, 200]
     assert bins.confidence == pytest.approx([0.6, 0.7, 0.99])
+
+
+@pytest.mark.parametrize("scheme", ["equal_mass", "equal_width"])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_rows_that_are_not_sorted_come_into_the_same_bins(scheme: Any, data: st.DataObject) -> None:
+    seed, n, places = data.draw(st.tuples(st.integers(0, 10_000), st.integers(1, 400), st.integers(0, 6)))
+    rng = np.random.default_rng(seed)
+    # Few decimals: many ties, and zeros and ones.
+    confidences, correct = np.round(rng.beta(0.5, 0.5, n), places), rng.random(n) < 0.5
+    count = data.draw(st.integers(2, 30))
+    few = fine_bins(confidences, correct, bins=count, scheme=scheme)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_bins, "MANY", 0)
+        many = fine_bins(confidences, correct, bins=count, scheme=scheme)
+    for name in ("edges", "count", "confidence", "accuracy", "right"):
+        np.testing.assert_array_equal(getattr(few, name), getattr(many, name), err_msg=name)
+    # By sorting: rows of each bin, from its edges.
+    ordered = np.sort(confidences)
+    assert few.edges[0] == ordered[0]
+    below = np.searchsorted(ordered, few.edges[1:], side="right")
+    if scheme == "equal_mass":
+        np.testing.assert_array_equal(np.diff(below, prepend=0), few.count)
+        wanted = ordered[np.floor(np.arange(1, count) * n / count + 0.5).astype(int).clip(1) - 1]
+        np.testing.assert_array_equal(few.edges[1:], np.unique(np.append(wanted, ordered[-1])))
 
 
 def test_bins_are_merged_until_each_expects_five_wrong_answers() -> None:
@@ -115,6 +188,19 @@ def test_bins_are_merged_until_each_expects_five_wrong_answers() -> None:
     assert make_bins(confidences, ~correct).count.tolist() == bins.count.tolist()
     sure = make_bins(np.full(300, 0.999), np.ones(300, dtype=bool))
     assert sure.count.tolist() == [300]
+
+
+@pytest.mark.parametrize("classes", [1, 2, 10, 40])
+@pytest.mark.parametrize("places", [1, 8])
+def test_the_top_label_is_the_first_of_the_most_probable(classes: int, places: int) -> None:
+    rng = np.random.default_rng(13)
+    # One decimal: many classes tie.
+    said = np.round(rng.dirichlet(np.ones(classes), 6000), places)
+    truth = rng.integers(0, classes, 6000)
+    confidence, correct = top_label(said, truth)
+    np.testing.assert_array_equal(confidence, np.minimum(said.max(axis=1), 1.0))
+    np.testing.assert_array_equal(correct, said.argmax(axis=1) == truth)
+    assert top_label(np.empty((0, classes)), np.empty(0, dtype=np.int64))[0].shape == (0,)
 
 
 @pytest.mark.parametrize("confidences", [[1.2, 0.5], [float("nan"), 0.5], [-0.1, 0.5]])
@@ -195,6 +281,15 @@ def test_clusters_widen_the_bounds() -> None:
     assert few.bound(0.95, "upper") is None and few.reason is not None and "20 are needed" in few.reason
 
 
+def test_a_bin_that_could_not_be_merged_is_heard_by_its_binomial_tails() -> None:
+    # Two bins, of which one expects a tenth of a wrong answer: no wrong answer in 100 rows shows no 1 %.
+    confidences = np.repeat([0.6, 0.999], 100)
+    bins = make_bins(confidences, np.arange(200) >= 40, expected_wrong=0)
+    sparse = CalibrationError(bins, 40.1)
+    p_pass = sparse.p_value(0.01, "upper")
+    assert p_pass is not None and p_pass > 0.3
+
+
 def test_maximum_finds_one_bad_bin() -> None:
     rng = np.random.default_rng(8)
     confidences, correct = answers(4000, rng)
@@ -208,15 +303,6 @@ def test_maximum_finds_one_bad_bin() -> None:
     calibrated = maximum_calibration_error(*answers(4000, np.random.default_rng(9)))
     p_pass = calibrated.p_value(0.15, "upper")
     assert p_pass is not None and p_pass < 0.001
-
-
-def test_classwise_has_a_value_and_no_bound() -> None:
-    rng = np.random.default_rng(10)
-    p = rng.dirichlet([1, 1, 1], 3000)
-    truth = (rng.random(3000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
-    estimate = classwise_calibration_error(p, truth)
-    assert estimate.value is not None and estimate.value < 0.03
-    assert estimate.bound(0.95, "upper") is None and estimate.p_value(0.05, "upper") is None
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.5])
@@ -255,7 +341,6 @@ def test_halves_keep_clusters_together() -> None:
         (50, "evenly"),
         (200, "evenly"),
         (1000, "evenly"),
-        (500, "evenly"),
         (500, "over-confident"),
         (500, "lowest third"),
     ],
@@ -263,7 +348,8 @@ def test_halves_keep_clusters_together() -> None:
 def test_error_rates_at_the_threshold(n: int, where: str) -> None:
     """A true 0.05; evenly over-confident is nearly the least favourable spread for PASS, and for FAIL."""
     rng = np.random.default_rng(20 + n)
-    found = [p_values(expected_calibration_error(*answers(n, rng, 0.05, where)), 0.05) for _ in range(REPEATS)]
+    repeats = REPEATS if where == "evenly" else REPEATS // 2
+    found = [p_values(expected_calibration_error(*answers(n, rng, 0.05, where)), 0.05) for _ in range(repeats)]
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()
 
@@ -307,15 +393,15 @@ def test_power() -> None:
     ("gap", "alpha"), [(0.0, 0.05), (0.02, 0.05), (0.03, 0.05), (0.02, 0.0025), (0.09, 0.05), (0.12, 0.0025)]
 )
 def test_n_to_decide_decides_in_four_of_five_samples(gap: float, alpha: float) -> None:
-    """Asked of rows that show this error evenly, then 1,000 samples of so many rows."""
+    """Asked of rows that show this error evenly, then 600 samples of so many rows."""
     confidences = stats.beta.ppf((np.arange(20_000) + 0.5) / 20_000, 8, 2)
     even = np.diff(np.floor(np.cumsum(confidences - gap) + 0.5), prepend=0) > 0
     n = expected_calibration_error(confidences, even).n_to_decide(0.05, alpha)
     assert n is not None
     rng, side = np.random.default_rng(33), SIDES[gap < 0.05]
-    found = [expected_calibration_error(*answers(n, rng, gap)).p_value(0.05, side) for _ in range(1000)]
-    # A chance of 0.80 gives 0.76 to 0.84 in 998 of 1,000 such simulations.
-    assert np.mean(np.array(found) <= alpha) == pytest.approx(0.8, abs=0.04)
+    found = [expected_calibration_error(*answers(n, rng, gap)).p_value(0.05, side) for _ in range(600)]
+    # A chance of 0.80 gives 0.75 to 0.85 in 998 of 1,000 such simulations.
+    assert np.mean(np.array(found) <= alpha) == pytest.approx(0.8, abs=0.05)
 
 
 @pytest.mark.slow

@@ -16,15 +16,31 @@ def series(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense", "bursts"])
-@pytest.mark.parametrize("lengths", [(4096, 4096), (5000, 3001, 2100)])
+@pytest.mark.parametrize("lengths", [(4096, 4096), (5000, 3001, 2100), (500, 401, 390, 500)])
 def test_lags_counted_one_by_one_are_those_of_the_transform(kind: str, lengths: tuple[int, ...]) -> None:
     rng = np.random.default_rng(3)
     over = [series(kind, n, rng) for n in lengths]
     about = [float(np.concatenate(over).mean())] * len(over)
     first = _dependence._first_lags(over, about)
-    centred = [one.astype(np.float64) - mean for one, mean in zip(over, about, strict=True)]
-    assert first == pytest.approx(_dependence._all_lags(centred), rel=1e-9)
+    assert first == pytest.approx(_dependence._all_lags(over, about), rel=1e-9)
     assert (first > 2) == (kind == "bursts")
+
+
+@pytest.mark.parametrize("lengths", [(1,), (2, 1), (7, 40, 3), (64, 65), (63,)])
+def test_processes_shorter_than_the_lags_that_are_counted(lengths: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        over = [series("dense", n, rng) for n in lengths]
+        about = [float(one.mean()) for one in over]
+        first = _dependence._first_lags(over, about)
+        if first is not None:
+            assert first == pytest.approx(_dependence._all_lags(over, about), rel=1e-9)
+
+
+def test_episodes_of_neighbouring_processes_are_apart() -> None:
+    over = [np.array([False, True]), np.array([True, True, False, False, True])]
+    assert _dependence.separate_episodes(over, 6.0) == 2
+    assert _dependence.separate_episodes(over, 1.0) == 4
 
 
 def test_a_run_that_remembers_longer_is_transformed_whole() -> None:

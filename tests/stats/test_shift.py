@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from scipy import stats
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
 from evalspec.stats import shift
+from evalspec.stats._clusters import cluster_codes
 from evalspec.stats.conjunction import ShareOfParts
 from evalspec.stats.proportion import Proportion
 from evalspec.stats.shift import (
@@ -221,6 +222,30 @@ def test_many_columns_of_categories_can_be_shown_to_have_drifted() -> None:
 
 
 Draw = Callable[[int, np.random.Generator], Floats]
+TOGETHER = 250
+
+
+class Shuffled:
+    """Labels of n + n rows, which 250 samples share: they are shuffled without a look at what the rows are.
+
+    It stands in for the generator where rows of each kind are drawn.
+    """
+
+    def __init__(self, n: int, count: int, rng: np.random.Generator) -> None:
+        self.labels = rng.permuted(np.broadcast_to(np.arange(2 * n) < n, (count, 2 * n)), axis=1)
+        self.n = n
+
+    @cached_property
+    def heights(self) -> Floats:
+        return shift._heights(self.labels, self.n, self.n)
+
+    @cached_property
+    def _to_here(self) -> NDArray[np.int32]:
+        return np.cumsum(self.labels, axis=1, dtype=np.int32)
+
+    def multivariate_hypergeometric(self, kinds: NDArray[np.int64], n: int, size: int, method: str) -> NDArray:
+        assert n == self.n and self.labels.shape == (size, kinds.sum()) and (kinds > 0).all()
+        return np.diff(self._to_here[:, np.cumsum(kinds) - 1], axis=1, prepend=0)
 
 
 @pytest.mark.slow
@@ -253,10 +278,12 @@ def test_error_rates_of_total_variation(
 ) -> None:
     """The permutation test is exact with any number of permutations, so 999 serve here."""
     monkeypatch.setattr(shift, "permutations_for", lambda alpha: 999)
-    rng = np.random.default_rng([42, n])
+    rng, found = np.random.default_rng([42, n]), []
     truth = float(np.abs(np.subtract(first, second)).sum() / 2)
-    drawn = zip(rng.multinomial(n, first, REPEATS), rng.multinomial(n, second, REPEATS), strict=True)
-    found = [p_values(total_variation(a, b, rng=rng), truth) for a, b in drawn]
+    for _ in range(0, REPEATS, TOGETHER):
+        shuffled = Shuffled(n, 999, rng)
+        drawn = zip(rng.multinomial(n, first, TOGETHER), rng.multinomial(n, second, TOGETHER), strict=True)
+        found += [p_values(total_variation(a, b, rng=shuffled), truth) for a, b in drawn]
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()
 
@@ -265,20 +292,16 @@ def test_error_rates_of_total_variation(
 @pytest.mark.parametrize("n", [50, 200, 1000])
 @pytest.mark.parametrize("apart", [0.0, 0.2])
 def test_error_rates_of_wasserstein(n: int, apart: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels are shuffled without a look at the values, so 250 samples at a time can share their permutations.
-
-    The test is exact with any number of permutations, so 999 serve here.
-    """
+    """The test is exact with any number of permutations, so 999 serve here."""
     monkeypatch.setattr(shift, "permutations_for", lambda alpha: 999)
-    rng, together, found = np.random.default_rng([43, n]), 250, []
+    rng, found = np.random.default_rng([43, n]), []
     prepared: list[Floats] = []
     monkeypatch.setattr(shift, "_wasserstein_null", lambda *_: prepared.pop(0))
-    for _ in range(0, REPEATS, together):
-        x, y = rng.lognormal(0, 0.5, (together, n)), rng.lognormal(0, 0.5, (together, n)) + apart
+    for _ in range(0, REPEATS, TOGETHER):
+        x, y = rng.lognormal(0, 0.5, (TOGETHER, n)), rng.lognormal(0, 0.5, (TOGETHER, n)) + apart
         unit = x.std(axis=1, ddof=1)
         gaps = np.diff(np.sort(np.concatenate((x, y), axis=1) / unit[:, None], axis=1), axis=1)
-        heights = shift._heights(rng.permuted(np.broadcast_to(np.arange(2 * n) < n, (999, 2 * n)), axis=1), n, n)
-        prepared.extend(np.ascontiguousarray((heights @ gaps.T).T))
+        prepared.extend(gaps @ Shuffled(n, 999, rng).heights.T)
         found += [
             p_values(wasserstein(a, b, rng=rng), apart / one) for a, b, one in zip(x, y, unit.tolist(), strict=True)
         ]
@@ -291,27 +314,39 @@ def test_error_rates_of_wasserstein(n: int, apart: float, monkeypatch: pytest.Mo
 def test_error_rates_of_clustered_distances(
     groups: int, size: int, step: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fifth of a row's variance is its own; the second side is moved by ``step`` standard deviations."""
+    """A fifth of a row's variance is its own; the second side is moved by ``step`` standard deviations.
+
+    All samples are in the same clusters.
+    """
     rng, n = np.random.default_rng([44, groups]), groups * size
     monkeypatch.setattr(shift, "permutations_for", lambda alpha: 499)
-    heights = shift._heights(rng.permuted(np.broadcast_to(np.arange(2 * n) < n, (499, 2 * n)), axis=1), n, n)
-    monkeypatch.setattr(shift, "_wasserstein_null", lambda gaps, *_: heights @ gaps)
+    prepared: list[Floats] = []
+    monkeypatch.setattr(shift, "_wasserstein_null", lambda *_: prepared.pop(0))
     clusters, cuts = np.repeat(np.arange(groups), size), stats.norm.ppf([0.25, 0.5, 0.75])
+    coded = cluster_codes(clusters, n)
+    monkeypatch.setattr(shift, "cluster_codes", lambda *_: coded)
     cells = np.diff(stats.norm.cdf(np.stack([cuts, cuts - step])), prepend=0.0, append=1.0)
     truths = float(2 * stats.norm.cdf(step / 2) - 1), float(np.abs(cells[0] - cells[1]).sum() / 2)
     found: list[list[Pair]] = [[], [], []]
-    for _ in range(REPEATS):
-        shared = np.repeat(rng.normal(0, np.sqrt(0.8), (2, groups)), size, axis=1)
-        x, y = shared + rng.normal(0, np.sqrt(0.2), (2, n)) + np.array([[0.0], [step]])
+    for at in range(REPEATS):
+        if at % TOGETHER == 0:
+            shuffled = Shuffled(n, 499, rng)
+            shared = np.repeat(rng.normal(0, np.sqrt(0.8), (TOGETHER, 2, groups)), size, axis=2)
+            samples = shared + rng.normal(0, np.sqrt(0.2), (TOGETHER, 2, n)) + np.array([[0.0], [step]])
+            pooled = samples.reshape(TOGETHER, -1) / samples[:, 0].std(axis=1, ddof=1)[:, None]
+            prepared.extend(np.diff(np.sort(pooled, axis=1), axis=1) @ shuffled.heights.T)
+        x, y = samples[at % TOGETHER]
         events = indicators(x, y, means=True)
-        below, means = ([largest_design_effect(e, clusters) for e in two] for two in ([e[:-1] for e in events], events))
+        below = [largest_design_effect(e[:-1], clusters) for e in events]
+        means = [max(one, largest_design_effect(e[-1:], clusters)) for one, e in zip(below, events, strict=True)]
         a, b = (np.searchsorted(cuts, side) for side in (x, y))
         within = [largest_design_effect((side == np.arange(4)[:, None]).astype(float), clusters) for side in (a, b)]
-        kinds = total_variation(np.bincount(a, minlength=4), np.bincount(b, minlength=4), rng=rng)
+        kinds = total_variation(np.bincount(a, minlength=4), np.bincount(b, minlength=4), rng=shuffled)
         wide = wasserstein(x, y, rng=rng)
         found[0].append(p_values(clustered(ks_distance(x, y), n, n, *below), truths[0]))
         found[1].append(p_values(clustered(kinds, n, n, *within), truths[1]))
         found[2].append(p_values(clustered(wide, n, n, *means), step / float(x.std(ddof=1))))
+    assert not prepared
     for one in found:
         assert bounded(one) > 0.2
         assert (wrong_claims(one) <= ALLOWED).all()

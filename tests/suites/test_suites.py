@@ -81,7 +81,8 @@ def replayed(name: str, folder: Path) -> dict[str, Any]:
     """The record of a run whose timings are the saved ones."""
     from evalspec.language.parts import Access
     from evalspec.plan import plan
-    from evalspec.run.runner import Options, default_limits, run
+    from evalspec.run.options import Options, default_limits
+    from evalspec.run.runner import run
     from evalspec.spec import load
 
     path = SUITES / name / "evalspec.yaml"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evalspec.checks.model import _baselines
 from evalspec.checks.model._points import shown_bounds
 from evalspec.checks.model._thumbnails import picture, png
 from evalspec.evidence.blocks import (
@@ -22,12 +21,13 @@ from evalspec.evidence.blocks import (
     Series,
     Table,
 )
-from evalspec.evidence.estimate import Estimate, Measured, Parts
+from evalspec.evidence.estimate import Measured, Parts
 from evalspec.evidence.frozen import Cell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from evalspec.checks.model._family import Family, Seen
     from evalspec.checks.model._scored import Scored
     from evalspec.language.inputs import Inputs
 
@@ -40,35 +40,26 @@ TEXT_SHOWN = 300
 FIELDS_SHOWN = 8
 
 
-def metric_table(
-    rows: Scored, found: Sequence[tuple[str, str | None, Estimate]], confidence: float, required: frozenset[str]
-) -> Table:
+def metric_table(seen: Seen, families: Sequence[Family]) -> Table:
     """Every metric with its value, bounds, rows, and what not looking at the row would score.
 
     Args:
-        rows: The candidate's rows.
-        found: (metric, part, estimate).
-        confidence: Of each bound by itself.
-        required: Metrics that a requirement is about.
+        seen: What the check found.
+        families: Those of the model's task.
     """
-    classes = rows.classes is not None
-    names = ["majority", "chance"] if classes else ["constant"]
+    required = frozenset(requirement.metric for requirement in seen.check.requirements)
+    blind = {name: score for family in families for name, score in family.blind.items()}
+    confidence = seen.inputs.confidence
     percent = f"{confidence:.0%}"
-    heads = ["metric", "value", f"lower {percent}", f"upper {percent}", "n", *names]
+    heads = ["metric", "value", f"lower {percent}", f"upper {percent}", "n", *blind]
     columns = [Column(name=head, unit="rows" if head == "n" else "") for head in heads]
     cells: list[tuple[Cell, ...]] = []
-    for metric, part, estimate in found:
+    for metric, part, estimate in seen.found.flat():
         lower, upper = shown_bounds(estimate, confidence, metric in required)
-        other: list[Cell] = [_baselines.majority(rows, metric, part)]
-        if classes:
-            other.append(_baselines.chance(rows, metric, part))
+        other = [seen.blind(name, score, metric, part) for name, score in blind.items()]
         name = metric if part is None else f"{metric}({part})"
         cells.append((name, estimate.value, lower, upper, estimate.n, *other))
-    caption = (
-        "majority: the most frequent class for every row; chance: classes drawn evenly."
-        if classes
-        else "constant: the best single number for every row (median for mae, mean for rmse)."
-    )
+    caption = " ".join(family.blind_caption for family in families if family.blind_caption)
     return Table(title="Scores", caption=caption, columns=tuple(columns), rows=tuple(cells))
 
 
@@ -79,9 +70,8 @@ def class_table(rows: Scored, scores: Mapping[str, Parts]) -> Table:
         rows: The candidate's rows.
         scores: ``precision``, ``recall``, ``f1`` with a part for each class.
     """
-    classes, predicted = rows.labels()
-    truth_counts = np.bincount(rows.truth, minlength=len(classes))
-    predicted_counts = np.bincount(predicted, minlength=len(classes))
+    classes = rows.classes or ()
+    truth_counts, predicted_counts = rows.class_counts()
 
     def cell(metric: str, name: str) -> Cell:
         found = scores[metric].parts.get(name) if metric in scores else None
@@ -207,6 +197,18 @@ def _example(rows: Scored, row: int, cells: Mapping[str, Any]) -> Example:
             fields["probability"] = round(float(rows.probabilities[row, rows.predicted[row]]), 4)
     elif rows.values is not None:
         fields |= {"true": float(rows.truth[row]), "predicted": float(rows.values[row])}
+    return example(row, fields, cells)
+
+
+def example(row: int, fields: Mapping[str, Cell], cells: Mapping[str, Any]) -> Example:
+    """A row to look at: what is said of it, its picture or its longest text, else its first small cells.
+
+    Args:
+        row: Its index.
+        fields: What is said of it.
+        cells: Its columns.
+    """
+    fields = dict(fields)
     image = _picture_of(cells)
     texts = [value for value in cells.values() if isinstance(value, str) and " " in value]
     if image is None:

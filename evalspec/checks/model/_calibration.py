@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.model import _reliability
+from evalspec.checks.model import _recalibration, _reliability, _stated
+from evalspec.checks.model._recalibration import brier
+from evalspec.checks.model._routing import routing
+from evalspec.checks.model._scored import needs_task
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Comparison, Estimate
+from evalspec.evidence.estimate import Comparison, Estimate, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.units import from_unit
 from evalspec.language.parts import CheckResult
 from evalspec.stats import calibration as stats
+from evalspec.stats.classwise import classwise_calibration_error
 from evalspec.stats.mean import mean, paired_mean
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import proportion
@@ -19,14 +24,18 @@ from evalspec.stats.proportion import proportion
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from evalspec.checks.model._recalibration import Suggestion
     from evalspec.checks.model.calibration import Calibration
+    from evalspec.evidence.blocks import AnyBlock
     from evalspec.language.inputs import Inputs, Predictions
+    from evalspec.stats.classwise import ClasswiseError
 
 CLASSIFIED = (
-    "ece", "mce", "classwise_ece", "brier", "temperature", "ece_after_temperature", "selective_accuracy",
-    "selective_coverage",
+    "ece", "rms_calibration", "mce", "classwise_ece", "brier", "temperature", "ece_after_temperature",
+    "selective_accuracy", "selective_coverage", "routing_change",
 )  # fmt: skip
 STATED = ("interval_coverage", "pinball")
+NO_TEMPERATURE = "no temperature is best on the half it is fitted on: every answer there is right, or none is"
 
 
 def measure(check: Calibration, inputs: Inputs) -> CheckResult:
@@ -40,6 +49,7 @@ def measure(check: Calibration, inputs: Inputs) -> CheckResult:
         InputError: There is no truth, or neither probabilities nor a stated interval.
     """
     rows = inputs.predictions(check.dataset, check.model)
+    needs_task(rows, ("classes", "values"), "calibration")
     if rows.truth is None:
         raise InputError(f"{check.dataset} names no label, so nothing is known to be right")
     if rows.is_classification:
@@ -54,76 +64,137 @@ def measure(check: Calibration, inputs: Inputs) -> CheckResult:
             f"{rows.model} gives values without an interval, so it has no confidence to judge",
             remedy="name its `lower` and `upper` in outputs",
         )
-    return _stated(check, inputs, rows)
+    return _stated_intervals(check, inputs, rows)
 
 
 def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckResult:
     assert rows.probabilities is not None and rows.truth is not None
-    probabilities, truth = rows.probabilities, rows.truth.astype(np.int64)
-    confidence, correct = _top(probabilities, truth)
-    ece = stats.expected_calibration_error(
-        confidence, correct, bins=check.bins, scheme=check.scheme, clusters=rows.clusters
-    )
-    estimates: dict[str, Estimate] = {
-        "ece": ece,
-        "mce": stats.maximum_calibration_error(
-            confidence, correct, bins=check.bins, scheme=check.scheme, clusters=rows.clusters
-        ),
-        "classwise_ece": stats.classwise_calibration_error(probabilities, truth, bins=check.bins, scheme=check.scheme),
-        "brier": mean(_brier(probabilities, truth), rng=inputs.rng, clusters=rows.clusters, alpha=inputs.alpha_fail),
-    }
+    truth = rows.truth.astype(np.int64)
+    confidence, correct = stats.top_label(rows.probabilities, truth)
+    estimates, classes = _errors(check, inputs, rows, confidence, correct)
     missing = dict.fromkeys(STATED, "the model has classes, not a stated interval")
-    scaled = _after_temperature(check, inputs, rows, estimates, missing)
-    if check.threshold is None:
-        missing |= dict.fromkeys(("selective_accuracy", "selective_coverage"), "the check has no `threshold:`")
-    else:
-        sure = confidence >= check.threshold
-        clusters = rows.clusters
-        estimates["selective_coverage"] = proportion(sure, clusters)
-        if sure.any():
-            estimates["selective_accuracy"] = proportion(correct[sure], None if clusters is None else clusters[sure])
-        else:
-            missing["selective_accuracy"] = f"no row has a confidence of {check.threshold:g} or more"
+    found = _recalibration.suggest(check, inputs, rows)
+    file = _recalibration.export(check, inputs, rows, found)
+    _after_temperature(found, estimates, missing)
+    _selective(check, rows, confidence, correct, estimates, missing)
+    ece = estimates["ece"]
+    assert isinstance(ece, stats.CalibrationError)
+    blocks, notes = _shown(check, inputs, ece, confidence, correct, classes, found)
+    if rows.n:
+        notes.append(_recalibration.note(found, file))
+    moved = _routed(check, inputs, rows, estimates, missing)
     return CheckResult(
         estimates=estimates,
-        comparisons=_comparisons(check, inputs, rows, _brier(probabilities, truth), confidence),
+        comparisons=_comparisons(check, inputs, rows, brier(rows.probabilities, truth), confidence),
         missing=missing,
-        blocks=_reliability.blocks(confidence, correct, ece, scaled, inputs.confidence, check.threshold),
+        blocks=[*blocks, *moved[0]],
         counts=Counts(attempted=rows.n, used=rows.n),
         conditions={"bins": check.bins, "bins_after_merging": len(ece.bins.count), "scheme": check.scheme},
-        notes=_reliability.notes(ece, confidence, correct),
+        notes=[*notes, *moved[1]],
+        weakens=_never_fails(check, rows.probabilities.shape[1]),
+        evidence=[] if file is None else [(file, "the suggested recalibration, to be applied where the model serves")],
     )
 
 
-def _after_temperature(
+def _never_fails(check: Calibration, classes: int) -> list[str]:
+    """Requirements on the mean over classes that no model could violate: a row's errors sum up to 2 at most."""
+    most = 2.0 / classes if classes > 2 else 1.0
+    return [
+        f"{one.sentence} can never fail with {classes:,} classes: classwise_ece is at most {most:.3g} there"
+        for one in check.requirements
+        if one.metric == "classwise_ece" and one.part is None and from_unit(one.threshold, one.unit) >= most
+    ]
+
+
+def _errors(
     check: Calibration,
     inputs: Inputs,
     rows: Predictions,
-    estimates: dict[str, Estimate],
-    missing: dict[str, str],
-) -> stats.CalibrationError | None:
-    """Fits a temperature on one half and judges it on the other; None where none can be fitted."""
+    confidence: NDArray[np.float64],
+    correct: NDArray[np.bool_],
+) -> tuple[dict[str, Estimate | Parts], ClasswiseError]:
+    """Every form of the calibration error, and the Brier score."""
     assert rows.probabilities is not None and rows.truth is not None
-    fit, judge = stats.halves(rows.n, inputs.rng, rows.clusters)
-    truth = rows.truth.astype(np.int64)
-    temperature = stats.fit_temperature(rows.probabilities[fit], truth[fit])
-    if temperature is None:
-        why = "no temperature is best on the half it is fitted on: every answer there is right, or none is"
-        missing |= {"temperature": why, "ece_after_temperature": why}
-        return None
-    estimates["temperature"] = stats.temperature_estimate(temperature, int(fit.sum()))
-    scaled = stats.apply_temperature(rows.probabilities[judge], temperature)
-    confidence, correct = _top(scaled, truth[judge])
-    clusters = None if rows.clusters is None else rows.clusters[judge]
-    after = stats.expected_calibration_error(
-        confidence, correct, bins=check.bins, scheme=check.scheme, clusters=clusters,
-        name=f"top label after temperature {temperature:.3g}",
-    )  # fmt: skip
-    estimates["ece_after_temperature"] = after
-    return after
+    truth, bins, scheme, clusters = rows.truth.astype(np.int64), check.bins, check.scheme, rows.clusters
+    classes = classwise_calibration_error(rows.probabilities, truth, bins=bins, scheme=scheme, clusters=clusters)
+    losses = brier(rows.probabilities, truth)
+    return {
+        "ece": stats.expected_calibration_error(confidence, correct, bins=bins, scheme=scheme, clusters=clusters),
+        "rms_calibration": stats.rms_calibration_error(
+            confidence, correct, bins=bins, scheme=scheme, clusters=clusters
+        ),
+        "mce": stats.maximum_calibration_error(confidence, correct, bins=bins, scheme=scheme, clusters=clusters),
+        "classwise_ece": Parts(dict(zip(rows.classes or (), classes.classes, strict=True)), classes),
+        "brier": mean(losses, rng=inputs.rng, clusters=clusters, alpha=inputs.alpha_fail),
+    }, classes
 
 
-def _stated(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckResult:
+def _shown(
+    check: Calibration,
+    inputs: Inputs,
+    ece: stats.CalibrationError,
+    confidence: NDArray[np.float64],
+    correct: NDArray[np.bool_],
+    classes: ClasswiseError,
+    found: Suggestion,
+) -> tuple[list[AnyBlock], list[str]]:
+    if not len(confidence):
+        return [], []
+    names = inputs.predictions(check.dataset, check.model).classes or ()
+    level = inputs.confidence
+    blocks = _reliability.blocks(confidence, correct, ece, found, level, check.threshold)
+    blocks += [_reliability.by_class(names, classes, level), _recalibration.table(found, level)]
+    return blocks, _reliability.notes(ece, confidence, correct, level)
+
+
+def _after_temperature(found: Suggestion, estimates: dict[str, Estimate | Parts], missing: dict[str, str]) -> None:
+    if found.temperature is None:
+        missing |= {"temperature": NO_TEMPERATURE, "ece_after_temperature": NO_TEMPERATURE}
+        return
+    tried = found.tried["temperature"]
+    estimates["temperature"] = stats.temperature_estimate(found.temperature, tried.fitted_on)
+    estimates["ece_after_temperature"] = tried.error
+
+
+def _selective(
+    check: Calibration,
+    rows: Predictions,
+    confidence: NDArray[np.float64],
+    correct: NDArray[np.bool_],
+    estimates: dict[str, Estimate | Parts],
+    missing: dict[str, str],
+) -> None:
+    if check.threshold is None:
+        missing |= dict.fromkeys(("selective_accuracy", "selective_coverage"), "the check has no `threshold:`")
+        return
+    sure, clusters = confidence >= check.threshold, rows.clusters
+    estimates["selective_coverage"] = proportion(sure, clusters)
+    if sure.any():
+        estimates["selective_accuracy"] = proportion(correct[sure], None if clusters is None else clusters[sure])
+    else:
+        missing["selective_accuracy"] = f"no row has a confidence of {check.threshold:g} or more"
+
+
+def _routed(
+    check: Calibration,
+    inputs: Inputs,
+    rows: Predictions,
+    estimates: dict[str, Estimate | Parts],
+    missing: dict[str, str],
+) -> tuple[list[AnyBlock], list[str]]:
+    """The change of routing against `baseline:`; its table and its sentence."""
+    if check.baseline is None or check.threshold is None:
+        missing["routing_change"] = "the check has no `baseline:` to compare with"
+        return [], []
+    found = routing(rows, inputs.predictions(check.dataset, check.baseline), check.threshold, inputs.confidence)
+    if isinstance(found, str):
+        missing["routing_change"] = found
+        return [], []
+    estimates["routing_change"] = found.estimate
+    return ([found.table], [found.note]) if rows.n else ([], [])
+
+
+def _stated_intervals(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckResult:
     assert rows.lower is not None and rows.upper is not None and rows.truth is not None
     truth = rows.truth.astype(np.float64)
     inside = (rows.lower <= truth) & (truth <= rows.upper)
@@ -135,9 +206,10 @@ def _stated(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckResul
         },
         comparisons=_comparisons(check, inputs, rows, losses, inside.astype(np.float64)),
         missing=dict.fromkeys(CLASSIFIED, "the model gives values, not classes"),
-        blocks=_reliability.interval_blocks(rows.lower, rows.upper, inside, rows.label_unit, inputs.confidence),
+        blocks=_stated.blocks(rows, inside, inputs.confidence),
         counts=Counts(attempted=rows.n, used=rows.n),
         conditions={"interval": check.interval},
+        notes=_stated.notes(rows, inside, check.interval, inputs.confidence),
     )
 
 
@@ -150,10 +222,10 @@ def _comparisons(
         other = inputs.predictions(check.dataset, name)
         if rows.is_classification and other.probabilities is not None and other.truth is not None:
             truth = other.truth.astype(np.int64)
-            found["brier", name] = paired_mean(losses, _brier(other.probabilities, truth), clusters=rows.clusters)
+            found["brier", name] = paired_mean(losses, brier(other.probabilities, truth), clusters=rows.clusters)
             if check.threshold is not None:
                 sure = covered >= check.threshold
-                theirs = _top(other.probabilities, truth)[0] >= check.threshold
+                theirs = stats.top_label(other.probabilities, truth)[0] >= check.threshold
                 found["selective_coverage", name] = paired_proportion(sure, theirs, rows.clusters)
         elif other.lower is not None and other.upper is not None and other.truth is not None:
             values = other.truth.astype(np.float64)
@@ -162,22 +234,6 @@ def _comparisons(
             found["interval_coverage", name] = paired_proportion(covered > 0, inside, rows.clusters)
             found["pinball", name] = paired_mean(losses, pinball, clusters=rows.clusters)
     return found
-
-
-def _top(probabilities: NDArray[np.float64], truth: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Confidence of the most probable class, and whether it is right; both shape (n,)."""
-    answer = probabilities.argmax(axis=1)
-    confidence = np.clip(np.take_along_axis(probabilities, answer[:, None], axis=1)[:, 0], 0.0, 1.0)
-    correct: NDArray[np.bool_] = answer == truth
-    return confidence, correct
-
-
-def _brier(probabilities: NDArray[np.float64], truth: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Squared error of each row: of the second class with two, summed over classes with more."""
-    target = np.zeros_like(probabilities)
-    target[np.arange(len(truth)), truth] = 1.0
-    losses: NDArray[np.float64] = ((probabilities - target) ** 2).sum(axis=1)
-    return losses / 2.0 if probabilities.shape[1] == 2 else losses
 
 
 def _pinball(

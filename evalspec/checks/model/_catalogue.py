@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from evalspec.checks.model._catalogue_labels import LABELS_ONLY, SHARED, LabelMetric
+from evalspec.checks.model._catalogue_text import TEXTS, TextMetric
 from evalspec.evidence.metric import Metric
 
 _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
@@ -49,19 +51,17 @@ REGRESSION: tuple[Metric, ...] = (
     Metric("rmse", "label", "lower", "Root of the mean squared error, in the label's unit.", interval=ROOT),
     Metric("r2", "score", "higher", "Share of the label's variance that the predictions explain.", interval=R2),
 )
-METRICS: tuple[Metric, ...] = CLASSIFICATION + REGRESSION
-QualityMetric = Literal[
-    "accuracy", "top_k_accuracy", "balanced_accuracy", "macro_precision", "macro_recall", "macro_f1", "precision",
-    "recall", "f1", "roc_auc", "average_precision", "log_loss", "brier", "mae", "rmse", "r2",
-]  # fmt: skip
-
-SLICED: tuple[Metric, ...] = tuple(metric for metric in METRICS if metric.name != "top_k_accuracy")
+LABELS: tuple[Metric, ...] = (*LABELS_ONLY, *(metric for metric in CLASSIFICATION if metric.name in SHARED))
+METRICS: tuple[Metric, ...] = (*CLASSIFICATION, *REGRESSION, *LABELS_ONLY, *TEXTS)
+SLICED: tuple[Metric, ...] = tuple(metric for metric in METRICS if metric.parts in (None, "class"))
 """Those that `slices` asks of each slice; precision, recall and f1 there are of the positive class."""
 
 SliceMetric = Literal[
     "accuracy", "balanced_accuracy", "macro_precision", "macro_recall", "macro_f1", "precision", "recall", "f1",
-    "roc_auc", "average_precision", "log_loss", "brier", "mae", "rmse", "r2",
+    "roc_auc", "average_precision", "log_loss", "brier", "mae", "rmse", "r2", LabelMetric,
+    TextMetric,
 ]  # fmt: skip
+QualityMetric = Literal[SliceMetric, "top_k_accuracy"]
 
 LABEL_WORD = "class"
 """What `by:` calls the label, whatever its column is called."""

@@ -29,18 +29,29 @@ class Cell:
 
     Args:
         name: What a requirement calls it: ``dark``, ``digit=3``, ``digit=3 & dark``.
-        inside: shape (n,), its rows.
+        rows: shape (n,), the numbers of its rows, rising.
+        of: Rows of the dataset.
         named: It stands in ``slices:`` (or is a cross of such): it always counts.
+        entry: The entry of ``by`` that it comes from.
     """
 
     name: str
-    inside: NDArray[np.bool_]
+    rows: NDArray[np.intp]
+    of: int
     named: bool
+    entry: str
 
     @property
     def n(self) -> int:
         """Rows inside."""
-        return int(np.count_nonzero(self.inside))
+        return len(self.rows)
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Its rows, shape (``of``,)."""
+        mask = np.zeros(self.of, dtype=np.bool_)
+        mask[self.rows] = True
+        return mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,7 @@ class Cells:
 class _Axis:
     """One entry of a cross: the value of each row (-1: none), the values' names, and whether it is a named slice."""
 
+    name: str
     codes: NDArray[np.int64]
     names: tuple[str, ...]
     named: bool
@@ -90,7 +102,7 @@ def cells(inputs: Inputs, dataset: str, by: Sequence[Sequence[str]], min_n: int)
         missing |= {name: axes[name].missing for name in names if axes[name].missing}
     if len(found) > CELLS_MAX:
         raise _too_many(len(found), "`by`")
-    unique = list({cell.name: cell for cell in found}.values())
+    unique = _unique(found)
     kept = tuple(cell for cell in unique if cell.named or cell.n >= min_n)
     small = tuple(cell for cell in unique if not cell.named and cell.n < min_n)
     return Cells(kept, small, missing, sum(not cell.named for cell in unique))
@@ -99,16 +111,40 @@ def cells(inputs: Inputs, dataset: str, by: Sequence[Sequence[str]], min_n: int)
 def _crossed(axes: Sequence[_Axis], what: str) -> list[Cell]:
     """Every combination, also those without a row: a hole in the data is worth a name."""
     whole = np.logical_and.reduce([axis.codes >= 0 for axis in axes])
+    rows = np.flatnonzero(whole)
     if all(axis.named for axis in axes):
         # It counts even where it is empty: then its metric has no value, and nothing passes.
-        return [Cell(what, whole, named=True)]
+        return [Cell(what, rows, len(whole), named=True, entry=what)]
+    empty = next((axis.name for axis in axes if not axis.names), None)
+    if empty is not None:
+        # Without a value there is nothing to enumerate; as one cell without rows it can't be overlooked.
+        return [Cell(f"{what} (no row has a value for {empty!r})", rows, len(whole), named=False, entry=what)]
     sizes = tuple(len(axis.names) for axis in axes)
     if prod(sizes) > CELLS_MAX:
         raise _too_many(prod(sizes), what)
-    combination = np.full(len(whole), -1)
-    combination[whole] = np.ravel_multi_index(tuple(axis.codes[whole] for axis in axes), sizes)
+    combination = np.ravel_multi_index(tuple(axis.codes[rows] for axis in axes), sizes)
+    in_order = rows[np.argsort(combination, kind="stable")]
+    ends = np.cumsum(np.bincount(combination, minlength=prod(sizes)))
     names = (" & ".join(combined) for combined in product(*(axis.names for axis in axes)))
-    return [Cell(name, combination == index, named=False) for index, name in enumerate(names)]
+    pieces = np.split(in_order, ends[:-1])
+    return [Cell(name, piece, len(whole), named=False, entry=what) for name, piece in zip(names, pieces, strict=True)]
+
+
+def _unique(found: Sequence[Cell]) -> list[Cell]:
+    """Each cell once: `digit` and `class` may name the same ones.
+
+    Raises:
+        InputError: Two that hold other rows have one name.
+    """
+    unique: dict[str, Cell] = {}
+    for cell in found:
+        other = unique.setdefault(cell.name, cell)
+        if other is not cell and not np.array_equal(other.rows, cell.rows):
+            raise InputError(
+                f"two slices are called {cell.name!r}, one of {other.entry!r} and one of {cell.entry!r}",
+                remedy="rename a column or a value, or name one of them in `slices:`",
+            )
+    return list(unique.values())
 
 
 def _too_many(count: int, what: str) -> InputError:
@@ -122,10 +158,9 @@ def _axis(inputs: Inputs, dataset: str, name: str) -> _Axis:
     slices = inputs.slice_names()
     if name in slices:
         mask = inputs.slice_mask(name, dataset)
-        return _Axis(np.where(mask.inside, 0, -1), (name,), named=True, missing=mask.missing)
+        return _Axis(name, np.where(mask.inside, 0, -1), (name,), named=True, missing=mask.missing)
     columns = inputs.table(dataset).column_names
-    label = inputs.label(dataset)
-    column = label if name == LABEL_WORD and name not in columns and label is not None else name
+    column = column_of(inputs, dataset, name)
     if column not in columns:
         raise InputError(
             f"{name!r} is neither a slice of this spec nor a column of dataset {dataset!r}",
@@ -133,6 +168,14 @@ def _axis(inputs: Inputs, dataset: str, name: str) -> _Axis:
             remedy=did_you_mean(name, (*slices, *columns)),
         )
     return _column(inputs.table(dataset, [column]).column(0), column, dataset)
+
+
+def column_of(inputs: Inputs, dataset: str, name: str) -> str:
+    """The column that a name stands for: ``class`` is the label, where no column is called so."""
+    label = inputs.label(dataset)
+    if name == LABEL_WORD and label is not None and name not in inputs.table(dataset).column_names:
+        return label
+    return name
 
 
 def _column(values: pa.ChunkedArray, name: str, dataset: str) -> _Axis:
@@ -147,7 +190,7 @@ def _column(values: pa.ChunkedArray, name: str, dataset: str) -> _Axis:
         raise InputError(
             f"column {name!r} of {dataset!r} ({kind}) has no values to cut by", remedy="take another column"
         )
-    plain = values.cast(kind.value_type) if pa.types.is_dictionary(kind) else values
+    plain = plain_values(values)
     distinct = pc.drop_null(pc.unique(plain))
     if len(distinct) > VALUES_MAX:
         raise InputError(
@@ -157,7 +200,16 @@ def _column(values: pa.ChunkedArray, name: str, dataset: str) -> _Axis:
     codes = pc.index_in(plain, value_set=pa.array(ordered, type=plain.type))
     codes = np.asarray(pc.fill_null(codes, -1).to_numpy(), dtype=np.int64)
     names = tuple(f"{name}={_text(value)}" for value in ordered)
-    return _Axis(codes, names, named=False, missing=int(plain.null_count))
+    return _Axis(name, codes, names, named=False, missing=int(plain.null_count))
+
+
+def plain_values(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column in a type that all functions take: no dictionary, no view."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
 
 
 def _text(value: Any) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalspec.checks.model._scored import needs_task
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.evidence.record import Counts
@@ -31,7 +32,9 @@ def measure(check: Evaluate, inputs: Inputs) -> CheckResult:
         NotRunError: The evaluate library is not installed, or the dataset has no truth.
     """
     answers = inputs.predictions(check.dataset)
-    said = answers.predicted if answers.is_classification else answers.values
+    needs_task(answers, ("classes", "values", "text"), "evaluate")
+    given = (answers.predicted, answers.values, answers.texts)
+    said = next((one for one in given if one is not None), None)
     if answers.truth is None or said is None:
         raise NotRunError(f"dataset {check.dataset} has no label, or the model gives no answers to score")
     files = {name: inputs.code(path, f"module {name}") for name, path in check.modules.items()}
@@ -76,12 +79,21 @@ def scorer(
 
     def score(rows: NDArray[np.int64]) -> float:
         try:
-            found = module.compute(predictions=said[rows].tolist(), references=truth[rows].tolist())
+            found = module.compute(predictions=said[rows].tolist(), references=references(truth[rows]))
         except Exception as error:
             raise InputError(f"module {name} raised {type(error).__name__}: {_line(error)}") from error
         return number(name, found)
 
     return score
+
+
+def references(truth: NDArray[Any]) -> list[Any]:
+    """The truth as modules take it: one value a row, or a list where rows have several references.
+
+    Args:
+        truth: shape (n,).
+    """
+    return [list(one) if isinstance(one, tuple) else one for one in truth.tolist()]
 
 
 def number(name: str, found: object) -> float:

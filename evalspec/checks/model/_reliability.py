@@ -1,11 +1,13 @@
-"""What `calibration` shows: the reliability diagram, the confidences, the bins; widths of stated intervals."""
+"""What `calibration` shows of a model with probabilities: the reliability diagram, the confidences, bins, classes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.model._recalibration import TITLES
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Histogram, Reference, Series, Table
 from evalspec.stats.calibration import Bins, CalibrationError, ece_band
 from evalspec.stats.proportion import Proportion
@@ -13,48 +15,102 @@ from evalspec.stats.proportion import Proportion
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from evalspec.checks.model._recalibration import Suggestion
+    from evalspec.evidence.frozen import Cell
+    from evalspec.stats.classwise import ClasswiseError
+
 CELLS = 20
+CLASSES = 20
+"""Classes that are listed, the worst first."""
+BANDS = "below 0.05 well, 0.05 to 0.10 moderately, above 0.10 poorly"
 
 
 def blocks(
     confidence: NDArray[np.float64],
     correct: NDArray[np.bool_],
     ece: CalibrationError,
-    scaled: CalibrationError | None,
+    found: Suggestion,
     level: float,
     threshold: float | None,
 ) -> list[AnyBlock]:
-    """Blocks of a model with probabilities.
+    """The reliability diagram, the confidences, the bins.
 
     Args:
-        confidence: shape (n,).
+        confidence: shape (n,), n > 0.
         correct: shape (n,).
         ece: As it is.
-        scaled: After temperature scaling, on the half that it was not fitted on.
+        found: Maps that were tried, on the half that they were not fitted on.
         level: Confidence of the bands.
         threshold: Confidence from which on answers are used, or None.
     """
-    if not len(confidence):
-        return []
-    return [_reliability(ece, scaled, level), _confidences(confidence, correct, threshold), _bins(ece.bins, level)]
+    return [_reliability(ece, found, level), _confidences(confidence, correct, threshold), _bins(ece.bins, level)]
 
 
-def notes(ece: CalibrationError, confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> list[str]:
-    """The usual word for the error, and which way it points."""
+def notes(
+    ece: CalibrationError, confidence: NDArray[np.float64], correct: NDArray[np.bool_], level: float
+) -> list[str]:
+    """The usual word for the error and how sure that word is, and which way the error points."""
     if ece.value is None:
         return []
     gap = float(confidence.mean() - correct.mean())
     way = "over-confident" if gap > 0 else "under-confident"
     return [
-        f"ece {ece.value:.3f} reads as {ece_band(ece.value)} (below 0.05 well, to 0.10 moderately, above it poorly).",
+        f"ece {_beside_edges(ece.value)} reads as {ece_band(ece.value)} ({BANDS}){_reach(ece, level)}.",
         f"Mean confidence {confidence.mean():.3f}, accuracy {correct.mean():.3f}: {way} by {abs(gap):.3f} overall.",
     ]
 
 
-def _reliability(ece: CalibrationError, scaled: CalibrationError | None, level: float) -> Curve:
+def _beside_edges(value: float) -> str:
+    """With as many digits as show on which side of a band's edge it lies."""
+    digits = 3
+    while digits < 12 and ece_band(round(value, digits)) != ece_band(value):
+        digits += 1
+    return f"{value:.{digits}f}"
+
+
+def _reach(ece: CalibrationError, level: float) -> str:
+    """The words that its bounds would have, where they are others than the value's."""
+    bounds = [ece.bound(level, side) for side in ("lower", "upper")]
+    words = list(dict.fromkeys(ece_band(bound) for bound in bounds if bound is not None))
+    if not words:
+        return "; no bound says how sure that is"
+    if len(words) == 1:
+        return ""
+    first, last = (word.removesuffix(" calibrated") for word in (words[0], words[-1]))
+    return f"; its {level:.0%} bounds reach from {first} to {last}"
+
+
+def by_class(names: Sequence[str], found: ClasswiseError, level: float) -> Table:
+    """Each class's probability against the rest, the worst first.
+
+    Args:
+        names: Of the classes.
+        found: Their errors.
+        level: Confidence of the bounds, each on its own side.
+    """
+    percent = f"{level:.0%}"
+    columns = (
+        Column(name="class"), Column(name="said", unit="fraction"), Column(name="true", unit="fraction"),
+        Column(name="ece", unit="fraction"), Column(name=f"lower {percent}", unit="fraction"),
+        Column(name=f"upper {percent}", unit="fraction"),
+    )  # fmt: skip
+    order = sorted(range(len(names)), key=lambda k: -(found.classes[k].value or 0.0))[:CLASSES]
+    rows: list[tuple[Cell, ...]] = []
+    for k in order:
+        one = found.classes[k]
+        rows.append((names[k], *found.shares[k], one.value, one.bound(level, "lower"), one.bound(level, "upper")))
+    more = f" The {CLASSES} worst of {len(names)}." if len(names) > CLASSES else ""
+    caption = f"Said: mean probability of the class; true: its share of the rows.{more}"
+    return Table(title="Classes", caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _reliability(ece: CalibrationError, found: Suggestion, level: float) -> Curve:
     series = [_series("as it is", ece.bins, level)]
-    if scaled is not None and scaled.n:
-        series.append(_series("after temperature scaling", scaled.bins, level))
+    for name in dict.fromkeys(("temperature", found.chosen)):
+        tried = None if name is None else found.tried.get(name)
+        if tried is not None and tried.error.n:
+            title = "temperature scaling" if name == "temperature" else TITLES[name]
+            series.append(_series(f"after {title}", tried.error.bins, level))
     return Curve(
         title="Reliability",
         caption=f"Below the diagonal the model is over-confident. Bands: {level:.0%} for each bin by itself.",
@@ -113,41 +169,6 @@ def _bins(bins: Bins, level: float) -> Table:
         for i, (low, high) in enumerate(_bounds(bins, level))
     )  # fmt: skip
     return Table(title="Bins", caption="Gap: accuracy less confidence.", columns=columns, rows=rows)
-
-
-def interval_blocks(
-    lower: NDArray[np.float64], upper: NDArray[np.float64], inside: NDArray[np.bool_], unit: str | None, level: float
-) -> list[AnyBlock]:
-    """Blocks of a model with stated intervals: how often narrow and wide ones hold.
-
-    Args:
-        lower: shape (n,).
-        upper: shape (n,).
-        inside: shape (n,), the truth lies in the interval.
-        unit: Of the label, or None.
-        level: Confidence of the bands.
-    """
-    if not len(lower):
-        return []
-    width = upper - lower
-    groups = np.array_split(np.argsort(width, kind="stable"), min(10, len(width)))
-    shares = [Proportion.of_counts(int(inside[g].sum()), len(g)) for g in groups]
-    side = 1.0 - (1.0 - level) / 2.0
-    series = Series(
-        name="rows by width",
-        x=tuple(float(width[g].mean()) for g in groups),
-        y=tuple(share.value or 0.0 for share in shares),
-        lower=tuple(share.bound(side, "lower") or 0.0 for share in shares),
-        upper=tuple(share.bound(side, "upper") or 0.0 for share in shares),
-        size=tuple(float(len(g)) for g in groups),
-    )
-    caption = f"A tenth of the rows each, narrow intervals first. Bands: {level:.0%} for each by itself."
-    return [
-        Curve(
-            title="Coverage by width", caption=caption, x_label="mean width", y_label="share inside",
-            x_unit=unit or "", series=(series,),
-        )
-    ]  # fmt: skip
 
 
 def _floats(values: NDArray[np.float64] | NDArray[np.int64]) -> tuple[float, ...]:

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evalspec.errors import InputError, NotRunError
+from evalspec.language.inputs import GIVES, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import Inputs, Predictions
+    from evalspec.language.inputs import Boxes, Inputs, Predictions, Task
 
 
 class Undefined(NotRunError):
     """A metric has no value on these rows (0/0, no probabilities, no classes), and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How texts are read before they are scored.
+
+    Args:
+        normalize: Before ``exact_match``: ``none``, or ``squad``.
+        tokenize: sacrebleu's name of the tokenizer of BLEU.
+    """
+
+    normalize: str = "none"
+    tokenize: str = "13a"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +41,20 @@ class Scored:
     Args:
         model: Name of the model.
         dataset: Name of the dataset.
-        truth: shape (n,), class index (int64) or value (float64).
-        classes: Label of each class index; None for regression.
-        predicted: shape (n,), class index; None for regression.
+        truth: By task, as `evalspec.language.inputs.Predictions` has it, its first axis the row; of ``boxes``: shape
+            (n,), how many there are.
+        classes: Label of each class index; None where nothing has classes.
+        predicted: shape (n,), class index; None for another task.
         probabilities: shape (n, C), or None.
-        values: shape (n,), predicted values; None for classification.
+        values: shape (n,), predicted values; None for another task.
         clusters: shape (n,), or None.
         positive: Index of the class that binary metrics are about; None: there is none.
+        members: ``labels``: shape (n, C), classes that the model says a row has.
+        texts: ``text``: shape (n,), str objects.
+        masks: ``mask``: shape (n, H, W), class index.
+        boxes: ``boxes``: what the model found.
+        true_boxes: ``boxes``: what is there.
+        options: ``text``: how texts are read.
     """
 
     model: str
@@ -44,6 +66,17 @@ class Scored:
     values: NDArray[np.float64] | None
     clusters: NDArray[np.int64] | None
     positive: int | None = None
+    members: NDArray[np.bool_] | None = None
+    texts: NDArray[np.object_] | None = None
+    masks: NDArray[np.int64] | None = None
+    boxes: Boxes | None = None
+    true_boxes: Boxes | None = None
+    options: TextOptions = TextOptions()
+
+    @property
+    def task(self) -> Task:
+        """What the model gives for a row."""
+        return task_of(self)
 
     @property
     def n(self) -> int:
@@ -61,24 +94,55 @@ class Scored:
         Args:
             inside: shape (n,).
         """
-        return replace(
-            self,
-            truth=self.truth[inside],
-            predicted=None if self.predicted is None else self.predicted[inside],
-            probabilities=None if self.probabilities is None else self.probabilities[inside],
-            values=None if self.values is None else self.values[inside],
-            clusters=None if self.clusters is None else self.clusters[inside],
-        )
+        cut: dict[str, Any] = {}
+        for name in BY_ROW:
+            array = getattr(self, name)
+            cut[name] = None if array is None else array[inside]
+        for name in ("boxes", "true_boxes"):
+            boxes = getattr(self, name)
+            cut[name] = None if boxes is None else _boxes_inside(boxes, inside)
+        return replace(self, **cut)
 
     def labels(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
         """Classes, and the predicted class index, shape (n,).
 
         Raises:
-            Undefined: The model gives values.
+            Undefined: The model gives something else.
         """
         if self.classes is None or self.predicted is None:
-            raise Undefined(f"model {self.model!r} gives values, and this metric needs classes")
+            raise Undefined(f"model {self.model!r} gives {GIVES[self.task]}, and this metric needs classes")
         return self.classes, self.predicted
+
+    def is_of(self, index: int) -> NDArray[np.bool_]:
+        """Rows of a class (with several labels a row: that have it), shape (n,)."""
+        found: NDArray[np.bool_] = self.truth[:, index] if self.task == "labels" else self.truth == index
+        return found
+
+    def is_said(self, index: int) -> NDArray[np.bool_]:
+        """Rows that are said to be of a class, or to have it, shape (n,).
+
+        Raises:
+            Undefined: The model gives something else.
+        """
+        if self.members is not None:
+            return self.members[:, index]
+        found: NDArray[np.bool_] = self.labels()[1] == index
+        return found
+
+    def class_counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of each class, and rows that are said to be of it, shape (C,) each.
+
+        Raises:
+            Undefined: The model gives something else.
+        """
+        if self.members is not None:
+            return self.truth.sum(axis=0), self.members.sum(axis=0)
+        classes, predicted = self.labels()
+        return np.bincount(self.truth, minlength=len(classes)), np.bincount(predicted, minlength=len(classes))
+
+    def class_name(self, index: int) -> str:
+        """A class as it stands in a sentence."""
+        return repr(self.classes[index]) if self.classes is not None else str(index)
 
     def shares(self) -> NDArray[np.float64]:
         """Probabilities, shape (n, C).
@@ -86,7 +150,8 @@ class Scored:
         Raises:
             Undefined: The model gives none.
         """
-        self.labels()
+        if self.task != "labels":
+            self.labels()
         if self.probabilities is None:
             raise Undefined(
                 f"model {self.model!r} gives labels without probabilities; "
@@ -98,10 +163,10 @@ class Scored:
         """Predicted minus true values, shape (n,).
 
         Raises:
-            Undefined: The model gives classes.
+            Undefined: The model gives something else.
         """
         if self.values is None:
-            raise Undefined(f"model {self.model!r} gives classes, and this metric needs values")
+            raise Undefined(f"model {self.model!r} gives {GIVES[self.task]}, and this metric needs values")
         errors: NDArray[np.float64] = self.values - self.truth
         return errors
 
@@ -111,14 +176,39 @@ class Scored:
         Raises:
             Undefined: There is no such class.
         """
-        classes, _ = self.labels()
-        if name not in classes:
-            raise Undefined(f"model {self.model!r} has no class {name!r}; its classes are {', '.join(classes[:30])}")
-        return classes.index(name)
+        if self.classes is None:
+            raise Undefined(f"model {self.model!r} gives {GIVES[self.task]}, and this metric needs classes")
+        if name not in self.classes:
+            shown = ", ".join(self.classes[:30])
+            raise Undefined(f"model {self.model!r} has no class {name!r}; its classes are {shown}")
+        return self.classes.index(name)
+
+
+BY_ROW = ("truth", "predicted", "probabilities", "values", "clusters", "members", "texts", "masks")
+"""Fields of `Scored` whose first axis is the row."""
+
+
+def _boxes_inside(boxes: Boxes, inside: NDArray[np.bool_]) -> Boxes:
+    kept = inside[boxes.row]
+    place = np.cumsum(inside) - 1
+    return replace(
+        boxes,
+        row=place[boxes.row[kept]],
+        corners=boxes.corners[kept],
+        classes=boxes.classes[kept],
+        scores=None if boxes.scores is None else boxes.scores[kept],
+        ignored=None if boxes.ignored is None else boxes.ignored[kept],
+    )
 
 
 def scored(
-    inputs: Inputs, dataset: str, model: str, *, positive: str | None = None, decision_threshold: float | None = None
+    inputs: Inputs,
+    dataset: str,
+    model: str,
+    *,
+    positive: str | None = None,
+    decision_threshold: float | None = None,
+    options: TextOptions | None = None,
 ) -> Scored:
     """A model's answers on a dataset, ready to be scored.
 
@@ -127,37 +217,69 @@ def scored(
         dataset: Name of the dataset.
         model: Name of the model.
         positive: Class that binary metrics are about; default: the second of two.
-        decision_threshold: Predict the positive class where its probability is at least this.
+        decision_threshold: Predict the positive class (of several labels: each class) where its probability is at
+            least this.
+        options: How texts are read.
 
     Raises:
         InputError: No rows, no label, numbers that aren't finite, no such class, or a threshold that means nothing.
     """
     answers = inputs.predictions(dataset, model)
-    _admit(answers)
+    truth = _admitted(answers)
     chosen = _positive_index(answers, positive)
-    predicted = answers.predicted
-    if decision_threshold is not None:
+    predicted, members = answers.predicted, answers.members
+    if decision_threshold is not None and answers.task == "labels":
+        members = _shares(answers, decision_threshold) >= decision_threshold
+    elif decision_threshold is not None:
         predicted = _decided(answers, chosen, decision_threshold)
     return Scored(
-        model=model, dataset=dataset, truth=np.asarray(answers.truth), classes=answers.classes, predicted=predicted,
+        model=model, dataset=dataset, truth=truth, classes=answers.classes, predicted=predicted,
         probabilities=answers.probabilities, values=answers.values, clusters=answers.clusters, positive=chosen,
+        members=members, texts=answers.texts, masks=answers.masks, boxes=answers.boxes, true_boxes=answers.true_boxes,
+        options=options or TextOptions(),
     )  # fmt: skip
+
+
+def needs_task(answers: Predictions | Scored, tasks: Sequence[Task], check: str) -> None:
+    """Stop a check where a model gives what the check is not made for.
+
+    Args:
+        answers: The model's.
+        tasks: Those that the check is made for.
+        check: Its kind, for the sentence.
+
+    Raises:
+        NotRunError: The model's task is another one.
+    """
+    if answers.task not in tasks:
+        wanted = " or ".join(GIVES[task] for task in tasks)
+        raise NotRunError(f"{check} is about models that give {wanted}; {answers.model!r} gives {GIVES[answers.task]}")
 
 
 def aligned(other: Scored, like: Scored) -> Scored:
     """Another model's answers on the same rows, with the classes in the same order.
 
     Raises:
-        NotRunError: It answered other rows, or has other classes.
+        NotRunError: It answered other rows, gives something else, or has other classes.
     """
-    if other.classes is None or like.classes is None:
-        if (other.classes is None) != (like.classes is None):
-            raise NotRunError(
-                f"{like.model!r} and {other.model!r} can't be compared: one gives classes, one gives values"
-            )
-        if other.n != like.n or not np.array_equal(other.truth, like.truth):
-            raise _other_rows(other, like)
-        return other
+    if other.task != like.task:
+        raise NotRunError(
+            f"{like.model!r} and {other.model!r} can't be compared: "
+            f"one gives {GIVES[like.task]}, one gives {GIVES[other.task]}"
+        )
+    if other.classes is not None and like.classes is not None:
+        other = _in_order(other, like)
+    if other.n != like.n or not _same_truth(other, like):
+        raise NotRunError(
+            f"{like.model!r} and {other.model!r} can't be paired on {like.where}: "
+            f"they answered other rows ({like.n} and {other.n})"
+        )
+    return replace(other, truth=like.truth, true_boxes=like.true_boxes, positive=like.positive)
+
+
+def _in_order(other: Scored, like: Scored) -> Scored:
+    """The same with the classes of ``like``, in its order."""
+    assert other.classes is not None and like.classes is not None
     if set(other.classes) != set(like.classes):
         different = sorted(set(other.classes) ^ set(like.classes))
         raise NotRunError(
@@ -166,64 +288,87 @@ def aligned(other: Scored, like: Scored) -> Scored:
     columns = np.array([other.classes.index(name) for name in like.classes], dtype=np.int64)
     place = np.empty_like(columns)
     place[columns] = np.arange(len(columns))
-    if other.n != like.n or not np.array_equal(place[other.truth], like.truth):
-        raise _other_rows(other, like)
+
+    def renamed(codes: NDArray[Any] | None) -> NDArray[Any] | None:
+        return None if codes is None else np.where(codes < 0, codes, place[codes])
+
+    def moved(boxes: Boxes | None) -> Boxes | None:
+        return None if boxes is None else replace(boxes, classes=place[boxes.classes])
+
+    truth = other.truth
+    if other.task in ("classes", "mask"):
+        truth = np.asarray(renamed(truth))
+    elif other.task == "labels":
+        truth = truth[:, columns]
     return replace(
         other,
         classes=like.classes,
-        truth=like.truth,
-        predicted=None if other.predicted is None else place[other.predicted],
+        truth=truth,
+        predicted=renamed(other.predicted),
         probabilities=None if other.probabilities is None else other.probabilities[:, columns],
-        positive=like.positive,
+        members=None if other.members is None else other.members[:, columns],
+        masks=renamed(other.masks),
+        boxes=moved(other.boxes),
+        true_boxes=moved(other.true_boxes),
     )
 
 
-def _other_rows(other: Scored, like: Scored) -> NotRunError:
-    return NotRunError(
-        f"{like.model!r} and {other.model!r} can't be paired on {like.where}: "
-        f"they answered other rows ({like.n} and {other.n})"
-    )
+def _same_truth(other: Scored, like: Scored) -> bool:
+    if not np.array_equal(other.truth, like.truth):
+        return False
+    if other.true_boxes is None or like.true_boxes is None:
+        return True
+    first, second = other.true_boxes, like.true_boxes
+    return np.array_equal(first.classes, second.classes) and np.array_equal(first.corners, second.corners)
 
 
-def _admit(answers: Predictions) -> None:
+def _admitted(answers: Predictions) -> NDArray[Any]:
+    """The truth, first axis the row, where there is one and all numbers are finite."""
     if answers.n == 0:
         raise InputError(f"dataset {answers.dataset!r} has no rows", remedy="check its path and its `where:`")
-    if answers.truth is None:
+    truth = answers.truth
+    if answers.task == "boxes" and answers.true_boxes is not None:
+        truth = np.bincount(answers.true_boxes.row, minlength=answers.n)
+    if truth is None:
         raise InputError(
             f"dataset {answers.dataset!r} has no label, so nothing can be scored on it",
             remedy="name the column with the truth: `label:`",
         )
     named = {"probabilities": answers.probabilities, "values": answers.values}
-    if not answers.is_classification:
-        named["labels"] = np.asarray(answers.truth, dtype=np.float64)
+    if answers.task == "values":
+        named["labels"] = np.asarray(truth, dtype=np.float64)
     for what, numbers in named.items():
         if numbers is not None and not np.isfinite(numbers).all():
             row = int(np.argmin(np.isfinite(numbers).reshape(len(numbers), -1).all(axis=1)))
             raise InputError(f"{what} of {answers.model!r} on {answers.dataset!r} are not finite in row {row}")
+    return np.asarray(truth)
 
 
 def _positive_index(answers: Predictions, positive: str | None) -> int | None:
-    if answers.classes is None:
-        if positive is not None:
-            raise InputError(f"`positive: {positive}` needs classes, and {answers.model!r} gives values")
-        return None
     if positive is not None:
+        if answers.classes is None:
+            raise InputError(f"`positive: {positive}` needs classes, and {answers.model!r} gives {GIVES[answers.task]}")
         if positive not in answers.classes:
             raise InputError(f"model {answers.model!r} has no class {positive!r}", choices=answers.classes[:30])
         return answers.classes.index(positive)
-    return 1 if len(answers.classes) == 2 else None
+    return 1 if answers.task == "classes" and answers.classes is not None and len(answers.classes) == 2 else None
 
 
 def _decided(answers: Predictions, positive: int | None, threshold: float) -> NDArray[np.int64]:
-    if answers.classes is None or len(answers.classes) != 2 or positive is None:
+    if answers.task != "classes" or answers.classes is None or len(answers.classes) != 2 or positive is None:
         raise InputError(
             f"`decision_threshold: {threshold}` needs a model with two classes",
             remedy="leave it out: the most probable class is predicted",
         )
+    shares = _shares(answers, threshold)
+    chosen: NDArray[np.int64] = np.where(shares[:, positive] >= threshold, positive, 1 - positive)
+    return chosen.astype(np.int64)
+
+
+def _shares(answers: Predictions, threshold: float) -> NDArray[np.float64]:
     if answers.probabilities is None:
         raise InputError(
             f"`decision_threshold: {threshold}` needs probabilities, and {answers.model!r} gives labels only",
             remedy="name its `probabilities` or `logits` in `outputs:`",
         )
-    chosen: NDArray[np.int64] = np.where(answers.probabilities[:, positive] >= threshold, positive, 1 - positive)
-    return chosen.astype(np.int64)
+    return answers.probabilities

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import sqrt
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     Rows = Callable[[Scored], NDArray[np.bool_]]
     Losses = Callable[[Scored], NDArray[np.float64]]
-    Statistic = statistics.OfMeans | statistics.OfPrecision | statistics.OfCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,12 @@ class Tools:
     Args:
         root: Seed that every metric's own Generator starts from.
         alpha: The strictest level that will be asked for.
+        kept: What several metrics are made of, by what it was made from.
     """
 
     root: int
     alpha: float
+    kept: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, inputs: Inputs) -> Tools:
@@ -53,6 +54,18 @@ class Tools:
     def rng(self, *names: str) -> np.random.Generator:
         """A Generator of this metric's own, so that one requirement more changes no other's bounds."""
         return np.random.default_rng([self.root, crc32("\0".join(names).encode())])
+
+
+class Statistic(Protocol):
+    """A statistic of rows, of weights that say how often each was drawn."""
+
+    def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
+        """What it is made of, the row first."""
+        ...
+
+    def __call__(self, arrays: Sequence[NDArray[Any]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of the resamples, shape (B,), from weights of shape (B, n)."""
+        ...
 
 
 class Score(Protocol):
@@ -159,21 +172,21 @@ class F1:
 
     Args:
         index: Of the class.
+        statistic: The same, to be resampled.
     """
 
     index: int
+    statistic: Statistic
 
     def estimate(self, rows: Scored, tools: Tools) -> Estimate:
         """Clopper-Pearson on the share of hits among the rows that are of the class or called so."""
         each_seen(rows, (self.index,))
-        return f1(rows.truth == self.index, rows.labels()[1] == self.index, rows.clusters)
+        return f1(rows.is_of(self.index), rows.is_said(self.index), rows.clusters)
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
         """Paired BCa."""
         one = (self.index,)
-        return Resampled("f1", statistics.f1_of(one), partial(each_seen, classes=one), one).compare(
-            candidate, baseline, tools
-        )
+        return Resampled("f1", self.statistic, partial(each_seen, classes=one), one).compare(candidate, baseline, tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,13 +239,13 @@ class Area:
     def estimate(self, rows: Scored, tools: Tools) -> Estimate:
         """DeLong on the logit."""
         both_sides(rows, (self.positive,))
-        return roc_auc(rows.shares()[:, self.positive], rows.truth == self.positive, rows.clusters)
+        return roc_auc(rows.shares()[:, self.positive], rows.is_of(self.positive), rows.clusters)
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
         """Paired DeLong."""
         both_sides(candidate, (self.positive,))
         scores = candidate.shares()[:, self.positive], baseline.shares()[:, self.positive]
-        return paired_roc_auc(*scores, candidate.truth == self.positive, candidate.clusters)
+        return paired_roc_auc(*scores, candidate.is_of(self.positive), candidate.clusters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +278,7 @@ class Resampled:
         name: Of the metric.
         statistic: What is resampled.
         defined: Raises `Undefined` where there is no value.
-        classes: Those that count: a bound needs 20 rows of each; None: all.
+        classes: Those that count: a bound needs 20 rows of each; None: all; empty: no class by itself.
     """
 
     name: str
@@ -294,9 +307,11 @@ class Resampled:
         return _paired(self.name, self.statistic, candidate, baseline, tools, self._smallest(candidate))
 
     def _smallest(self, rows: Scored) -> int | None:
-        if rows.classes is None:
+        if rows.classes is None or rows.task not in ("classes", "labels") or self.classes == ():
             return None
-        counts = np.bincount(rows.truth, minlength=len(rows.classes))
+        counts = (
+            rows.truth.sum(axis=0) if rows.task == "labels" else np.bincount(rows.truth, minlength=len(rows.classes))
+        )
         if isinstance(self.statistic, statistics.OfPrecision):
             counts = np.minimum(counts, rows.n - counts)
         return int(counts.min() if self.classes is None else counts[list(self.classes)].min())
@@ -330,10 +345,11 @@ def each_seen(rows: Scored, classes: Sequence[int]) -> None:
     Raises:
         Undefined: One has none.
     """
-    names, predicted = rows.labels()
+    true, said = rows.class_counts()
     for index in classes:
-        if not (rows.truth == index).any() and not (predicted == index).any():
-            raise Undefined(f"class {names[index]!r} has no rows in {rows.where} and is never predicted: its F1 is 0/0")
+        if true[index] == 0 and said[index] == 0:
+            name = rows.class_name(index)
+            raise Undefined(f"class {name} has no rows in {rows.where} and is never predicted: its F1 is 0/0")
 
 
 def both_sides(rows: Scored, classes: Sequence[int]) -> None:
@@ -342,10 +358,10 @@ def both_sides(rows: Scored, classes: Sequence[int]) -> None:
     Raises:
         Undefined: There are none.
     """
-    names, _ = rows.labels()
     for index in classes:
-        positive = int(np.count_nonzero(rows.truth == index))
+        positive = int(np.count_nonzero(rows.is_of(index)))
+        name = rows.class_name(index)
         if positive == 0:
-            raise Undefined(f"class {names[index]!r} has no rows in {rows.where}: nothing ranks above the others")
+            raise Undefined(f"class {name} has no rows in {rows.where}: nothing ranks above the others")
         if positive == rows.n:
-            raise Undefined(f"all rows of {rows.where} are of class {names[index]!r}: no others rank below")
+            raise Undefined(f"all rows of {rows.where} are of class {name}: no others rank below")

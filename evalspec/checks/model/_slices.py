@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evalspec.checks.model._catalogue import SLICED
 from evalspec.checks.model._cells import Cells, cells
-from evalspec.checks.model._metrics import score
+from evalspec.checks.model._discovery import discover
+from evalspec.checks.model._disparity import disparity
+from evalspec.checks.model._groups import groups_of, percentile
+from evalspec.checks.model._metrics import families, score
 from evalspec.checks.model._points import NoComparison, shown_bounds
 from evalspec.checks.model._scored import Scored, Undefined, aligned, scored
 from evalspec.checks.model._scores import Tools
+from evalspec.checks.model._sliced_metrics import (
+    BY_FORMS,
+    GROUPED,
+    SHARE_WORSE,
+    TOO_SMALL,
+    WEAK,
+    Form,
+    asked_of,
+    percentile_name,
+)
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Reference, Table, Text
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Parts
@@ -24,13 +37,16 @@ from evalspec.stats.conjunction import AllParts, Gap
 from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
-    from evalspec.checks.model.slices import Slices
+    from numpy.typing import NDArray
+
+    from evalspec.checks.model.slices import Discover, Slices
     from evalspec.evidence.frozen import Cell as TableCell
     from evalspec.language.inputs import Inputs
 
 METRICS = {metric.name: metric for metric in SLICED}
-TOO_SMALL = "slices_too_small"
 SMALL_SHOWN = 20
+GAP_MOST = 100
+"""Slices that a gap is made of at most: beyond, it has more than 5,000 pairs."""
 
 Bounds = tuple[float | None, float | None]
 
@@ -52,6 +68,25 @@ class Sliced:
     missing: Mapping[str, str]
 
 
+@dataclass
+class _Sofar:
+    """What was found so far.
+
+    Args:
+        covered: shape (n,), rows that something was scored on.
+        estimates: Metric: estimate, fact or parts.
+        missing: Metric, or ``metric(part)``: why there is no value.
+        blocks: What to show.
+        notes: Sentences for the reader.
+    """
+
+    covered: NDArray[np.bool_]
+    estimates: dict[str, Estimate | Fact | Parts] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    blocks: list[AnyBlock] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
 def measure(check: Slices, inputs: Inputs) -> CheckResult:
     """Score each slice.
 
@@ -66,41 +101,95 @@ def measure(check: Slices, inputs: Inputs) -> CheckResult:
     if unbounded is not None:
         raise InputError(unbounded)
     rows = _answers(check, inputs, check.model)
-    found = cells(inputs, check.dataset, check.entries, check.min_n)
     tools = Tools.of(inputs)
-    over = [_sliced(metric, rows, found, tools) for metric in _metrics(check, rows)]
-    estimates: dict[str, Estimate | Fact | Parts] = {
-        TOO_SMALL: Fact(len(found.small), found.enumerated, f"cells with fewer than {check.min_n} rows")
-    }
-    missing: dict[str, str] = {}
-    for sliced in over:
-        missing |= sliced.missing
-        estimates |= _estimates(sliced)
-        missing |= _without(sliced, found, check.min_n)
-    comparisons = _comparisons(check, inputs, rows, found, tools, missing)
-    covered = np.logical_or.reduce([cell.inside for cell in found.kept]) if found.kept else np.zeros(rows.n, np.bool_)
+    sofar = _Sofar(np.zeros(rows.n, dtype=np.bool_))
+    comparisons: Mapping[tuple[str, str], Comparison | ComparisonParts] = {}
+    if check.by:
+        comparisons = _by(check, inputs, rows, tools, sofar)
+    if check.groups is not None:
+        _over_groups(check, check.groups, inputs, rows, tools, sofar)
+    if check.discover is not None:
+        _discovered(check, check.discover, inputs, rows, tools, sofar)
+    for requirement in check.requirements:
+        why = check.check_requirement(requirement, {})
+        if why is not None and requirement.model is None:
+            sofar.missing.setdefault(requirement.metric, why)
+    used = int(sofar.covered.sum())
     return CheckResult(
-        estimates=estimates,
-        comparisons=comparisons,
-        missing=missing,
-        blocks=_shown(check, rows, found, over, inputs.confidence),
-        counts=Counts(attempted=rows.n, used=int(covered.sum()), dropped=int((~covered).sum())),
-        notes=_notes(found, check.min_n),
-    )
+        estimates=sofar.estimates, comparisons=comparisons, missing=sofar.missing, blocks=sofar.blocks,
+        counts=Counts(attempted=rows.n, used=used, dropped=rows.n - used), notes=sofar.notes,
+    )  # fmt: skip
 
 
-def base_of(name: str) -> str | None:
-    """The quality metric behind ``worst_accuracy``, ``accuracy_gap`` or ``accuracy``; None: it is none of these."""
-    bare = name.removeprefix("worst_").removesuffix("_gap")
-    return bare if bare in METRICS else None
+def _by(
+    check: Slices, inputs: Inputs, rows: Scored, tools: Tools, sofar: _Sofar
+) -> Mapping[tuple[str, str], Comparison | ComparisonParts]:
+    """Slices that are named or enumerated."""
+    found = cells(inputs, check.dataset, check.entries, check.min_n)
+    over = [_sliced(metric, rows, found, tools) for metric in _metrics(check, rows)]
+    sofar.estimates[TOO_SMALL] = Fact(
+        len(found.small), found.enumerated, f"cells with fewer than {check.min_n} rows"
+    )  # fmt: skip
+    for sliced in over:
+        sofar.missing |= sliced.missing
+        sofar.estimates |= _estimates(sliced)
+        sofar.missing |= _without(sliced, found, check.min_n)
+    sofar.blocks += _shown(check, rows, found, over, inputs.confidence)
+    sofar.notes += _notes(found, check.min_n)
+    if check.reference is not None:
+        for sliced in over:
+            one = disparity(check, check.reference, sliced, found, inputs.confidence)
+            sofar.estimates |= one.estimates
+            sofar.missing |= one.missing
+            sofar.blocks += one.blocks
+    for cell in found.kept:
+        sofar.covered[cell.rows] = True
+    return _comparisons(check, inputs, rows, found, tools, sofar.missing)
+
+
+def _over_groups(check: Slices, column: str, inputs: Inputs, rows: Scored, tools: Tools, sofar: _Sofar) -> None:
+    """Percentiles over the groups of a column."""
+    groups = groups_of(inputs, check.dataset, column)
+    sofar.covered |= groups.codes >= 0
+    if groups.missing:
+        sofar.notes.append(f"{groups.missing} rows have no value for {groups.column!r} and are in none of its groups")
+    for metric in _wanted(check, rows, "percentile"):
+        name = percentile_name(METRICS[metric])
+        try:
+            one = percentile(metric, SHARE_WORSE, rows, groups, tools)
+        except Undefined as undefined:
+            sofar.missing[name] = str(undefined)
+            continue
+        sofar.estimates[name] = one.estimate
+        sofar.blocks += one.blocks
+        sofar.notes += one.notes
+
+
+def _discovered(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, tools: Tools, sofar: _Sofar) -> None:
+    """Weak slices that nobody named."""
+    try:
+        found = discover(check, asked, inputs, rows, tools)
+    except Undefined as undefined:
+        sofar.missing[WEAK] = str(undefined)
+        return
+    sofar.covered[:] = True
+    sofar.estimates[WEAK] = found.weak
+    sofar.blocks += found.blocks
+    sofar.notes += found.notes
 
 
 def _metrics(check: Slices, rows: Scored) -> tuple[str, ...]:
-    required = [
-        base for base in (base_of(requirement.metric) for requirement in check.requirements) if base is not None
-    ]
-    listed = check.listed or (() if required else ("accuracy" if rows.classes is not None else "mae",))
-    return tuple(dict.fromkeys((*required, *listed)))
+    return _wanted(check, rows, *BY_FORMS)
+
+
+def _wanted(check: Slices, rows: Scored, *forms: Form) -> tuple[str, ...]:
+    """Quality metrics that are required in one of these forms, and those that are listed."""
+    asked = [asked_of(requirement.metric) for requirement in check.requirements]
+    required = [one.base for one in asked if one.base is not None and one.form in forms]
+    plain = [name for family in families(rows) for name in family.names][:1]
+    listed = check.listed or (() if required else plain)
+    kept = (name for name in (*required, *listed) if "percentile" not in forms or name in GROUPED)
+    return tuple(dict.fromkeys(kept))
 
 
 def _answers(check: Slices, inputs: Inputs, model: str) -> Scored:
@@ -135,7 +224,7 @@ def _estimates(sliced: Sliced) -> dict[str, Estimate | Parts]:
             sliced.parts, "lower" if METRICS[sliced.metric].better == "lower" else "higher"
         ),
     }
-    if len(sliced.parts) > 1:
+    if 1 < len(sliced.parts) <= GAP_MOST:
         made[f"{sliced.metric}_gap"] = Gap(sliced.parts)
     return made
 
@@ -154,6 +243,11 @@ def _without(sliced: Sliced, found: Cells, min_n: int) -> dict[str, str]:
         return dict.fromkeys(names, next(iter(sliced.missing.values())))
     if len(sliced.parts) < 2:
         return {f"{name}_gap": f"a gap needs two slices, and only {found.kept[0].name!r} counts"}
+    if len(sliced.parts) > GAP_MOST:
+        count = len(sliced.parts)
+        return {
+            f"{name}_gap": f"a gap between {count} slices has {count * (count - 1) // 2:,} pairs; require worst_{name}"
+        }
     return {}
 
 
@@ -167,9 +261,10 @@ def _comparisons(
     """Slice by slice; of ``worst_`` too: no slice may be worse than the other model by more than is allowed."""
     comparisons: dict[tuple[str, str], Comparison | ComparisonParts] = {}
     for name, model in dict.fromkeys((r.metric, r.model) for r in check.requirements if r.model is not None):
-        base = base_of(name)
+        asked = asked_of(name)
+        base = asked.base
         assert model is not None
-        if base is None or name == f"{base}_gap":
+        if base is None or asked.form not in ("each", "worst"):
             missing[f"{name} vs {model}"] = f"{name} is not compared between models; require it of each"
             continue
         try:
@@ -211,7 +306,7 @@ def _shown(check: Slices, rows: Scored, found: Cells, over: Sequence[Sliced], co
 
 
 def _bounds(check: Slices, sliced: Sliced, confidence: float) -> dict[str, Bounds]:
-    required = any(base_of(requirement.metric) == sliced.metric for requirement in check.requirements)
+    required = any(asked_of(requirement.metric).base == sliced.metric for requirement in check.requirements)
     return {name: shown_bounds(part, confidence, required) for name, part in sliced.parts.items()}
 
 

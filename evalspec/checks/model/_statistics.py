@@ -15,7 +15,7 @@ import numpy as np
 from evalspec.stats._invert import FEWEST_CARRYING
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from evalspec.checks.model._scored import Scored
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _FEW_CELLS = 20_000
 """Rows x classes up to which a product with a full matrix is quicker than one with a sparse one."""
+_LONG_ROW = 256
+"""Numbers of a row from which on rows are added one by one."""
 PROBABILITY_FLOOR = float(np.finfo(np.float64).eps)
 
 
@@ -58,6 +60,33 @@ class OfMeans:
 
 
 @dataclass(frozen=True, slots=True)
+class OfSums:
+    """A function of the sums of row columns: counts of a whole corpus.
+
+    Args:
+        columns: Makes the columns of some rows, shape (n, m).
+        function: Sums of shape (..., m) to values of shape (...).
+    """
+
+    columns: Callable[[Scored], FloatArray]
+    function: Callable[[FloatArray], FloatArray]
+
+    def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
+        """The columns."""
+        return (self.columns(rows),)
+
+    def __call__(self, arrays: Sequence[NDArray[Any]], weights: FloatArray) -> FloatArray:
+        """Values of the resamples, shape (B,)."""
+        columns = arrays[0].astype(weights.dtype, copy=False)
+        return self.function(np.asarray(weights @ columns, dtype=np.float64))
+
+    def without_each(self, arrays: Sequence[NDArray[Any]]) -> FloatArray:
+        """Values without each row in turn, shape (n,)."""
+        columns = arrays[0]
+        return self.function(columns.sum(axis=0) - columns)
+
+
+@dataclass(frozen=True, slots=True)
 class OfCounts:
     """A mean over classes of a function of their counts.
 
@@ -83,6 +112,38 @@ class OfCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class OfMembers:
+    """A function of the counts of classes, where a row may have any number of them.
+
+    Args:
+        classes: Indices of the classes.
+        function: Right, true and predicted rows of each class, all of shape (B, classes); gives shape (B,).
+    """
+
+    classes: tuple[int, ...]
+    function: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+
+    def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
+        """Which rows have each class, and which are said to; shape (n, classes) each."""
+        pair = (rows.is_of, rows.is_said)
+        return tuple(np.stack([ask(index) for index in self.classes], axis=1) for ask in pair)
+
+    def __call__(self, arrays: Sequence[NDArray[Any]], weights: FloatArray) -> FloatArray:
+        """Values of the resamples, shape (B,)."""
+        from scipy.sparse import csr_array
+
+        true, said = arrays
+        # Rows have few of many classes.
+        counted = [csr_array(one.astype(weights.dtype).T) for one in (true & said, true, said)]
+        return self.function(*(np.asarray((one @ weights.T).T, dtype=np.float64) for one in counted))
+
+    def without_each(self, arrays: Sequence[NDArray[Any]]) -> FloatArray:
+        """Values without each row in turn, shape (n,)."""
+        true, said = arrays
+        return self.function(*(one.sum(axis=0) - one.astype(np.float64) for one in (true & said, true, said)))
+
+
+@dataclass(frozen=True, slots=True)
 class OfPrecision:
     """Average precision, a mean over classes: precision at each row of a class, as its score falls.
 
@@ -95,7 +156,7 @@ class OfPrecision:
     def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
         """Scores, shape (n, classes), and which rows are of each class, shape (n, classes)."""
         chosen = list(self.classes)
-        return rows.shares()[:, chosen], rows.truth[:, None] == np.array(chosen)[None, :]
+        return rows.shares()[:, chosen], np.stack([rows.is_of(index) for index in chosen], axis=1)
 
     def __call__(self, arrays: Sequence[NDArray[Any]], weights: FloatArray) -> FloatArray:
         """Values of the resamples, shape (B,)."""
@@ -105,7 +166,8 @@ class OfPrecision:
         drawn = np.ascontiguousarray(weights.T, dtype=np.float32)
         for column in range(len(self.classes)):
             order = np.argsort(-scores[:, column], kind="stable")
-            total += _average_precision(drawn, order, -scores[order, column], positive[order, column])
+            own = _average_precision(drawn, order, -scores[order, column], positive[order, column], weights.dtype)
+            total += own
         return total / len(self.classes)
 
     def without_each(self, arrays: Sequence[NDArray[Any]]) -> FloatArray:
@@ -131,6 +193,36 @@ def precision_of(classes: Sequence[int]) -> OfCounts:
 def recall_of(classes: Sequence[int]) -> OfCounts:
     """Mean recall of some classes: TP / (TP + FN) each."""
     return OfCounts(tuple(classes), lambda right, true, said: _ratio(right, true))
+
+
+def member_f1(classes: Sequence[int]) -> OfMembers:
+    """Mean F1 of classes that a row may have any number of: 2 TP / (2 TP + FP + FN) each.
+
+    Args:
+        classes: Their indices.
+    """
+
+    def function(right: FloatArray, true: FloatArray, said: FloatArray) -> FloatArray:
+        scores: FloatArray = 2.0 * _ratio(right, true + said).mean(axis=1)
+        return scores
+
+    return OfMembers(tuple(classes), function)
+
+
+def micro_f1() -> OfMeans:
+    """F1 of all pairs of row and class together."""
+
+    def columns(rows: Scored) -> FloatArray:
+        assert rows.members is not None
+        both = (rows.members & rows.truth).sum(axis=1)
+        return np.stack([2.0 * both, rows.members.sum(axis=1) + rows.truth.sum(axis=1)], axis=1)
+
+    return OfMeans(columns, lambda means: _ratio(means[..., 0], means[..., 1]))
+
+
+def member_precision(index: int) -> OfMembers:
+    """Precision of one class."""
+    return OfMembers((index,), lambda right, true, said: _ratio(right, said)[:, 0])
 
 
 def root_mean_square() -> OfMeans:
@@ -186,7 +278,11 @@ def top_k_hits(rows: Scored, k: int) -> NDArray[np.bool_]:
 
 
 def _average_precision(
-    drawn: NDArray[np.float32], order: NDArray[np.int64], rising: FloatArray, positive: NDArray[np.bool_]
+    drawn: NDArray[np.float32],
+    order: NDArray[np.int64],
+    rising: FloatArray,
+    positive: NDArray[np.bool_],
+    kind: DTypeLike,
 ) -> FloatArray:
     """Of one class, shape (B,).
 
@@ -195,13 +291,13 @@ def _average_precision(
         order: shape (n,), the rows as their score falls.
         rising: shape (n,), negated scores in that order.
         positive: shape (n,), the rows of the class in that order, at least one.
+        kind: Digits of the ratios.
     """
     from scipy.sparse import csr_array
 
     hits = np.flatnonzero(positive)
     # Rows with the same score are taken together: each counts what is there at the last of them.
     last = np.searchsorted(rising, rising[hits], side="right") - 1
-    last_hit = np.searchsorted(rising[hits], rising[hits], side="right") - 1
     own = drawn[order[hits]]
     # Summed from one row of the class to the next: of most rows only their sum matters, of those behind all nothing.
     ends, of_end = np.unique(last, return_inverse=True)
@@ -209,12 +305,26 @@ def _average_precision(
     between = csr_array(
         (np.ones(len(ahead), dtype=np.float32), ahead, np.append(0, ends + 1)), shape=(len(ends), len(drawn))
     )
-    taken, found = np.cumsum(between @ drawn, axis=0), np.cumsum(own, axis=0)
+    taken, found = _running(between @ drawn), _running(own)
+    total = found[-1].astype(np.float64)
     if len(ends) < len(hits):
+        last_hit = np.searchsorted(rising[hits], rising[hits], side="right") - 1
         taken, found = taken[of_end], found[last_hit]
     # Where nothing is taken yet, nothing is found: the row weighs 0.
-    precision = np.divide(found, np.maximum(taken, 1.0, out=taken), dtype=np.float64)
-    return _ratio(np.einsum("ij,ij->j", precision, own), own.sum(axis=0, dtype=np.float64))
+    precision = np.divide(found, np.maximum(taken, 1.0, out=taken), dtype=kind)
+    return _ratio(np.einsum("ij,ij->j", precision, own), total)
+
+
+def _running(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Sum of each row and those before it, shape as the rows."""
+    if rows.shape[1] < _LONG_ROW:
+        return np.cumsum(rows, axis=0)
+    # numpy goes down one column after the other, which takes four times as long as whole rows.
+    sums = np.empty_like(rows)
+    sums[0] = rows[0]
+    for at in range(1, len(rows)):
+        np.add(sums[at - 1], rows[at], out=sums[at])
+    return sums
 
 
 def _precision_without_each(rising: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:

@@ -10,7 +10,15 @@ from pydantic import Field
 
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
-from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions
+from evalspec.language.parts import (
+    Check,
+    CheckResult,
+    DatasetName,
+    ModelName,
+    Need,
+    NeedPredictions,
+    SpecNames,
+)
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
@@ -22,29 +30,39 @@ _PAIRED_SHARE = f"{_SHARE}; against a model Tango's score interval, corrected fo
 _MEAN = (
     "BCa of the mean (saddlepoint, without resampling) from 200 rows on; against a model the same of the differences"
 )
+_SQUARES = "test inversion of the squared gaps (PASS), the same and the overall gap at half the level each (FAIL)"
+_CLASSES = (
+    "of a class as `ece`; their mean: test inversion at twice the variance of independent classes (PASS), plug-in and "
+    "the rows whose class was thought unlikely at half the level each (FAIL)"
+)
 _BINS = "all bins by Clopper-Pearson (PASS), one of them at the level divided by the bins and sides (FAIL)"
 
-WITHOUT_INTERVAL = ("classwise_ece", "temperature")
+WITHOUT_INTERVAL = ("temperature",)
 COMPARED = ("brier", "selective_coverage", "interval_coverage", "pinball")
 """Metrics that have a paired comparison with another model."""
 SHARES = ("selective_accuracy", "selective_coverage", "interval_coverage")
-AT_THRESHOLD = ("selective_accuracy", "selective_coverage")
+ERRORS = ("ece", "rms_calibration", "mce", "ece_after_temperature", "routing_change")
+AT_THRESHOLD = ("selective_accuracy", "selective_coverage", "routing_change")
 
 
 class Calibration(Check):
     """Whether the model's confidence means what it says.
 
     ## What it measures
-    Models with probabilities: `ece` (expected calibration error of the predicted class), `mce` (the worst bin),
-    `classwise_ece` (mean over classes), `brier`, `temperature` (fitted on one half of the rows) and
-    `ece_after_temperature` (judged on the other half). With `threshold:` also `selective_accuracy` (how often it is
-    right where its confidence is at least that) and `selective_coverage` (how often its confidence is that high).
+    Models with probabilities: `ece` (expected calibration error of the predicted class), `rms_calibration` (the same
+    with squares), `mce` (the worst bin), `classwise_ece` (every class's own probability against the rest, mean over
+    classes; `classwise_ece(fraud)`: of one class, and so the binary form), `brier`, `temperature` (fitted on one half
+    of the rows) and `ece_after_temperature` (judged on the other half). With `threshold:` also `selective_accuracy`
+    (how often it is right where its confidence is at least that) and `selective_coverage` (how often its confidence is
+    that high). With `baseline:` beside it `routing_change`: the share of rows that change sides of the threshold
+    against that model, to a person (`routing_change(to_person)`) or away from one (`routing_change(to_auto)`).
     Models with a stated interval (`lower`, `upper`): `interval_coverage` and `pinball`.
 
     ## Why it matters
     Whoever acts on a confidence (answer alone above 0.85, ask a person below) needs it to be true. Compression often
-    keeps the accuracy and breaks the confidence: an INT8 copy may lose 0.9 pp of accuracy and treble its `ece`.
-    Usual words: below 0.05 well calibrated, 0.05 to 0.10 moderately, above 0.10 poorly.
+    keeps the accuracy and breaks the confidence: an INT8 copy may lose 0.9 pp of accuracy and treble its `ece`, and
+    then one row in ten that a machine answered goes to a person, or the other way round.
+    Usual words: below 0.05 well calibrated, 0.05 to 0.10 moderately (both included), above 0.10 poorly.
 
     ## Method
     `ece` is the mean absolute gap (L1) between confidence and accuracy over bins of equal mass, cut from the
@@ -54,35 +72,55 @@ class Calibration(Check):
     that makes small values likeliest (in proportion to their standard errors). FAIL: the larger of (plain value
     less what noise adds to a calibrated model) and (overall gap of confidence and accuracy), at half the level each.
     With a single bin: Clopper-Pearson on its accuracy.
+    `classwise_ece`: the same for one class; bins don't cross one half. Of the mean over classes the plain value's own
+    mean needs no knowledge of how the classes hang together, and its variance is at most twice that of independent
+    ones (and never that of a coin's side). Two classes have the same error.
+    `rms_calibration`: the mean square without its noise (Kumar; where that is below 0, 0 is printed). The noise of a
+    squared gap is widest with all of the error in the bin that is known worst, so both sides are taken there.
     `mce`: Clopper-Pearson in every bin; all must hold (PASS), or one is shown to break (FAIL, level divided by bins).
     Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint, from 200 rows on.
-    `classwise_ece` and `temperature` have no interval: they are shown, and can't be required.
+    `temperature` has no interval: it is shown, and can't be required.
+    Recalibration: temperature, vector scaling and isotonic regression (each class against the rest, divided by the
+    sum) are fitted on one half of the rows and judged on the other. The simplest one within a standard error of the
+    best, by cross-validated log loss inside the first half, is suggested and written to `recalibration.json` in the
+    evidence, unless doing nothing is as good. A suggestion decides nothing. How to apply it:
+    [recalibration](../recalibration.md).
+    Stated intervals: coverage by thirds of the width and of the prediction stands in a table.
     With clusters, variances grow by the design effect of the gap, and fewer than 20 clusters give no bound.
 
     References: Naeini, Cooper, Hauskrecht, AAAI 2015 (ECE). Guo et al., ICML 2017 (temperature). Roelofs et al.,
-    AISTATS 2022 (bias). Leone, Nelson, Nottingham, Technometrics 1961 (folded normal). Geifman and El-Yaniv, NeurIPS
-    2017 (selective accuracy).
+    AISTATS 2022 (bias). Leone, Nelson, Nottingham, Technometrics 1961 (folded normal). Kumar, Liang, Ma, NeurIPS 2019
+    (squares). Kuonen, Biometrika 1999 (their tails). Kull et al., NeurIPS 2019 (classes; vector scaling). Zadrozny and
+    Elkan, KDD 2002 (isotonic). Geifman and El-Yaniv, NeurIPS 2017 (selective accuracy).
 
     ## What it cannot show
-    Gaps that cancel inside a bin, and gaps of a group that is not a bin of its own: see `slices`. Whether the
-    confidence stays true on other rows: see `shift`. A calibrated model can still be useless: see `quality`.
+    Gaps that cancel inside a bin, and gaps of a group that is not a bin of its own: see `slices`. Much of many classes:
+    `classwise_ece` is at most 2 divided by their number, so ask it of single ones. Whether the confidence stays true
+    on other rows: see `shift`. A calibrated model can still be useless: see `quality`.
 
     ## Example
     ```yaml
     - check: calibration
       dataset: test
       threshold: 0.85
+      baseline: baseline
       require:
         - ece <= 0.05
         - selective_accuracy >= 98 %
+        - routing_change <= 5 %
     ```
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("ece", "fraction", "lower", "Mean gap between confidence and accuracy.", interval=_INVERSION),
+        Metric("rms_calibration", "fraction", "lower", "Root of the mean squared gap.", interval=_SQUARES),
         Metric("mce", "fraction", "lower", "Largest gap of any bin.", interval=_BINS),
-        Metric("classwise_ece", "fraction", "lower", "Mean over classes of the gap of that class's probability."),
+        Metric(
+            "classwise_ece", "fraction", "lower",
+            "Mean gap of a class's own probability and its share; without a class the mean over classes.",
+            parts="class", interval=_CLASSES, whole=True,
+        ),
         Metric("brier", "score", "lower", "Mean squared error of the probabilities.", interval=_MEAN),
         Metric("temperature", "score", "neither", "What logits must be divided by; over 1: over-confident."),
         Metric("ece_after_temperature", "fraction", "lower", "`ece` after temperature scaling.", interval=_INVERSION),
@@ -93,6 +131,11 @@ class Calibration(Check):
         Metric(
             "selective_coverage", "fraction", "higher", "Share of rows at and above `threshold:`.",
             interval=_PAIRED_SHARE,
+        ),
+        Metric(
+            "routing_change", "%", "lower",
+            "Share of rows on another side of `threshold:` than with `baseline:`; by direction: to_person, to_auto.",
+            parts="direction", interval=_SHARE, whole=True,
         ),
         Metric(
             "interval_coverage", "%", "higher", "Share of rows inside the stated interval.",
@@ -110,12 +153,35 @@ class Calibration(Check):
     threshold: float | None = Field(
         None, gt=0, le=1, description="Confidence from which on answers are used without a person."
     )
+    baseline: ModelName | None = Field(
+        None, description="Model whose side of `threshold:` each row is compared with, for `routing_change`."
+    )
     interval: float = Field(
         0.9, gt=0, lt=1, description="Share of rows that the stated interval is meant to hold; for `pinball`."
     )
 
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Models that it is compared with: those that requirements name, and `baseline:`."""
+        named = () if self.baseline is None else (self.baseline,)
+        return tuple(dict.fromkeys((*super().baselines, *named)))
+
+    def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
+        """The directions of a change of routing; classes are known only when it runs."""
+        return ("to_person", "to_auto") if metric.parts == "direction" else None
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """That `baseline:` is another model, and that there is a threshold to compare at."""
+        if self.baseline is None:
+            return None
+        if self.baseline == self.model:
+            return f"{self.name} would compare {self.model} with itself; name another model in `baseline:`"
+        if self.threshold is None:
+            return f"{self.name} has `baseline:` and no `threshold:` to compare at; add the confidence, such as 0.85"
+        return None
+
     def needs(self) -> tuple[Need, ...]:
-        """Predictions of the model and of every model that a requirement names."""
+        """Predictions of the model and of every model that it is compared with."""
         models = dict.fromkeys((self.model, *self.baselines))
         return tuple(NeedPredictions(self.dataset, model) for model in models)
 
@@ -125,9 +191,11 @@ class Calibration(Check):
         """Why it can't pass: no interval, no threshold, no paired comparison, or too few rows."""
         metric = requirement.metric
         if metric in WITHOUT_INTERVAL:
-            return f"{metric} has no interval, so nothing can show it; use ece or ece_after_temperature"
+            return f"{metric} has no interval, so nothing can show it; use ece_after_temperature"
         if metric in AT_THRESHOLD and self.threshold is None:
             return f"{metric} needs `threshold:`, the confidence from which on answers are used"
+        if metric == "routing_change" and self.baseline is None:
+            return "routing_change needs `baseline:`, the model whose routing it is compared with"
         if requirement.model is not None:
             if metric in COMPARED:
                 return None
@@ -154,7 +222,7 @@ def never_passes(requirement: Requirement, rows: int | None, confidence: float) 
     limit = from_unit(requirement.threshold, requirement.unit)
     if requirement.metric in SHARES and not requirement.upper:
         allowed = 1.0 - limit
-    elif requirement.metric in ("ece", "mce", "ece_after_temperature") and requirement.upper:
+    elif (requirement.metric in ERRORS or requirement.part is not None) and requirement.upper:
         allowed = limit
     else:
         return None

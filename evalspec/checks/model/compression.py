@@ -185,13 +185,9 @@ class Compression(Check):
                 f"check {self.name!r} takes slices from {', '.join(enumerated)} and leaves out those with fewer than "
                 f"{self.min_n} rows; bound them: add `slices_too_small == 0` to its requirements"
             )
-        if self.method != "quantization":
+        if self.method != "quantization" or self.model not in names.quantization:
             return None
-        for model in self.others:
-            problem = uncalibrated(model, names.quantization.get(model, {}), self.dataset)
-            if problem is not None and model in names.quantization:
-                return problem
-        return None
+        return uncalibrated(self.model, names.quantization[self.model], self.dataset)
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Entries of ``by`` that are no slices."""

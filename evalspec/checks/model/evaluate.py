@@ -19,12 +19,13 @@ class Evaluate(Check):
 
     ## What it measures
     `score(name)`: the number that the module called `name` under `modules:` gives for `predictions` and `references`:
-    class indices in the order of the model's classes, or values. Where a module gives several numbers, the one that
-    is called like the module counts.
+    class indices in the order of the model's classes, values, or texts (a list of texts as reference, where the label
+    column has lists). Where a module gives several numbers, the one that is called like the module counts.
 
     ## Why it matters
     A team's own metric, such as a cost of errors, is often what the release hangs on. As a module it is one file that
-    this gate, a notebook and a training loop share.
+    this gate, a notebook and a training loop share. This package ships some of its own numbers that way:
+    `evalspec.metrics.path("ece")` is the file of `ece`, and of `brier`, `exact_match` and `token_f1` alike.
 
     ## Method
     The module is loaded from its file, never by name from a hub, and only under `--trust`: it is code. Rows, or whole
@@ -68,6 +69,10 @@ class Evaluate(Check):
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
         """The names of the modules."""
         return tuple(self.modules)
+
+    def runs_code(self) -> tuple[str, ...]:
+        """As `Check.runs_code`: its modules."""
+        return tuple(f"the module {path}" for path in self.modules.values())
 
     def needs(self) -> tuple[Need, ...]:
         """Predictions of the model."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from evalspec.checks.model._catalogue import METRICS, QualityMetric
+from evalspec.checks.model._catalogue_text import missing_package
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
 
-PROPORTIONS = ("accuracy", "top_k_accuracy", "precision", "recall")
+PROPORTIONS = ("accuracy", "top_k_accuracy", "precision", "recall", "subset_accuracy", "exact_match")
 
 
 class Quality(Check):
@@ -26,8 +27,12 @@ class Quality(Check):
     ## What it measures
     Models with classes: `accuracy`, `top_k_accuracy(k)`, `balanced_accuracy`, `macro_precision`, `macro_recall`,
     `macro_f1`, `precision(class)`, `recall(class)`, `f1(class)`, `roc_auc`, `average_precision`, `log_loss`, `brier`.
-    Models with values: `mae`, `rmse`, `r2`. Beside them stand the scores of two answers that never look at the row:
-    always the most frequent class (`majority`) and a class drawn evenly (`chance`).
+    Models with values: `mae`, `rmse`, `r2`.
+    Models that give a row any number of classes (`multilabel: true`): `micro_f1`, `macro_f1`, `precision(class)`,
+    `recall(class)`, `f1(class)`, `subset_accuracy`, `hamming_loss`, `average_precision`, `roc_auc`.
+    Models that write text: `exact_match`, `token_f1`, `rouge1`, `rouge2`, `rouge_l`, `bleu`, `chrf`.
+    Beside them stand the scores of answers that never look at the row: always the most frequent class (`majority`) and
+    a class drawn evenly (`chance`), the best single value or the most frequent text (`constant`), every class (`all`).
 
     ## Why it matters
     One number hides a lot. Where 1 row in 100 is fraud, a model that finds 1 fraud in 10 is 99 % accurate, and so is
@@ -50,16 +55,28 @@ class Quality(Check):
     `brier` is the squared error of the positive class's probability with two classes (0..1), and the sum over all
     classes with more (0..2). `log_loss` takes probabilities of 0 as 2e-16.
     A truth that ties with other classes counts as behind them in top-k.
+    Several classes a row: micro F1 is that of all pairs of row and class, with BCa over rows; the share of rows without
+    any error (`subset_accuracy`) and each class's recall as shares; the share of wrong pairs (`hamming_loss`) as a mean
+    over rows; the rest as with one class. Without labels of its own the model says a class from a probability of 0.5,
+    or `decision_threshold`, on.
+    Text, against the nearest of a row's references: `exact_match` as a share (but for white space at the ends and
+    Unicode's form, or with `normalize: squad`); `token_f1` (SQuAD's: no case, no punctuation, no articles) and ROUGE
+    (rouge-score, F1, no stemming; it reads a to z and 0 to 9 only) as means; `bleu` and `chrf` of the corpus, 0 to 100,
+    from sacrebleu's counts of each row, which are summed again for each resample; its signature stands with the
+    conditions. ROUGE, BLEU and chrF need the extra `text`.
     What is 0/0 has no value and says so: the precision of a class that is never predicted, the recall of a class
     without rows, and the macro averages over them. F1 of a class that has rows and is never predicted is 0.
 
     References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Miettinen and
     Nurminen, Statistics in Medicine 1985. Zou and Donner, Statistics in Medicine 2008 (MOVER). Tango, Statistics in
-    Medicine 1998. DeLong, DeLong and Clarke-Pearson, Biometrics 1988. Efron, JASA 1987 (BCa).
+    Medicine 1998. DeLong, DeLong and Clarke-Pearson, Biometrics 1988. Efron, JASA 1987 (BCa). Rajpurkar and others,
+    EMNLP 2016 (SQuAD). Lin, 2004 (ROUGE). Papineni and others, ACL 2002 (BLEU). Popovic, WMT 2015 (chrF). Post, WMT
+    2018 (sacrebleu).
 
     ## What it cannot show
     How it does on rows unlike these: see `shift` and `slices`. Whether the labels are right. Whether the test rows
     were seen in training: see `contamination`. Whether its probabilities mean what they say: see `calibration`.
+    Whether a text is true, or reads well: overlap with a reference is neither.
 
     ## Example
     ```yaml
@@ -85,7 +102,17 @@ class Quality(Check):
         None, description="Class that the ROC and the decision threshold are about; default: the second of two."
     )
     decision_threshold: float | None = Field(
-        None, gt=0, lt=1, description="Two classes: predict the positive one where its probability is at least this."
+        None,
+        gt=0,
+        lt=1,
+        description="Predict the positive one of two classes (with several labels a row: each class) where its "
+        "probability is at least this.",
+    )
+    normalize: Literal["none", "squad"] = Field(
+        "none", description="Texts before exact_match: as written, or as SQuAD: no case, punctuation and articles."
+    )
+    bleu_tokenize: Literal["13a", "intl", "char", "zh", "none"] = Field(
+        "13a", description="How sacrebleu cuts texts for BLEU; zh for Chinese, char for other scripts without spaces."
     )
     show_examples: bool = Field(True, description="Show wrong rows, with their columns, in the report.")
 
@@ -98,11 +125,11 @@ class Quality(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: a k that is no number, or too few rows even if every one of them is right."""
+        """Why it can't pass: a k that is no number, a package that is not there, or too few rows were all right."""
         part = requirement.part
         if requirement.metric == "top_k_accuracy" and part is not None and not (part.isdecimal() and int(part) > 0):
             return f"top_k_accuracy({part}): k is a whole number from 1 on, such as top_k_accuracy(5)"
-        return never_passes(requirement, rows.get(self.dataset), confidence)
+        return missing_package(requirement.metric) or never_passes(requirement, rows.get(self.dataset), confidence)
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Score the model's answers."""

@@ -247,7 +247,7 @@ def _pairs(check: EnergyCheck, inputs: Inputs, baseline: str, processes: int) ->
     kept = [pair for pair in told if all(one.items for one in pair)]
     if not kept:
         return {}
-    invalid = surroundings([*ours, *theirs]).invalid
+    invalid: str | None = surroundings([*ours, *theirs]).invalid
     if len(told) < processes:
         invalid = f"{len(told)} of {processes} planned pairs with {baseline} were metered on both sides"
     withhold = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _device
+from evalspec.evidence.reasons import BySurroundings
 from evalspec.measure.telemetry import THROTTLED, readings, reasons
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Surroundings:
         notes: For the reader.
     """
 
-    invalid: str | None
+    invalid: BySurroundings | None
     throttled: str
     notes: tuple[str, ...]
 
@@ -61,7 +62,8 @@ def surroundings(samples: Sequence[Samples]) -> Surroundings:
     throttled = _throttled(samples)
     if throttled:
         notes.append(_sentence(throttled))
-    return Surroundings(next((void for _, void in found if void), None), throttled, tuple(notes))
+    void = next((void for _, void in found if void), None)
+    return Surroundings(None if void is None else BySurroundings(void), throttled, tuple(notes))
 
 
 def most_of_others(processors: float, threads: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalspec.evidence.reasons import BySurroundings
 from evalspec.evidence.units import format_number
 
 LAG_MS = 1.0
@@ -18,7 +19,7 @@ def allowed_ms(limit_ms: float | None) -> float:
     return max(LAG_MS, LAG_SHARE * (limit_ms or 0.0))
 
 
-def bottleneck(what: str, share: float, late_ms: float, most_ms: float) -> str:
+def bottleneck(what: str, share: float, late_ms: float, most_ms: float) -> BySurroundings:
     """That a share of queries or frames was sent late by the generator's fault.
 
     Args:
@@ -27,7 +28,7 @@ def bottleneck(what: str, share: float, late_ms: float, most_ms: float) -> str:
         late_ms: They were later than this.
         most_ms: Allowed.
     """
-    return (
+    return BySurroundings(
         f"the load generator was the bottleneck: {100.0 * share:.4g} % of {what} were sent more than "
         f"{format_number(late_ms)} ms late (at most {format_number(most_ms)} ms), which is not the system's doing"
     )

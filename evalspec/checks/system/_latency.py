@@ -15,7 +15,7 @@ from evalspec.checks.system._lag import allowed_ms, bottleneck
 from evalspec.checks.system._load_gates import reasons
 from evalspec.checks.system._standing import Found, violates
 from evalspec.checks.system._timed import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
-from evalspec.evidence.estimate import Comparison, Estimate, Measured
+from evalspec.evidence.estimate import ComparisonParts, Estimate, Measured
 from evalspec.evidence.units import from_unit
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 OVERTIME = 5.0
 """Times its frames that a process may take before it is given up."""
 COMPARED = (*PERCENTILES, "latency_mean", "jitter")
+NO_PAIR = "in no pair of processes both models were asked twice"
 NOISY_CV = 0.05
 _LONGEST_MS = 1e9
 DRAFT_QUERIES = 20
@@ -79,16 +80,13 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     estimates: dict[str, Found] = dict(
         _trusted(check, samples, plain, short or around.invalid, course.withhold, inputs)
     )
-    comparisons: dict[tuple[str, str], Comparison] = {}
+    comparisons: dict[tuple[str, str], ComparisonParts] = {}
+    beside: list[str] = []
     for baseline in check.baselines:
-        paired = replace(schedule, min_s=0.0 if inputs.draft else BLOCK_S, telemetry_s=None)
-        ours, theirs = inputs.measure_paired(paired, check.dataset, baseline)
-        void = _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
-        if void is not None:
-            # It voids what it is about, and leaves what was measured of the model alone.
-            missing |= {f"{name} vs {baseline}": f"the pairs are void: {void}" for name in COMPARED}
-            continue
-        comparisons |= {(metric, baseline): pair for metric, pair in compare(ours, theirs).items()}
+        pairs, void, told = _pairs(check, inputs, schedule, baseline)
+        comparisons |= {(metric, baseline): ComparisonParts({}, pair, invalid=void) for metric, pair in pairs.items()}
+        missing |= {f"{metric} vs {baseline}": NO_PAIR for metric in COMPARED if metric not in pairs}
+        beside += told
     invalid: str | None = None
     if audited is not None:
         estimates, invalid = audited.applied(estimates, comparisons, check.requirements, inputs.confidence)
@@ -105,16 +103,27 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
                     "caching_gain": audited.gain if audited is not None else None,
                     **_samples.conditions(inputs, check.model, samples)},
         notes=[*course.notes, *_samples.notes(samples, plain["latency_p50"].value), *spells(samples, latencies),
-               *around.notes, *([] if audited is None else [audited.note])],
+               *around.notes, *beside, *([] if audited is None else [audited.note])],
         invalid=invalid,
     )  # fmt: skip
+
+
+def _pairs(
+    check: Latency, inputs: Inputs, schedule: Schedule, baseline: str
+) -> tuple[dict[str, PairedTiming | FailingPairs], str | None, list[str]]:
+    """Both models in pairs of processes; why they are void, which the model alone is not; and notes."""
+    paired = replace(schedule, min_s=0.0 if inputs.draft else BLOCK_S)
+    ours, theirs = inputs.measure_paired(paired, check.dataset, baseline)
+    around = surroundings([*ours, *theirs])
+    short = _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
+    return compare(ours, theirs), short or around.invalid, [f"Beside {baseline}: {note}" for note in around.notes]
 
 
 def _schedule(check: Latency, inputs: Inputs) -> Schedule:
     return Schedule(
         kind=check.scenario,
         queries=DRAFT_QUERIES if inputs.draft else check.planned // check.processes,
-        processes=2 if inputs.draft else check.processes,
+        processes=1 if inputs.draft else check.processes,
         batch=check.batch,
         warmup_queries=check.warmup,
         warmup_s=WARMUP_S,

@@ -98,16 +98,22 @@ def _tail(answered: NDArray[np.float64], total: int, lines: Sequence[tuple[str, 
 def _course(
     samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]], lines: Sequence[tuple[str, float]]
 ) -> Curve:
-    """Median of short stretches over time, with the fastest and slowest query of each as a band."""
-    series = [
-        _samples.stretches(f"process {one.process + 1}", _samples.seconds(one), spent, POINTS // len(samples) or 1)
-        for one, spent in zip(samples, latencies, strict=True)
-        if len(spent)
-    ]
+    """Median of short stretches over time, with the fastest and slowest query of each as a band.
+
+    Processes stand one after the other: bands over each other would hide the lines.
+    """
+    series, start_s = [], 0.0
+    for one, spent in zip(samples, latencies, strict=True):
+        if not len(spent):
+            continue
+        when_s = start_s + _samples.seconds(one)
+        start_s = float(when_s[-1])
+        series.append(_samples.stretches(f"process {one.process + 1}", when_s, spent, POINTS // len(samples) or 1))
     return Curve(
         title="Latency over time",
-        caption="Median of short stretches; the band reaches from the fastest to the slowest query.",
-        x_label="time in the process", x_unit="s", y_label="latency", y_unit="ms", log_y=True,
+        caption="Median of short stretches, one process after the other; the band reaches from the fastest to the "
+        "slowest query.",
+        x_label="time without pauses", x_unit="s", y_label="latency", y_unit="ms", log_y=True,
         series=tuple(one for one in series if one is not None),
         references=_references(lines, "y"),
     )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +12,18 @@ from evalspec.checks.system import _load_blocks, _samples
 from evalspec.checks.system._caching import Audit, audit
 from evalspec.checks.system._environment import surroundings
 from evalspec.checks.system._lag import LAG_SHARE
-from evalspec.checks.system._load_arrivals import pieces, trace, traffic
-from evalspec.checks.system._load_gates import fault, gated, lag_ms, lagged
+from evalspec.checks.system._load_arrivals import beside, pieces, spread, trace
+from evalspec.checks.system._load_gates import (
+    at_percentile,
+    gated,
+    lag_ms,
+    lagged,
+    tightest,
+    void_percentiles,
+    wanted,
+)
+from evalspec.checks.system._load_plan import OFFLINE_PROCESSES, at_rates
+from evalspec.checks.system._load_plan import TRACE as _TRACE
 from evalspec.checks.system._load_run import AtRate, drive
 from evalspec.checks.system._load_search import Confirmed, Search, highest_rate
 from evalspec.checks.system._timed import ALONE_S, BATCHES, PERCENTILES, WARMUP_S, rate_part
@@ -31,14 +40,10 @@ from evalspec.stats.share_over import ShareOver, share_over
 
 if TYPE_CHECKING:
     from evalspec.checks.system._load_arrivals import Traffic
-    from evalspec.checks.system.load import Arrivals, Load
+    from evalspec.checks.system.load import Load
     from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Inputs, Samples
     from evalspec.language.requirement import Requirement
-
-DRAFT_QUERIES = 40
-OFFLINE_PROCESSES = 5
-_TRACE = "trace"
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,15 @@ def measure(check: Load, inputs: Inputs) -> CheckResult:
         blocks=_load_blocks.blocks(check, found, inputs.confidence),
         counts=_samples.counted(driven, attempted=sum(run.queries for run in found.runs)),
         conditions=_conditions(check, inputs, found),
-        notes=_notes(check, found),
+        notes=_notes(check, found, inputs.confidence),
         invalid=invalid,
     )
 
 
 def _run_all(check: Load, inputs: Inputs) -> Found:
     """Every run, one after the other."""
+    # First of all: a trace that can't be replayed is found before anything is measured.
+    recorded = trace(check, inputs) if check.arrivals.kind == _TRACE else None
     audited = None
     if check.caching_audit and not inputs.draft:
         audited = audit(inputs, check, check.dataset, check.model, WARMUP_S)
@@ -111,20 +118,17 @@ def _run_all(check: Load, inputs: Inputs) -> Found:
     planned: dict[str, AtRate] = {}
     poisson: dict[str, AtRate] = {}
     rates: dict[str, tuple[float, int]]
-    if check.arrivals.kind == _TRACE:
-        recorded = trace(check, inputs)
+    if recorded is not None:
         planned[_TRACE] = _driven(check, inputs, pieces(recorded, count), _TRACE)
         rates = {_TRACE: (recorded.asked_qps, len(recorded.times_ns))}
     else:
-        rates = {
-            rate_part(rate): (rate, DRAFT_QUERIES if inputs.draft else check.planned(rate)) for rate in check.all_rates
-        }
+        rates = {rate_part(rate): (rate, asked) for rate, asked in at_rates(check, draft=inputs.draft).items()}
         for part, (rate, queries) in rates.items():
-            planned[part] = _driven(check, inputs, _made(check.arrivals, inputs, rate, queries, count), part)
+            planned[part] = _driven(check, inputs, spread(check.arrivals, rate, queries, inputs.rng, count), part)
     if check.arrivals.beside_poisson:
-        plain = check.arrivals.model_copy(update={"kind": "poisson", "burstiness": None, "ramp_s": 0.0, "spike": None})
         for part, (rate, queries) in rates.items():
-            poisson[part] = _driven(check, inputs, _made(plain, inputs, rate, queries, count), part)
+            like = [one.traffic for one in planned[part].runs]
+            poisson[part] = _driven(check, inputs, beside(check.arrivals, rate, queries, inputs.rng, like), part)
     names = (_TRACE,) if check.arrivals.kind == _TRACE else tuple(rate_part(rate) for rate in check.part_rates)
     searched, confirmed = (None, None)
     if check.searches and not inputs.draft:
@@ -141,25 +145,15 @@ def _run_all(check: Load, inputs: Inputs) -> Found:
     )
 
 
-def _made(arrivals: Arrivals, inputs: Inputs, rate: float, queries: int, count: int) -> list[Traffic]:
-    """The planned queries of a rate, spread over so many processes."""
-    return [traffic(arrivals, rate, ceil(queries / count), inputs.rng) for _ in range(count)]
-
-
 def _driven(check: Load, inputs: Inputs, asked: list[Traffic], part: str) -> AtRate:
     limits: dict[str, float] = {}
-    for one in _on(check, None, part):
+    for one in wanted(check, None, part):
         if one.metric in PERCENTILES:
             limits[one.metric] = min(one.threshold, limits.get(one.metric, one.threshold))
     run = drive(check, inputs, asked, part, limits)
     if run is None:
         raise NotRunError(f"no query was made at {part}")
     return run
-
-
-def _on(check: Load, metric: str | None, part: str) -> list[Requirement]:
-    """Requirements of a rate; on one metric, or on all."""
-    return [one for one in check.requirements if metric in (None, one.metric) and one.part in (None, part)]
 
 
 def _start(check: Load, planned: Mapping[str, AtRate]) -> float:
@@ -170,7 +164,7 @@ def _start(check: Load, planned: Mapping[str, AtRate]) -> float:
         return min(rates.values())
     held = []
     for part, rate in rates.items():
-        value = planned[part].latency(objective.metric).latency.own
+        value = planned[part].latency(objective.metric).measured.own
         if value is not None and value <= objective.threshold:
             held.append(rate)
     return max(held, default=0.5 * min(rates.values()))
@@ -179,7 +173,7 @@ def _start(check: Load, planned: Mapping[str, AtRate]) -> float:
 def _offline(check: Load, inputs: Inputs) -> list[Samples]:
     schedule = Schedule(
         kind="offline", queries=BATCHES, processes=OFFLINE_PROCESSES, batch=check.max_batch,
-        warmup_queries=check.warmup, warmup_s=WARMUP_S, min_s=ALONE_S,
+        warmup_queries=check.warmup, warmup_s=WARMUP_S, min_s=ALONE_S, connections=check.connections,
     )  # fmt: skip
     return inputs.measure(schedule, check.dataset, check.model)
 
@@ -188,7 +182,7 @@ def _estimates(
     check: Load, found: Found, confidence: float
 ) -> tuple[dict[str, Estimate | Fact | Parts | Measured], dict[str, str]]:
     estimates: dict[str, Estimate | Fact | Parts | Measured] = {
-        name: Parts({part: _percentile(check, run, name, part, confidence) for part, run in found.parts.items()})
+        name: Parts({part: at_percentile(check, run, name, confidence) for part, run in found.parts.items()})
         for name in PERCENTILES
     }
     estimates["error_rate"] = Parts(
@@ -207,7 +201,7 @@ def _estimates(
     else:
         estimates["spike_factor"] = Parts(
             {
-                part: gated(run, _spike_factor(run), None, PERCENTILES["latency_p99"], _tightest(run), (), confidence)
+                part: gated(run, _spike_factor(run), None, PERCENTILES["latency_p99"], tightest(run), (), confidence)
                 for part, run in found.parts.items()
             }
         )
@@ -215,33 +209,21 @@ def _estimates(
     return estimates, missing
 
 
-def _percentile(check: Load, run: AtRate, name: str, part: str, confidence: float) -> Measured:
-    freed = run.freed(name)
-    estimate = lagged(run, run.latency(name), freed)
-    limit = run.limits_ms.get(name, _tightest(run))
-    return gated(run, estimate, freed, PERCENTILES[name], limit, _on(check, name, part), confidence)
-
-
-def _tightest(run: AtRate) -> float | None:
-    """The tightest latency that is required at a rate, whichever the percentile."""
-    return min(run.limits_ms.values(), default=None)
-
-
 def _error_rate(check: Load, run: AtRate, part: str, confidence: float) -> Measured:
     """Lag makes errors only where it is as long as the time-out."""
-    wanted = _on(check, "error_rate", part)
-    shares = [from_unit(one.threshold, one.unit) for one in wanted]
+    held = wanted(check, "error_rate", part)
+    shares = [from_unit(one.threshold, one.unit) for one in held]
     p = min(max(0.5, 1.0 - min(shares, default=0.01)), 0.9999)
-    return gated(run, errors(run), None, p, 1e3 * check.timeout_s / LAG_SHARE, wanted, confidence)
+    return gated(run, errors(run), None, p, 1e3 * check.timeout_s / LAG_SHARE, held, confidence)
 
 
 def _goodput(check: Load, run: AtRate, limit_ms: float, part: str, confidence: float) -> Measured:
-    wanted = _on(check, "goodput", part)
+    held = wanted(check, "goodput", part)
     rate = run.traffic.asked_qps
-    least = max((one.threshold for one in wanted), default=PERCENTILES["latency_p99"] * rate)
+    least = max((one.threshold for one in held), default=PERCENTILES["latency_p99"] * rate)
     estimate = Goodput(rate, lagged(run, run.late(limit_ms), run.freed_late(limit_ms)))
     freed = Goodput(rate, run.freed_late(limit_ms))
-    return gated(run, estimate, freed, min(max(0.5, least / rate), 0.9999), limit_ms, wanted, confidence)
+    return gated(run, estimate, freed, min(max(0.5, least / rate), 0.9999), limit_ms, held, confidence)
 
 
 def _by_objective(
@@ -296,11 +278,16 @@ def _max_rate(check: Load, found: Found, objective: Requirement, confidence: flo
         confirmed.rate_qps if confirmed is not None and confirmed.holds else None,
     )
     # The rate that is asked for decides; without one the highest does.
-    asked = [at[rate] for rate in check.wanted_qps] or [list(at.values())[-1]]
+    asked = {rate: at[rate] for rate in check.wanted_qps or list(at)[-1:]}
     return Measured(
         highest,
-        invalid=next((one.invalid for one in asked if one.invalid is not None), None),
-        withhold=next((one.withhold for one in asked if one.withhold is not None), None),
+        invalid=next((one.invalid for one in asked.values() if one.invalid is not None), None),
+        withhold=next((one.withhold for one in asked.values() if one.withhold is not None), None),
+        notes=tuple(
+            f"Measured, and not to be trusted: {name} {format_number(value)} ms at {part}."
+            for part, run in found.planned.items()
+            if (one := asked.get(run.traffic.asked_qps)) and one.invalid and (value := run.latency(name).value)
+        ),
     )
 
 
@@ -313,14 +300,15 @@ def errors(run: AtRate) -> ShareOver:
 def _spike_factor(run: AtRate) -> Factor:
     """p99 of the spike by that of the steady part before it."""
     above = percentile([one.latencies_ms[one.spike] for one in run.runs], PERCENTILES["latency_p99"])
-    return Factor(UnderLoad(above, run.spike_saturation), run.latency("latency_p99").latency)
+    return Factor(UnderLoad(above, run.spike_saturation), run.latency("latency_p99").measured)
 
 
 def _conditions(check: Load, inputs: Inputs, found: Found) -> dict[str, Cell]:
     samples = [one for run in found.runs for one in run.samples]
     arrivals = check.arrivals
     own: dict[str, Cell] = {
-        "scenario": "server", "arrivals": arrivals.kind, "burstiness": arrivals.burstiness, "batch": 1,
+        "scenario": "server", "arrivals": arrivals.kind, "burstiness": arrivals.burstiness,
+        "batch": next((run.handed for run in found.planned.values() if run.handed), 1),
         "max_batch": check.max_batch, "queue_delay_s": check.queue_delay_s, "timeout_s": check.timeout_s,
         "clients": check.clients, "connections": check.connections, "queries": sum(len(one.ok) for one in samples),
         "processes": max(len(run.runs) for run in found.planned.values()),
@@ -329,10 +317,10 @@ def _conditions(check: Load, inputs: Inputs, found: Found) -> dict[str, Cell]:
     return own | _samples.conditions(inputs, check.model, samples)
 
 
-def _notes(check: Load, found: Found) -> list[str]:
+def _notes(check: Load, found: Found, confidence: float) -> list[str]:
     notes = []
     for part, run in found.planned.items():
-        notes += [f"At {part}: {text}" for text in _run_notes(run)]
+        notes += [f"At {part}: {text}" for text in (*_void_notes(check, run, confidence), *_run_notes(run))]
     notes += list(surroundings([one for run in found.runs for one in run.samples]).notes)
     if not all(run.in_process for run in found.planned.values()):
         notes.append(
@@ -345,17 +333,36 @@ def _notes(check: Load, found: Found) -> list[str]:
     failed = _samples.counted([one for run in found.runs if run.invalid is None for one in run.samples]).errored
     if failed:
         notes.append(f"{failed:,} queries failed or timed out; they count as slower than any threshold.")
+    notes += [
+        f"A query hands as many rows to the model, in one batch, as was recorded: {run.handed}."
+        for run in found.planned.values()
+        if run.handed
+    ]
     if check.max_batch == 1 and all(run.in_process for run in found.planned.values()):
         notes.append("One query was served at a time; `max_batch:` lets those that wait be served together.")
     return notes
 
 
+def _void_notes(check: Load, run: AtRate, confidence: float) -> list[str]:
+    """What of a rate is not to be trusted: all of it, or only some percentiles, and whether anything hangs on them."""
+    if run.invalid is not None:
+        return [f"void: {run.invalid}."]
+    void = void_percentiles(check, run, confidence)
+    if not void:
+        return []
+    names = list(void)
+    which = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    held = set(run.limits_ms)
+    if check.objective is not None and run.traffic.asked_qps in check.wanted_qps:
+        held.add(check.objective.metric)
+    free = not any(metric.removeprefix("latency_") in void for metric in held)
+    idle = f"; nothing is required of {'it' if len(names) == 1 else 'them'}" if free else ""
+    return [f"{which} {'is' if len(names) == 1 else 'are'} not to be trusted: {next(iter(void.values()))}{idle}."]
+
+
 def _run_notes(run: AtRate) -> list[str]:
     """What is particular of one run, without its rate."""
     notes = []
-    void = run.invalid or fault(run, PERCENTILES["latency_p99"], _tightest(run))
-    if void is not None:
-        notes.append(f"{'void' if run.invalid else 'not to be trusted'}: {void}.")
     found, change, spells = run.saturation, run.step, run.period
     if found is not None and found.growing:
         notes.append(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.checks.system._load_plan import FIRST_SHARE, as_poisson, cuts, lengths
 from evalspec.errors import InputError
-from evalspec.measure.arrivals import constant, gamma, poisson, ramp
-from evalspec.measure.arrivals import trace as recorded
+from evalspec.measure.arrivals import constant, gamma, poisson, ramp, rising
+from evalspec.measure.trace import Trace
+from evalspec.measure.trace import trace as recorded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     from evalspec.checks.system.load import Arrivals, Load
     from evalspec.language.inputs import Inputs
 
-FIRST_SHARE = 0.05
-"""Of the rate, at the start of a ramp."""
-LEAD_IN = 0.1
-"""A process starts with an empty queue: so many queries more, as a share of those that are judged, come before."""
+MOST_SHOWN = 60
+"""Letters of a wrong value that a sentence shows."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class Traffic:
         steady: shape (n,), queries that are judged.
         spike: shape (n,), queries of the spike.
         items: shape (n,), rows to ask for, or None.
+        sizes: shape (n,), how many of them each query asks for, from its first on; None: one.
     """
 
     kind: str
@@ -47,11 +47,19 @@ class Traffic:
     steady: NDArray[np.bool_]
     spike: NDArray[np.bool_]
     items: NDArray[np.int64] | None = None
+    sizes: NDArray[np.int64] | None = None
 
     @property
     def span_s(self) -> float:
         """From the start to the last query."""
         return float(self.times_ns[-1]) / 1e9
+
+
+def spread(
+    arrivals: Arrivals, rate_qps: float, queries: int, rng: np.random.Generator, processes: int
+) -> list[Traffic]:
+    """As `traffic`, for each of so many processes that share the queries."""
+    return [traffic(arrivals, rate_qps, ceil(queries / processes), rng) for _ in range(processes)]
 
 
 def traffic(arrivals: Arrivals, rate_qps: float, queries: int, rng: np.random.Generator) -> Traffic:
@@ -63,30 +71,54 @@ def traffic(arrivals: Arrivals, rate_qps: float, queries: int, rng: np.random.Ge
         queries: Of the steady part.
         rng: Drawn from.
     """
+    each = lengths(arrivals, rate_qps, queries)
     stretches: list[NDArray[np.int64]] = []
     begin = 0
-    if arrivals.ramp_s > 0:
+    if each.ramp:
         shape = {"poisson": 1.0, "constant": None, "gamma": arrivals.burstiness}[arrivals.kind]
-        rise = ramp(FIRST_SHARE * rate_qps, rate_qps, duration_s=arrivals.ramp_s, burstiness=shape, rng=rng)
-        stretches.append(rise)
+        first = FIRST_SHARE * rate_qps
+        stretches.append(ramp(first, rate_qps, n=each.ramp, duration_s=arrivals.ramp_s, burstiness=shape, rng=rng))
         begin = round(arrivals.ramp_s * 1e9)
-    lead = ceil(LEAD_IN * queries)
-    before = sum(len(one) for one in stretches) + lead
-    stretches.append(begin + _at(arrivals, rate_qps, rng, n=lead + queries))
-    high = slice(0)
+    stretches.append(begin + _at(arrivals, rate_qps, rng, n=each.lead + each.steady))
     spike = arrivals.spike
     if spike is not None:
         begin = int(stretches[-1][-1])
-        for factor in (spike.factor, 1.0):
-            stretches.append(begin + _at(arrivals, rate_qps * factor, rng, duration_s=spike.duration_s))
+        for factor, count in ((spike.factor, each.spike), (1.0, each.after)):
+            stretches.append(begin + _at(arrivals, rate_qps * factor, rng, n=count, duration_s=spike.duration_s))
             begin += round(spike.duration_s * 1e9)
-        high = slice(before + queries, before + queries + len(stretches[-2]))
-    times = np.concatenate(stretches)
-    steady, in_spike = np.zeros(len(times), dtype=np.bool_), np.zeros(len(times), dtype=np.bool_)
-    steady[before : before + queries] = True
-    in_spike[high] = True
+    times = rising(np.concatenate(stretches).astype(np.float64))
+    at = np.arange(each.total)
+    judged = each.ramp + each.lead
+    steady = (at >= judged) & (at < judged + each.steady)
+    in_spike = (at >= judged + each.steady) & (at < judged + each.steady + each.spike)
     gap_cv = {"poisson": 1.0, "constant": 0.0, "gamma": (arrivals.burstiness or 1.0) ** -0.5}[arrivals.kind]
     return Traffic(arrivals.kind, rate_qps, gap_cv, times, steady, in_spike)
+
+
+def beside(
+    arrivals: Arrivals, rate_qps: float, queries: int, rng: np.random.Generator, like: list[Traffic]
+) -> list[Traffic]:
+    """The same rate with Poisson arrivals, in as many processes; of a trace with the same sizes, over and over.
+
+    Args:
+        arrivals: What they are set beside.
+        rate_qps: Its rate.
+        queries: Its queries that are judged.
+        rng: Drawn from.
+        like: What it is set beside.
+    """
+    made = spread(as_poisson(arrivals), rate_qps, queries, rng, len(like))
+    recorded = [one.sizes for one in like if one.sizes is not None]
+    if not recorded:
+        return made
+    sizes = np.concatenate(recorded)
+    items = np.concatenate([one.items for one in like if one.items is not None])
+    found, start = [], 0
+    for one in made:
+        at = (start + np.arange(len(one.times_ns))) % len(sizes)
+        found.append(replace(one, sizes=sizes[at], items=items[at]))
+        start += len(one.times_ns)
+    return found
 
 
 def pieces(recorded: Traffic, count: int) -> list[Traffic]:
@@ -99,14 +131,13 @@ def pieces(recorded: Traffic, count: int) -> list[Traffic]:
         recorded: The trace.
         count: Stretches; fewer where it has fewer queries.
     """
-    cuts = np.linspace(0, len(recorded.times_ns), min(count, len(recorded.times_ns) // 2 or 1) + 1).astype(np.int64)
     found = []
-    for first, last in pairwise(cuts.tolist()):
-        begin = max(0, first - ceil(LEAD_IN * (last - first)))
+    for begin, first, last in cuts(len(recorded.times_ns), count):
         times = recorded.times_ns[begin:last] - (recorded.times_ns[begin] if begin else 0)
-        items = None if recorded.items is None else recorded.items[begin:last]
         steady = np.arange(begin, last) >= first
-        found.append(replace(recorded, times_ns=times, steady=steady, spike=np.zeros_like(steady), items=items))
+        items, sizes = (None if one is None else one[begin:last] for one in (recorded.items, recorded.sizes))
+        piece = replace(recorded, times_ns=times, steady=steady, spike=np.zeros_like(steady), items=items, sizes=sizes)
+        found.append(piece)
     return found
 
 
@@ -118,24 +149,45 @@ def trace(check: Load, inputs: Inputs) -> Traffic:
         inputs: Has the rows.
 
     Raises:
-        InputError: Fewer than 2 queries, times that are no numbers or points in time, rows that are not there.
+        InputError: A value that can't be replayed.
     """
     arrivals = check.arrivals
+    rows = len(inputs.table(check.dataset, inputs.feature_columns(check.dataset)[:1]))
+    table = inputs.table(str(arrivals.dataset), check.looks_at()[0].columns)
+    # A draft has the first rows of each dataset only.
+    found = read_trace(arrivals, table, None if inputs.draft else rows)
+    items, sizes = found.items, found.sizes
+    if sizes is not None and items is None:
+        items = np.cumsum(sizes) - sizes
+    every = np.ones(len(found.times_ns), dtype=np.bool_)
+    return Traffic(
+        arrivals.kind, found.rate_qps, None, found.times_ns, every, ~every,
+        None if items is None else items % rows, sizes,
+    )  # fmt: skip
+
+
+def read_trace(arrivals: Arrivals, table: pa.Table, rows: int | None) -> Trace:
+    """What a trace says, each value of it looked at.
+
+    Args:
+        arrivals: A trace.
+        table: Its rows.
+        rows: Of the dataset that it asks for; None: not known.
+
+    Raises:
+        InputError: The first value that can't be replayed, with its column and row (counted from 0) and the remedy.
+    """
     name = str(arrivals.dataset)
-    columns = [arrivals.time, *([] if arrivals.payload is None else [arrivals.payload])]
-    table = inputs.table(name, columns)
-    found = recorded(
-        _times(table, arrivals.time, name),
-        items=None if arrivals.payload is None else _items(table, arrivals.payload, name),
-        speed_up=arrivals.speed_up,
-    )
-    times = found.times_ns
-    if len(times) < 2 or times[-1] <= 0:
-        raise InputError(f"the trace {name} has {len(times)} queries, from which no rate can be told; give 2 or more")
-    if found.items is not None:
-        _within(found.items, len(inputs.table(check.dataset, inputs.feature_columns(check.dataset)[:1])), check, name)
-    every = np.ones(len(times), dtype=np.bool_)
-    return Traffic(arrivals.kind, 1e9 * (len(times) - 1) / float(times[-1]), None, times, every, ~every, found.items)
+    try:
+        return recorded(
+            _times(table, arrivals.time),
+            items=None if arrivals.payload is None else _numbers(table, arrivals.payload),
+            sizes=None if arrivals.size is None else _numbers(table, arrivals.size),
+            rows=rows,
+            speed_up=arrivals.speed_up,
+        )
+    except InputError as error:
+        raise InputError(f"the trace {name}: {error.problem.message}", remedy=error.problem.remedy) from error
 
 
 def _at(
@@ -154,41 +206,40 @@ def _at(
     return poisson(rate_qps, n=n, duration_s=duration_s, rng=rng)
 
 
-def _times(table: pa.Table, column: str, name: str) -> NDArray[Any]:
+def _times(table: pa.Table, column: str) -> NDArray[Any]:
     """Seconds, or points in time."""
     import pyarrow as pa
 
     values = table.column(column).combine_chunks()
     kind = values.type
-    if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise InputError(
-            f"column {column!r} of the trace {name} holds {kind}, no times",
-            remedy="give seconds as numbers, or points in time",
-        )
-    if pa.types.is_timestamp(kind):
-        values = values.cast(pa.timestamp("ns", tz=kind.tz)).cast(pa.timestamp("ns"))
-    return np.asarray(values.to_numpy(zero_copy_only=False))
+    if not pa.types.is_timestamp(kind):
+        return _numbers(table, column, "give seconds as numbers, or points in time")
+    return np.asarray(
+        values.cast(pa.timestamp("ns", tz=kind.tz)).cast(pa.timestamp("ns")).to_numpy(zero_copy_only=False)
+    )
 
 
-def _within(items: NDArray[np.int64], rows: int, check: Load, name: str) -> None:
-    """Refuse rows that the dataset does not have."""
-    outside = (items < 0) | (items >= rows)
-    if outside.any():
-        at = int(np.argmax(outside))
-        raise InputError(
-            f"the trace {name} asks for row {items[at]:,} of {check.dataset} in its row {at:,}, which has {rows:,}",
-            remedy=f"number the rows of {check.dataset} from 0 on in column {check.arrivals.payload!r}",
-        )
-
-
-def _items(table: pa.Table, column: str, name: str) -> NDArray[np.int64]:
-    """Rows to ask for."""
+def _numbers(table: pa.Table, column: str, remedy: str = "write numbers") -> NDArray[Any]:
+    """Of a column, as floats where some are missing (NaN)."""
     import pyarrow as pa
 
     values = table.column(column).combine_chunks()
-    if not pa.types.is_integer(values.type) or values.null_count:
-        raise InputError(
-            f"column {column!r} of the trace {name} holds no row numbers",
-            remedy="give the row of the check's dataset as a whole number, from 0 on",
-        )
-    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
+    kind = values.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+    found = values.to_pylist()
+    row = next((row for row, value in enumerate(found) if not _is_number(value)), 0)
+    shown = "nothing" if found[row] is None else repr(found[row])
+    if len(shown) > MOST_SHOWN:
+        shown = f"{shown[:MOST_SHOWN]}..."
+    raise InputError(
+        f"column {column!r} has {shown} in row {row:,} (counted from 0), which is no number", remedy=remedy
+    )
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return not isinstance(value, bool)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from evalspec.checks.system import _samples
 from evalspec.checks.system._lag import allowed_ms
-from evalspec.checks.system._load_gates import fault, lag
+from evalspec.checks.system._load_gates import lag, void_percentiles
 from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Curve, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Samples
 
 POINTS = 200
+MOST_COURSES = 4
+"""Rates whose course over time is drawn."""
 SHOWN = ("latency_p50", "latency_p95", "latency_p99")
 _MS = "ms"
 
@@ -40,25 +42,42 @@ def blocks(check: Load, found: Found, confidence: float) -> list[AnyBlock]:
     runs = found.planned
     shown: list[AnyBlock] = []
     if any(np.isfinite(run.latencies_ms).any() for run in runs.values()):
-        lines = tuple(
-            Reference(label=r.sentence, value=r.threshold, axis="y")
-            for r in check.requirements
-            if r.metric in PERCENTILES and r.model is None
-        )
-        shown += [*_against_load(runs, lines, confidence), _course(runs, lines), _tail(runs, lines)]
+        void = {part: list(void_percentiles(check, run, confidence)) for part, run in runs.items()}
+        shown += [*_against_load(check, runs, void, confidence), _tail(check, runs), *_courses(check, runs)]
     if check.objective is not None:
         shown.append(_goodput(runs, check.objective.threshold, check.objective.sentence))
-    shown += [_rates(runs, confidence), _driven(runs)]
+    shown += [_rates(check, runs, confidence), _driven(runs)]
     shown += [table for table in (_served(runs), _outcomes(runs)) if table is not None]
     if found.poisson:
         shown.append(_beside(found.parts, found.poisson))
-    if found.search is not None:
+    if found.search is not None and (found.search.tried or found.confirmed is not None):
         shown.append(_searched(found))
     return shown
 
 
-def _against_load(runs: Mapping[str, AtRate], lines: tuple[Reference, ...], confidence: float) -> list[Curve]:
-    """Percentiles against the rate; the band is that of the p99. None for fewer than 2 rates."""
+def _lines(check: Load, parts: Collection[str | None], axis: Literal["x", "y"]) -> tuple[Reference, ...]:
+    """Requirements on a percentile as lines; only those that hold at these rates, None: at every rate."""
+    return tuple(
+        Reference(label=r.sentence, value=r.threshold, axis=axis)
+        for r in check.requirements
+        if r.metric in PERCENTILES and r.model is None and r.part in parts
+    )
+
+
+def _void_words(names: Sequence[str]) -> str:
+    """Which percentiles of a rate are void; empty: none is."""
+    if not names:
+        return ""
+    return "void" if len(names) == len(PERCENTILES) else f"{', '.join(names)} void"
+
+
+def _against_load(
+    check: Load, runs: Mapping[str, AtRate], void: Mapping[str, Sequence[str]], confidence: float
+) -> list[Curve]:
+    """Percentiles against the rate; the band is that of the p99. None for fewer than 2 rates.
+
+    A requirement on one rate is no line here: it would seem to hold at the others.
+    """
     if len(runs) < 2:
         return []
     series = []
@@ -77,29 +96,48 @@ def _against_load(runs: Mapping[str, AtRate], lines: tuple[Reference, ...], conf
             x, y, low, high = (tuple(float(v) for v in column) for column in zip(*points, strict=True))
             band = {"lower": low, "upper": high} if name == SHOWN[-1] else {}
             series.append(Series(name=name.removeprefix("latency_"), x=x, y=y, **band))
+    doubts = "; ".join(
+        part if len(names) == len(PERCENTILES) else f"{', '.join(names)} at {part}"
+        for part, names in void.items()
+        if names
+    )
     return [
         Curve(
             title="Latency against load",
-            caption=f"From the due time; the band has the {confidence:.0%} bounds of the p99, where there are any.",
+            caption=f"From the due time; the band has the {confidence:.0%} bounds of the p99, where there are any."
+            + (f" Not to be trusted: {doubts}." if doubts else ""),
             x_label="offered rate", x_unit="qps", y_label="latency", y_unit=_MS, log_y=True,
-            series=tuple(series), references=lines,
+            series=tuple(series), references=_lines(check, (None,), "y"),
         )
     ]  # fmt: skip
 
 
-def _course(runs: Mapping[str, AtRate], lines: tuple[Reference, ...]) -> Curve:
-    """Median of short stretches over time, with the slowest query as the upper edge."""
-    series = [_samples.stretches(part, run.due_s, run.latencies_ms, POINTS) for part, run in runs.items()]
-    return Curve(
-        title="Latency over time",
-        caption="Median of short stretches, from the due time, one process after the other; the band reaches from the "
-        "fastest to the slowest query.",
-        x_label="due time", x_unit="s", y_label="latency", y_unit=_MS, log_y=True,
-        series=tuple(one for one in series if one is not None), references=lines,
-    )  # fmt: skip
+def _courses(check: Load, runs: Mapping[str, AtRate]) -> list[Curve]:
+    """Median of short stretches over time at each rate, with the fastest and slowest query as edges.
+
+    Each rate has a chart: their runs differ in length, and bands over each other hide the lines.
+    """
+    names = list(runs)
+    drawn = [names[at] for at in sorted({round(at) for at in np.linspace(0, len(names) - 1, MOST_COURSES)})]
+    left = f" {len(drawn)} of {len(names)} rates are drawn." if len(drawn) < len(names) else ""
+    found = []
+    for part in drawn:
+        series = _samples.stretches("median", runs[part].due_s, runs[part].latencies_ms, POINTS)
+        if series is None:
+            continue
+        found.append(
+            Curve(
+                title=f"Latency over time at {part}",
+                caption="Median of short stretches, from the due time, one process after the other; the band reaches "
+                f"from the fastest to the slowest query.{left}",
+                x_label="due time", x_unit="s", y_label="latency", y_unit=_MS, log_y=True,
+                series=(series,), references=_lines(check, (None, part), "y"),
+            )
+        )  # fmt: skip
+    return found
 
 
-def _tail(runs: Mapping[str, AtRate], lines: Sequence[Reference]) -> Curve:
+def _tail(check: Load, runs: Mapping[str, AtRate]) -> Curve:
     """Share of queries slower than each latency; points are densest in the tail."""
     series = []
     for part, run in runs.items():
@@ -116,8 +154,7 @@ def _tail(runs: Mapping[str, AtRate], lines: Sequence[Reference]) -> Curve:
         title="Tail",
         caption="Share of queries that take longer; 1 % is the p99. Failed queries are slower than all.",
         x_label="latency", x_unit=_MS, y_label="share slower", log_x=True, log_y=True,
-        series=tuple(series),
-        references=tuple(Reference(label=line.label, value=line.value, axis="x") for line in lines),
+        series=tuple(series), references=_lines(check, (None, *runs), "x"),
     )  # fmt: skip
 
 
@@ -136,18 +173,19 @@ def _goodput(runs: Mapping[str, AtRate], limit_ms: float, sentence: str) -> Bars
     )
 
 
-def _rates(runs: Mapping[str, AtRate], confidence: float) -> Table:
+def _rates(check: Load, runs: Mapping[str, AtRate], confidence: float) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for part, run in runs.items():
         tail = run.latency("latency_p99")
         saturated = run.saturation
-        void = run.invalid or fault(run, PERCENTILES["latency_p99"], min(run.limits_ms.values(), default=None))
+        void = _void_words(list(void_percentiles(check, run, confidence)))
+        remarks = [void, "over-saturated" if saturated and saturated.growing else ""]
         served = None if saturated is None else saturated.served_qps
         failed = 100.0 * (1.0 - _mean(np.isfinite(run.judged_ms)))
         values = [run.latency(name).value for name in PERCENTILES]
         rows.append(
-            (part, tail.n, *values, tail.bound(confidence, "upper"), failed, served, tail.latency.design_effect,
-             len(run.runs), "void" if void else "over-saturated" if saturated and saturated.growing else "")
+            (part, tail.n, *values, tail.bound(confidence, "upper"), failed, served, tail.measured.design_effect,
+             len(run.runs), "; ".join(one for one in remarks if one))
         )  # fmt: skip
     columns = (
         Column(name="rate"), Column(name="queries", unit="count"),
@@ -156,7 +194,10 @@ def _rates(runs: Mapping[str, AtRate], confidence: float) -> Table:
         Column(name="served", unit="qps"), Column(name="design effect", unit="x"),
         Column(name="processes", unit="count"), Column(name="remark"),
     )  # fmt: skip
-    caption = "The steady part of each run. The design effect is how many dependent queries say as much as one."
+    caption = (
+        "The steady part of each run. The design effect is how many dependent queries say as much as one. What is void "
+        "is not the system's doing, and decides nothing."
+    )
     return Table(title="Rates", caption=caption, columns=columns, rows=tuple(rows))
 
 

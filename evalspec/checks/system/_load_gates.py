@@ -9,6 +9,7 @@ import numpy as np
 
 from evalspec.checks.system._lag import allowed_ms, bottleneck
 from evalspec.checks.system._standing import violates
+from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.estimate import Estimate, Measured
 from evalspec.evidence.units import format_number
 from evalspec.stats.percentile import percentile
@@ -16,6 +17,7 @@ from evalspec.stats.saturation import WithoutLag
 
 if TYPE_CHECKING:
     from evalspec.checks.system._load_run import AtRate
+    from evalspec.checks.system.load import Load
     from evalspec.language.requirement import Requirement
 
 TOLD = {0.5: "generator_lag_p50_ms", 0.99: "generator_lag_p99_ms", 1.0: "generator_lag_max_ms"}
@@ -120,6 +122,37 @@ def gated(
     if freed is not None and violates(freed, requirements, confidence):
         return Measured(estimate, withhold=run.withhold or found, notes=notes)
     return Measured(estimate, invalid=found, withhold=run.withhold, notes=notes)
+
+
+def wanted(check: Load, metric: str | None, part: str) -> list[Requirement]:
+    """Requirements that are held at a rate; on one metric, or on all."""
+    return [one for one in check.requirements if metric in (None, one.metric) and one.part in (None, part)]
+
+
+def tightest(run: AtRate) -> float | None:
+    """The tightest latency that is required at a rate, whichever the percentile."""
+    return min(run.limits_ms.values(), default=None)
+
+
+def at_percentile(check: Load, run: AtRate, name: str, confidence: float) -> Measured:
+    """A percentile at a rate, with what mistrusts it.
+
+    Args:
+        check: Its requirements say how late the generator may be.
+        run: At one rate.
+        name: Of the metric.
+        confidence: Of the policy.
+    """
+    freed = run.freed(name)
+    estimate = lagged(run, run.latency(name), freed)
+    limit = run.limits_ms.get(name, tightest(run))
+    return gated(run, estimate, freed, PERCENTILES[name], limit, wanted(check, name, run.part), confidence)
+
+
+def void_percentiles(check: Load, run: AtRate, confidence: float) -> dict[str, str]:
+    """Why percentiles of a rate are void, as `at_percentile` says; ``p99`` and its like: the reason. Empty: none is."""
+    found = {name: at_percentile(check, run, name, confidence).invalid for name in PERCENTILES}
+    return {name.removeprefix("latency_"): reason for name, reason in found.items() if reason is not None}
 
 
 def reasons(estimate: Estimate) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from evalspec.checks.system import _samples
 from evalspec.evidence.units import format_number
-from evalspec.language.inputs import OUTCOMES, Schedule
+from evalspec.language.inputs import TIMED_OUT, Schedule
 from evalspec.measure.open_loop import generator_lag_ns, served_without_lag_ns
 from evalspec.stats.course import Step, step
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 RATE_OFF = 0.001
 """Share by which the driven times may be stretched against the schedule's own."""
 EARLY_NS = 100_000
-TIMED_OUT = OUTCOMES.index("timed out")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import numpy as np
 from evalspec.checks.system._environment import EVERY_S, surroundings
 from evalspec.checks.system._load_process import Driven
 from evalspec.checks.system._timed import PERCENTILES, WARMUP_S
-from evalspec.language.inputs import OUTCOMES, Schedule
+from evalspec.evidence.units import format_number
+from evalspec.language.inputs import ANSWERED, FAILED, OUTCOMES, Schedule
 from evalspec.stats.after import After
 from evalspec.stats.course import Period, Step, settled, slow_periods, step
 from evalspec.stats.percentile import percentile
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from evalspec.checks.system.load import Load
     from evalspec.language.inputs import Inputs, Samples
 
+KEPT_EACH = 8
+"""Of a query with many rows: so many answers are kept, to be held against those that quality is computed on."""
 OVERTIME = 3.0
 """Times its span that a process may take before it is given up; an overloaded system needs longer."""
 LONG_S = 10.0
@@ -74,6 +77,16 @@ class AtRate:
         if self.in_process:
             return f"{count} fresh processes" if count > 1 else "one fresh process"
         return "this server process"
+
+    @cached_property
+    def handed(self) -> str:
+        """Rows that a query of a trace hands to the model, in words; empty: one each."""
+        sizes = [one.traffic.sizes for one in self.runs if one.traffic.sizes is not None]
+        if not sizes:
+            return ""
+        every = np.concatenate(sizes)
+        low, high = int(every.min()), int(every.max())
+        return f"{low:,}" if low == high else f"{low:,} to {high:,}, {format_number(float(every.mean()))} on average"
 
     @cached_property
     def starts_s(self) -> list[float]:
@@ -241,7 +254,7 @@ class AtRate:
         """What became of the queries, by outcome; all of them, answered first."""
         counts = np.zeros(len(OUTCOMES), dtype=np.int64)
         for one in self.samples:
-            index = one.outcome if one.outcome is not None else np.where(one.ok, 0, 1)
+            index = one.outcome if one.outcome is not None else np.where(one.ok, ANSWERED, FAILED)
             counts += np.bincount(index, minlength=len(OUTCOMES))
         return {name: int(count) for name, count in zip(OUTCOMES, counts, strict=True) if count}
 
@@ -293,12 +306,14 @@ def drive(
             kind="open_loop",
             queries=len(traffic.times_ns),
             processes=1,
+            batch=1 if traffic.sizes is None else min(KEPT_EACH, int(traffic.sizes.max())),
             warmup_queries=check.warmup,
             warmup_s=WARMUP_S,
             seed=seed + process,
             limit_s=OVERTIME * traffic.span_s + 4 * check.timeout_s + 120.0,
             arrivals_ns=traffic.times_ns,
             items=traffic.items,
+            sizes=traffic.sizes,
             max_batch=check.max_batch,
             queue_delay_s=check.queue_delay_s,
             timeout_s=check.timeout_s,
@@ -321,5 +336,5 @@ def _nothing(like: Samples, process: int) -> Samples:
     return replace(
         like, process=process, block=like.block[:0], intended_ns=like.intended_ns[:0], sent_ns=like.sent_ns[:0],
         end_ns=like.end_ns[:0], items=like.items[:0], ok=like.ok[:0], answers=None, first_ns=None, outcome=None,
-        together=None, telemetry=None,
+        together=None, telemetry=None, sizes=None,
     )  # fmt: skip

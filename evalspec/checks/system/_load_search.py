@@ -7,22 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalspec.checks.system._load_arrivals import traffic
+from evalspec.checks.system._load_arrivals import spread
 from evalspec.checks.system._load_gates import fault
+from evalspec.checks.system._load_plan import STEPS, short_queries, steady_only
 from evalspec.checks.system._load_run import AtRate, drive
-from evalspec.checks.system._timed import PERCENTILES, least_queries, rate_part
+from evalspec.checks.system._timed import PERCENTILES, rate_part
 
 if TYPE_CHECKING:
     from evalspec.checks.system.load import Arrivals, Load
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
 
-RUN_S = 2.0
-"""A short run lasts so long, or as long as the percentile needs, but never more than ``MOST_S``."""
-MOST_S = 10.0
-FEWEST = 50
-STEPS = 14
-"""Short runs at the most."""
 CLOSE = 1.1
 """The search ends when the lowest rate that failed is this times the highest that held."""
 LOWEST_QPS = 0.5
@@ -108,15 +103,14 @@ def highest_rate(check: Load, inputs: Inputs, start_qps: float) -> tuple[Search,
     objective = check.objective
     if objective is None:
         return Search(stopped="there is no objective"), None
-    plain = check.arrivals.model_copy(update={"ramp_s": 0.0, "spike": None})
+    plain = steady_only(check.arrivals)
     count = 0
 
     def short(rate: float) -> tuple[float | None, bool, str | None]:
         nonlocal count
         count += 1
         inputs.progress(float(count), float(STEPS + 1), f"search, {rate:.4g} qps")
-        n = max(FEWEST, math.ceil(min(max(RUN_S * rate, least_queries(objective)), MOST_S * rate)))
-        run = _run(check, inputs, plain, rate, n, SEED + count)
+        run = _run(check, inputs, plain, rate, short_queries(objective, rate), SEED + count)
         if run is None:
             return None, False, "a short run brought nothing"
         why = _void(run, objective)
@@ -143,7 +137,7 @@ def _void(run: AtRate, objective: Requirement) -> str | None:
 def held(run: AtRate, metric: str, limit_ms: float) -> tuple[float | None, bool]:
     """The sample's own percentile, and whether it is within the objective without falling behind."""
     estimate = run.latency(metric)
-    own = estimate.latency.own
+    own = estimate.measured.own
     over = run.saturation is not None and run.saturation.growing
     return estimate.value, own is not None and own <= limit_ms and not over
 
@@ -152,7 +146,7 @@ def _run(
     check: Load, inputs: Inputs, arrivals: Arrivals, rate: float, queries: int, seed: int, processes: int = 1
 ) -> AtRate | None:
     limits = {} if check.objective is None else {check.objective.metric: check.objective.threshold}
-    made = [traffic(arrivals, rate, math.ceil(queries / processes), inputs.rng) for _ in range(processes)]
+    made = spread(arrivals, rate, queries, inputs.rng, processes)
     return drive(check, inputs, made, rate_part(_round(rate)), limits, seed=seed)
 
 

@@ -12,6 +12,7 @@ from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Table
 from evalspec.evidence.estimate import Estimate, Fact
 from evalspec.evidence.record import Counts
+from evalspec.language.inputs import GIVES
 from evalspec.language.parts import CheckResult
 from evalspec.stats.proportion import proportion
 
@@ -137,9 +138,11 @@ def _against(inputs: Inputs, check: Precision) -> tuple[dict[str, Estimate | Fac
         )
     found: dict[str, Estimate | Fact] = {}
     missing: dict[str, str] = {}
-    one, other = (p.probabilities if p.is_classification else p.values for p in (ours, theirs))
+    one, other = (p.values if p.task == "values" else p.probabilities for p in (ours, theirs))
     if one is None or other is None:
         reason = "both models must give probabilities or values, not labels alone"
+        if ours.task not in ("classes", "values", "labels"):
+            reason = f"the models give {GIVES[ours.task]}, not probabilities or values"
         missing |= {"output_difference": reason, "relative_difference": reason}
     elif ours.n:
         apart, larger = np.abs(one - other), np.maximum(np.abs(one), np.abs(other))
@@ -152,14 +155,14 @@ def _against(inputs: Inputs, check: Precision) -> tuple[dict[str, Estimate | Fac
     else:
         missing |= dict.fromkeys(("output_difference", "relative_difference"), "the dataset has no rows")
     if ours.predicted is None or theirs.predicted is None:
-        missing["argmax_disagreement"] = "the models predict values, not classes"
+        missing["argmax_disagreement"] = f"the models give {GIVES[ours.task]}, not classes"
     else:
         found["argmax_disagreement"] = proportion(ours.predicted != theirs.predicted, ours.clusters)
     return found, missing
 
 
 def _answers(predictions: Predictions) -> str:
-    what = f"{len(predictions.classes)} classes" if predictions.classes is not None else "values"
+    what = f"{len(predictions.classes)} classes" if predictions.classes is not None else GIVES[predictions.task]
     return f"{predictions.n:,} rows of {what}"
 
 

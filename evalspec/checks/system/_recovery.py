@@ -14,7 +14,7 @@ from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series,
 from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
-from evalspec.language.inputs import OUTCOMES
+from evalspec.language.inputs import ANSWERED, OUTCOMES
 from evalspec.language.parts import CheckResult
 from evalspec.stats.timing import over_processes
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs, Probe
 
 PROBE = "recovery"
-ANSWERED = OUTCOMES.index("answered")
 LAG_MS = 10.0
 """p99 of the client's lag from which on it, not the server, may have lost a query."""
 BIN_S = 0.25

@@ -93,7 +93,8 @@ def rate(samples: Samples, keep: NDArray[np.bool_] | None = None) -> float:
     spent = 0.0
     for block in np.unique(samples.block[chosen]):
         at = np.flatnonzero(chosen & (samples.block == block))
-        spent += float(samples.end_ns[at[-1]] - samples.sent_ns[at[0]]) / 1e9
+        # Answers of a server end in another order than they were asked for.
+        spent += float(samples.end_ns[at].max() - samples.sent_ns[at].min()) / 1e9
     return float(samples.ok[chosen].sum()) * samples.batch / spent if spent > 0 else 0.0
 
 

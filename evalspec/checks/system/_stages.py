@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs, Probe
 
 INFERENCE = "inference"
+FRAME, SERVER = "frame", "server"
 STAGE = "stage_ns:"
 WHOLE = "end_to_end_ns"
 WORTH_SAYING = 0.02
@@ -145,6 +146,10 @@ def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
             f"the query at most {amdahl_ceiling(min(inference, 0.999)):.2f} times as fast; {largest} alone takes "
             f"{shares[largest]:.0%}."
         )
+    if FRAME in divided.names:
+        found.append("The model is a pipeline: `inference` is its last step only; its other steps are stages too.")
+    if SERVER in divided.names:
+        found.append("`server` is all from sending a request to having its answer, the network included.")
     found += _overlap_note(divided)
     overhead = max(_probed.required(one, "timer_overhead_ns") for one in probes)
     short = [name for name in divided.names if overhead / 1e6 > 0.1 * float(np.mean(divided.stage_ms[name]))]

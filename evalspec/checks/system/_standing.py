@@ -38,8 +38,10 @@ def violates(estimate: Estimate | Fact | Parts, requirements: Iterable[Requireme
 
 
 def _beaten(comparison: Comparison | ComparisonParts | None, one: Requirement, confidence: float) -> bool:
-    """A requirement against another model is shown to be violated."""
+    """A requirement against another model is shown to be violated, by a comparison that counts."""
     if isinstance(comparison, ComparisonParts):
+        if comparison.invalid is not None:
+            return False
         comparison = comparison.whole if one.part is None else comparison.parts.get(one.part)
     if comparison is None:
         return False

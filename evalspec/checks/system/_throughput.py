@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.system import _samples
+from evalspec.checks.system import _samples, _throughput_server
 from evalspec.checks.system._environment import surroundings
 from evalspec.checks.system._samples import rate
 from evalspec.checks.system._throughput_costs import EVERY_S, Costs, best_sizes, columns, costs
@@ -20,7 +20,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.stats.conjunction import AllParts
-from evalspec.stats.timing import OverUnits, PairedTiming, drift, over_processes, paired_log_ratio
+from evalspec.stats.timing import PairedTiming, drift, over_processes, paired_log_ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,9 +97,10 @@ class AtBatch:
     rates: NDArray[np.float64]
 
     @property
-    def estimate(self) -> OverUnits:
-        """Throughput over the processes."""
-        return over_processes(self.rates)
+    def estimate(self) -> Estimate:
+        """Throughput over the processes; at least this, where it was a server that our client could not keep busy."""
+        found = over_processes(self.rates)
+        return _throughput_server.AtLeast(found) if _throughput_server.is_bottleneck(self.samples) else found
 
 
 def measure(check: Throughput, inputs: Inputs) -> CheckResult:
@@ -124,6 +125,7 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         comparisons["throughput", baseline], notes = _pairs(check, inputs, baseline, best)
         beside += notes
     everything = [one for at in found.values() for one in at.samples]
+    connections = _throughput_server.connections_of(everything)
     around = surroundings(everything)
     invalid = next((reason for reason in reasons if reason), around.invalid)
     device = _samples.device_of(inputs, check.model)
@@ -138,22 +140,34 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         comparisons=comparisons,
         blocks=_blocks(check, found, spent, inputs.confidence),
         counts=_samples.counted(everything),
-        conditions={"scenario": check.scenario, "processes": check.processes,
+        conditions={**_scenario(check, connections), "processes": check.processes,
                     **_samples.conditions(inputs, check.model, everything)},
-        notes=[*around.notes, *beside, *_samples.notes(everything, _batch_ms(found[min(found)]))],
+        notes=[*around.notes, *beside, *_throughput_server.notes({size: at.samples for size, at in found.items()}),
+               *_samples.notes(everything, _batch_ms(found[min(found)]))],
     )  # fmt: skip
 
 
-def _schedule(check: Throughput, inputs: Inputs, size: int) -> Schedule:
+def _scenario(check: Throughput, connections: int | None) -> dict[str, Cell]:
+    """What two results must share: with more requests under way a server gets through more."""
+    if connections is None:
+        return {"scenario": check.scenario}
+    under_way = f"{connections} connection{'' if connections == 1 else 's'}"
+    return {"scenario": f"{check.scenario}, {under_way}", "connections": connections}
+
+
+def _schedule(check: Throughput, inputs: Inputs, size: int, baseline: str | None = None) -> Schedule:
+    served = any(inputs.model_facts(name).get("served") for name in (check.model, baseline) if name is not None)
+    least = max(BATCHES, _throughput_server.EACH * check.connections) if served else BATCHES
     return Schedule(
         kind="offline",
-        queries=2 if inputs.draft else BATCHES,
-        processes=2 if inputs.draft else check.processes,
+        queries=2 if inputs.draft else least,
+        processes=1 if inputs.draft else check.processes,
         batch=size,
         warmup_queries=check.warmup,
         warmup_s=DRAFT_S if inputs.draft else WARMUP_S,
         min_s=DRAFT_S if inputs.draft else check.duration_s,
         telemetry_s=EVERY_S,
+        connections=check.connections,
     )
 
 
@@ -163,16 +177,17 @@ def _pairs(check: Throughput, inputs: Inputs, baseline: str, best: int) -> tuple
     everything: list[Samples] = []
     short: str | None = None
     for size in check.sizes:
-        schedule = _schedule(check, inputs, size)
+        schedule = _schedule(check, inputs, size, baseline)
         ours, theirs = inputs.measure_paired(schedule, check.dataset, baseline)
         short = short or _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
         rates = [np.array([rate(one, _samples.settled(one)) for one in side]) for side in (ours, theirs)]
         parts[size] = paired_log_ratio(rates[0], rates[1])
         everything += [*ours, *theirs]
     around = surroundings(everything)
+    limited = _throughput_server.bottleneck(everything) if _throughput_server.is_bottleneck(everything) else None
     found = ComparisonParts(
         {batch_part(size): pair for size, pair in parts.items()}, BestBeside(parts, best),
-        invalid=short or around.invalid,
+        invalid=short or around.invalid or limited,
     )  # fmt: skip
     return found, [f"Beside {baseline}: {note}" for note in around.notes]
 
@@ -180,7 +195,7 @@ def _pairs(check: Throughput, inputs: Inputs, baseline: str, best: int) -> tuple
 def _withhold(found: Mapping[int, AtBatch]) -> str | None:
     """Batches that grow slower in the course of a process, at any size."""
     for size, at in found.items():
-        spent = [_samples.latencies_ms(one) for one in at.samples]
+        spent = [_throughput_server.under_way_ms(one) for one in at.samples]
         trend = drift([series[np.isfinite(series)] for series in spent])
         if trend is not None and trend.direction == "up":
             return (
@@ -192,7 +207,7 @@ def _withhold(found: Mapping[int, AtBatch]) -> str | None:
 
 def _batch_ms(at: AtBatch) -> float | None:
     """Median latency of a batch, or None where nothing was answered."""
-    pooled = np.concatenate([_samples.latencies_ms(one) for one in at.samples] or [np.empty(0)])
+    pooled = np.concatenate([_throughput_server.under_way_ms(one) for one in at.samples] or [np.empty(0)])
     answered = pooled[np.isfinite(pooled)]
     return float(np.median(answered)) if len(answered) else None
 
@@ -219,10 +234,11 @@ def _blocks(
         Column(name="variation of processes", unit="%"), Column(name="batch latency p50", unit="ms"),
         *(column for column, _ in more),
     )  # fmt: skip
-    table = Table(
-        title="Throughput by batch size", caption="Mean over fresh processes; each bound by itself.", columns=head,
-        rows=tuple(rows),
-    )  # fmt: skip
+    connections = _throughput_server.connections_of([one for at in found.values() for one in at.samples])
+    caption = "Mean over fresh processes; each bound by itself."
+    if connections is not None:
+        caption += f" Requests to the server under way at a time: {connections}; the latency is with all of them."
+    table = Table(title="Throughput by batch size", caption=caption, columns=head, rows=tuple(rows))
     best = best_sizes(
         {size: at.estimate.value for size, at in found.items()}, {size: _batch_ms(at) for size, at in found.items()},
         spent,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,11 @@ START_S = 3.0
 def batch_part(size: int) -> str:
     """What a batch size is called in a requirement."""
     return f"batch {size}"
+
+
+def batch_parts(sizes: Iterable[int]) -> tuple[str, ...]:
+    """Parts of a metric that is measured at each of these batch sizes, rising."""
+    return tuple(batch_part(size) for size in sorted(set(sizes)))
 
 
 def rate_part(rate_qps: float) -> str:

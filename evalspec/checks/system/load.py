@@ -8,21 +8,31 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evalspec.checks.system._timed import PERCENTILES, START_S, WARMUP_S, least_queries, rate_part
+from evalspec.checks.system._load_plan import TRACE, Recorded, estimated
+from evalspec.checks.system._timed import PERCENTILES, least_queries, rate_part
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import format_number
-from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedRows, NeedTiming, Part, SpecNames
+from evalspec.language.parts import (
+    Check,
+    CheckResult,
+    DatasetName,
+    Known,
+    Need,
+    NeedRows,
+    NeedTiming,
+    Part,
+    SpecNames,
+)
 from evalspec.language.units import Duration, QueryRate
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
 
 DEFAULT_QUERIES = 1000
 """Per rate, before the design effect, where nothing is required: as many as a p99 needs."""
-SEARCH_S = 60.0
-"""A guess at how long a search takes, for the plan."""
-TRACE = "trace"
 
 _COUNTED = "binomial on the share of queries over, with a design effect; over-saturation by t over 20 blocks of time"
 
@@ -46,6 +56,9 @@ class Arrivals(Part):
     dataset: DatasetName | None = Field(None, description="A trace: one row a query.")
     time: str = Field("time", description="Column of the trace: seconds, or points in time.")
     payload: str | None = Field(None, description="Column of the trace: the row of the check's `dataset` to ask for.")
+    size: str | None = Field(
+        None, description="Column of the trace: rows of a query, handed to the model in one batch; default: 1."
+    )
     speed_up: float = Field(1.0, gt=0, description="A trace is replayed so many times as fast.")
     ramp_s: Duration = Field(0.0, ge=0, alias="ramp", description="Time to rise to the rate; not counted.")
     spike: Spike | None = Field(None, description="For `spike_factor`.")
@@ -59,8 +72,8 @@ class Arrivals(Part):
             return "`burstiness:` goes with `kind: gamma`, such as burstiness: 0.25; give both or neither"
         if recorded != (self.dataset is not None):
             return "`kind: trace` and `dataset:` go together: name the dataset that holds the trace"
-        if not recorded and (self.payload is not None or self.speed_up != 1.0):
-            return "`payload:` and `speed_up:` are of a trace; set the rate with `rates:`"
+        if not recorded and (self.payload is not None or self.size is not None or self.speed_up != 1.0):
+            return "`payload:`, `size:` and `speed_up:` are of a trace; set the rate with `rates:`"
         if recorded and (self.ramp_s or self.spike is not None):
             return "a trace is replayed as it was recorded; take `ramp:` and `spike:` out"
         if self.beside_poisson and self.kind in ("poisson", "constant"):
@@ -87,7 +100,11 @@ class Load(Check):
     and a query counts from the time at which it was due, whether or not the ones before have ended. The queries of a
     rate are spread over `processes:` fresh processes, at least 5, one after the other; each starts with an empty queue,
     so a tenth as many queries come before those that are judged (a trace is cut into as many pieces, each led in by
-    what came before it). A server that was started before is one process, and its numbers are those of this one.
+    what came before it). Where a trace has a `size:`, a query hands so many rows to the model in one batch: from its
+    `payload:` row on, in a seeded order. It is one query still, in every count and rate, and `max_batch:` counts
+    queries. A model that takes one number of rows only can't be asked for more than that. Times that fall or are below
+    0, rows that the dataset does not have, and whatever else can't be replayed is refused before anything is measured.
+    A server that was started before is one process, and its numbers are those of this one.
     Queries that fail or time out count as slower than any threshold.
     A percentile is decided as in `latency`, by counting queries over the threshold; queries under load depend on each
     other, so t and n are divided by a design effect, and 50 times 10/(1 - p) queries are planned (`design_effect:` 50;
@@ -112,8 +129,8 @@ class Load(Check):
 
     ## What it cannot show
     Traffic that is not like the arrivals here: real bursts last longer than Poisson's. What comes less often than a
-    few times in a run. The network between users and the server, and other tenants of it. Sizes in a trace are not
-    replayed: each query asks for one row. How much fresh processes of a server differ, and caches as in `latency`.
+    few times in a run. The network between users and the server, and other tenants of it. How much fresh processes of
+    a server differ, and caches as in `latency`.
 
     ## Example
     ```yaml
@@ -235,18 +252,34 @@ class Load(Check):
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model, and rows of a trace."""
-        spike = self.arrivals.spike
-        each = START_S + WARMUP_S + self.arrivals.ramp_s + (2 * spike.duration_s if spike is not None else 0.0)
-        counts = {rate: self.planned(rate) for rate in self.all_rates}
-        runs = [self.processes * each + 1.1 * n / rate for rate, n in counts.items()]
-        seconds = sum(runs) * (1 + self.arrivals.beside_poisson)
-        if self.searches:
-            seconds += SEARCH_S + max(runs, default=0.0)
-        needs: list[Need] = [NeedTiming(self.dataset, self.model, sum(counts.values()), seconds)]
-        if self.arrivals.dataset is not None:
-            payload = () if self.arrivals.payload is None else (self.arrivals.payload,)
-            needs.append(NeedRows(self.arrivals.dataset, columns=(self.arrivals.time, *payload)))
-        return tuple(needs)
+        rows = tuple(need for need in self.looks_at() if need.columns)
+        return (*self.timings(Known()), *rows)
+
+    def timings(self, known: Known) -> tuple[NeedTiming, ...]:
+        """Every query of every process, as the check itself will ask for it."""
+        recorded = known.seen if isinstance(known.seen, Recorded) else None
+        found = estimated(self, 1 if self.model in known.served else self.processes, recorded)
+        return (NeedTiming(self.dataset, self.model, found.queries, found.seconds, found.more),)
+
+    def looks_at(self) -> tuple[NeedRows, ...]:
+        """The trace, and how many rows it may ask for."""
+        arrivals = self.arrivals
+        if arrivals.dataset is None:
+            return ()
+        columns = tuple(name for name in (arrivals.time, arrivals.payload, arrivals.size) if name is not None)
+        asked = () if arrivals.payload is None else (NeedRows(self.dataset),)
+        return (NeedRows(arrivals.dataset, columns=columns), *asked)
+
+    def look(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
+        """How many queries the trace has, and how long they take.
+
+        Raises:
+            InputError: A value of it can't be replayed.
+        """
+        from evalspec.checks.system._load_arrivals import read_trace
+
+        found = read_trace(self.arrivals, tables[str(self.arrivals.dataset)], rows.get(self.dataset))
+        return Recorded(len(found.times_ns), float(found.times_ns[-1]) / 1e9)
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evalspec.checks.system._timed import START_S, batch_part
+from evalspec.checks.system._timed import START_S, batch_parts
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming, SpecNames
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
-    from evalspec.language.requirement import Requirement
 
 
 class Memory(Check):
@@ -81,22 +79,12 @@ class Memory(Check):
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
         """One part for each batch size."""
-        return tuple(batch_part(size) for size in self.sizes) if metric.parts == "batch" else None
+        return batch_parts(self.batch_sizes) if metric.parts == "batch" else None
 
     def needs(self) -> tuple[Need, ...]:
         """Processes of the model, and of every model that a requirement names."""
         runs = len(self.sizes) * self.processes
         return tuple(NeedTiming(self.dataset, one, runs, runs * START_S) for one in (self.model, *self.baselines))
-
-    def check_requirement(
-        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
-    ) -> str | None:
-        """Why it can't pass: the batch size is not measured."""
-        if requirement.part is not None and requirement.part not in {batch_part(size) for size in self.sizes}:
-            return (
-                f"{requirement.part!r} is not measured; choices: {', '.join(batch_part(size) for size in self.sizes)}"
-            )
-        return None
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Serve batches and look at memory."""

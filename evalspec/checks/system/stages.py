@@ -25,11 +25,22 @@ class Stages(Check):
     """Which stage of a query takes how much of its time, and what a faster one would gain.
 
     ## What it measures
-    `stage_share(stage)` [%]: time of a stage by the time of the undivided query. Stages are the preprocessing stages by
-    their names (`cast`, `resize`, `python`, a second one of a kind `resize_2`), `inference`, and `postprocess` (making
-    answers of outputs). On a GPU the copies stand apart (`copy_to_device`, `copy_to_host`); a served model has those
-    that its client can tell apart. `amdahl_ceiling(stage)` [x]: 1 / (1 - share), how many times as fast a query would
-    become if the stage took no time at all.
+    `stage_share(stage)` [%]: time of a stage by the time of the undivided query. `amdahl_ceiling(stage)` [x]:
+    1 / (1 - share), how many times as fast a query would become if the stage took no time at all.
+
+    Stages are called, in this order:
+
+    - the stages of `preprocess` by their keys (`cast`, `resize`, `python`), the second of a name with a number
+      (`resize_2`); a served model has none, since its requests are made before they are timed;
+    - the model. Kinds `onnx`, `torch` and `python`: `inference`. `torch` on a GPU: `copy_to_device`, `inference`,
+      `copy_to_host`; `onnx` copies within `inference`. `sklearn`: `inference`; a pipeline of two steps or more has
+      `frame` (the table that it takes), each step but the last by its own name (`standardscaler`; one that passes rows
+      through has no stage), and `inference`, which is the last step only. `http`: `server`, all that passes between
+      sending a request and having its answer;
+    - `postprocess`, making answers of outputs; for `http` it is called `parse`.
+
+    A model with a fixed batch, or a pipeline that gives several outputs, is one `inference`. A requirement on a stage
+    that is not there is NOT_RUN, and names those that are.
 
     ## Why it matters
     A model that becomes three times as fast gains little where preprocessing takes the time: with 8 ms of

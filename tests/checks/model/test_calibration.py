@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from evalspec.checks.model._reliability import notes
 from evalspec.checks.model.calibration import Calibration
 from evalspec.errors import InputError
-from evalspec.evidence.blocks import Curve, Histogram
-from evalspec.evidence.estimate import Estimate
+from evalspec.evidence.blocks import Curve, Histogram, Table
+from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.language.inputs import Predictions
-from evalspec.language.parts import CheckResult, NeedPredictions
+from evalspec.language.parts import CheckResult, NeedPredictions, SpecNames
 from evalspec.language.requirement import Requirement
+from evalspec.stats.calibration import Bins, CalibrationError
 from tests.fakes import FakeInputs, classifier, comparison_p_values, p_values, regressor
 
 ECE = Requirement("ece <= 0.05", "ece", None, "<=", 0.05, "fraction")
@@ -41,13 +44,17 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def run(rows: Predictions, folder: Path, *more: Predictions, **fields: object) -> CheckResult:
     answers = {("test", one.model): one for one in (rows, *more)}
+    tables = {"test": pa.table({"label": np.zeros(rows.n) if rows.truth is None else rows.truth})}
     return Calibration.model_validate({"check": "calibration", "dataset": "test", **fields}).run(
-        FakeInputs(folder, answers=answers)
+        FakeInputs(folder, tables=tables, answers=answers)
     )
 
 
 def value(result: CheckResult, metric: str) -> float:
     estimate = result.estimates[metric]
+    if isinstance(estimate, Parts):
+        assert estimate.whole is not None
+        estimate = estimate.whole
     assert isinstance(estimate, Estimate) and estimate.value is not None
     return estimate.value
 
@@ -78,15 +85,19 @@ def test_temperature_repairs_sharpened_logits(tmp_path: Path) -> None:
 def test_an_int8_copy_that_keeps_its_accuracy_can_lose_its_calibration(tmp_path: Path) -> None:
     # REQUIREMENTS N83: ECE .031 -> .089 with top-1 nearly unchanged; both bands are named.
     rng = np.random.default_rng(3)
-    notes = []
+    said, decided = [], []
     for gap in (0.031, 0.089):
-        confidence = rng.uniform(0.6, 0.95, 40_000)
-        right = rng.random(40_000) < confidence - gap
+        confidence = rng.uniform(0.6, 0.95, 50_000)
+        right = rng.random(50_000) < confidence - gap
         rows = np.stack([confidence, 1 - confidence], axis=1)
         result = run(classifier(rows, np.where(right, 0, 1)), tmp_path)
         assert value(result, "ece") == pytest.approx(gap, abs=0.008)
-        notes.append(result.notes[0])
-    assert "well calibrated" in notes[0] and "moderately calibrated" in notes[1]
+        decided.append(p_values(result, ECE))
+        said.append(result.notes[0])
+    # At n = 50,000 the first passes 0.05, the second is shown to violate it, and neither word is in doubt.
+    assert below(decided[0][0], 1e-4) and below(decided[1][1], 1e-4)
+    assert "well calibrated" in said[0] and "moderately calibrated" in said[1]
+    assert not any("reach" in note for note in said)
 
 
 def test_selective_metrics_are_those_above_the_threshold(tmp_path: Path) -> None:
@@ -106,14 +117,44 @@ def test_brier_of_two_classes_is_that_of_the_second(tmp_path: Path) -> None:
 
 
 def test_what_has_no_interval_says_so(tmp_path: Path) -> None:
-    result = run(predictions(500), tmp_path)
-    for metric in ("classwise_ece", "temperature"):
-        estimate = result.estimates[metric]
-        assert isinstance(estimate, Estimate)
-        assert estimate.value is not None and estimate.p_value(0.05, "upper") is None
-        requirement = Requirement(f"{metric} <= 0.05", metric, None, "<=", 0.05, "fraction")
-        message = Calibration(dataset="test").check_requirement(requirement, {})
-        assert message is not None and "no interval" in message
+    estimate = run(predictions(500), tmp_path).estimates["temperature"]
+    assert isinstance(estimate, Estimate)
+    assert estimate.value is not None and estimate.p_value(0.05, "upper") is None
+    requirement = Requirement("temperature <= 2", "temperature", None, "<=", 2.0, "score")
+    message = Calibration(dataset="test").check_requirement(requirement, {})
+    assert message is not None and "no interval" in message
+
+
+def test_every_class_has_an_error_of_its_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    true = rng.dirichlet([2.0, 2.0, 2.0], 4000)
+    truth = np.minimum((rng.random(4000)[:, None] > true.cumsum(axis=1)).sum(axis=1), 2)
+    # The first class is said too seldom, the second too often; the third is right.
+    moved = np.minimum(true[:, 0], 0.1)
+    said = np.stack([true[:, 0] - moved, true[:, 1] + moved, true[:, 2]], axis=1)
+    result = run(classifier(said, truth, classes=("fraud", "doubt", "fine")), tmp_path)
+    fraud, fine = (
+        Requirement("", "classwise_ece", part, "<=", 0.05, "fraction") for part in ("fraud", "fine")
+    )  # fmt: skip
+    assert below(p_values(result, fraud, "fraud")[1], 1e-4)
+    assert below(p_values(result, fine, "fine")[0], 0.01)
+    classes = next(block for block in result.blocks if block.title == "Classes")
+    assert isinstance(classes, Table)
+    assert [row[0] for row in classes.rows][-1] == "fine"
+    said_of, true_of = dict((row[0], row[1:3]) for row in classes.rows)["fraud"]
+    assert isinstance(said_of, float) and isinstance(true_of, float)
+    assert true_of - said_of == pytest.approx(moved.mean(), abs=0.02)
+
+
+def test_of_many_classes_only_the_worst_are_listed_and_a_mean_that_can_not_fail_is_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    rows = classifier(rng.dirichlet(np.full(50, 0.2), 600), rng.integers(0, 50, 600))
+    result = run(rows, tmp_path, require=["classwise_ece <= 5 %", "classwise_ece(7) <= 0.05"])
+    classes = next(block for block in result.blocks if block.title == "Classes")
+    assert isinstance(classes, Table) and len(classes.rows) == 20 and "of 50" in classes.caption
+    (weak,) = result.weakens
+    assert weak.startswith("classwise_ece <= 5 % can never fail with 50 classes") and "0.04" in weak
+    assert run(predictions(200), tmp_path, require=["classwise_ece <= 0.05"]).weakens == []
 
 
 def test_stated_intervals(tmp_path: Path) -> None:
@@ -127,6 +168,127 @@ def test_stated_intervals(tmp_path: Path) -> None:
     # The pinball loss of the 5 % and 95 % quantiles is smallest at the true ones.
     assert value(run(wide, tmp_path), "pinball") < value(run(narrow, tmp_path), "pinball")
     assert "ece" in run(wide, tmp_path).missing
+
+
+@pytest.mark.parametrize(
+    ("shown", "starts"),
+    # The edges of REQUIREMENTS R91; a value beside one keeps the digits that tell on which side it lies.
+    [
+        (0.04996, "ece 0.04996 reads as well calibrated"), (0.05, "ece 0.050 reads as moderately"),
+        (0.1, "ece 0.100 reads as moderately"), (0.10003, "ece 0.10003 reads as poorly"),
+        (0.031, "ece 0.031 reads as well"),
+    ],
+)  # fmt: skip
+def test_the_word_in_print_fits_the_number_in_print(shown: float, starts: str) -> None:
+    # A single bin of as many rows that its noise is gone.
+    n = 100_000_000
+    bins = Bins(
+        np.array([0.9, 0.9]), np.array([n]), np.array([0.8 + shown]), np.array([0.8]), np.array([4 * n // 5]), 10
+    )  # fmt: skip
+    (word, *_) = notes(CalibrationError(bins, 1.0), np.array([0.9]), np.array([True]), 0.95)
+    assert word.startswith(starts)
+
+
+def test_a_word_that_is_in_doubt_says_so(tmp_path: Path) -> None:
+    word = run(predictions(150), tmp_path).notes[0]
+    assert "its 95% bounds reach from well to" in word
+
+
+def routed(confidence: NDArray[np.float64], truth: NDArray[np.int64], model: str) -> Predictions:
+    """A model of two classes that always says the first, this sure."""
+    return classifier(np.stack([confidence, 1 - confidence], axis=1), truth, model=model)
+
+
+ROUTING = Requirement("routing_change <= 5 %", "routing_change", None, "<=", 0.05, "%")
+
+
+def test_automation_by_confidence_is_misrouted_although_the_accuracy_holds(tmp_path: Path) -> None:
+    """REQUIREMENTS F4: INT8 is as accurate, and one row in five is no longer answered alone."""
+    rng = np.random.default_rng(6)
+    confidence = rng.uniform(0.6, 1.0, 4000)
+    truth = np.where(rng.random(4000) < confidence, 0, 1)
+    before = routed(confidence, truth, "baseline")
+    for squeezed, side in ((0.08, 1), (0.002, 0)):
+        after = routed(np.maximum(confidence - squeezed, 0.55), truth, "candidate")
+        result = run(after, tmp_path, before, threshold=0.85, baseline="baseline")
+        assert below(p_values(result, ROUTING)[side], 1e-4)
+        assert below(p_values(result, ROUTING, "to_person")[side], 1e-4)
+        assert value(result, "routing_change") == pytest.approx(squeezed / 0.4, abs=0.02)
+        to_auto = result.estimates["routing_change"]
+        assert isinstance(to_auto, Parts) and getattr(to_auto.parts["to_auto"], "value", None) == 0.0
+        table = next(block for block in result.blocks if block.title == "Routing")
+        assert isinstance(table, Table)
+        counts = {str(row[0]): row[1] for row in table.rows}
+        assert sum(count for count in counts.values() if isinstance(count, int)) == 4000
+        moved = next(row for row in table.rows if str(row[0]).startswith("to a person now"))
+        # Both say the first class, so both are as right on the rows that moved: between 0.85 and 0.93.
+        assert moved[5] == moved[6] and moved[5] == pytest.approx(0.89 if squeezed > 0.01 else 0.85, abs=0.12)
+        assert any("change sides" in note for note in result.notes)
+
+
+def test_rows_of_one_cluster_move_together(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    sure, moved = rng.uniform(0.6, 1.0, 100), rng.random(100) < 0.03
+    after = np.where(moved, 0.62, sure)
+    clusters = np.repeat(np.arange(100), 10)
+    truth = np.zeros(1000, dtype=np.int64)
+
+    def upper(codes: NDArray[np.int64] | None) -> float:
+        rows = [
+            classifier(np.stack([c, 1 - c], axis=1), truth, model=name, clusters=codes)
+            for c, name in ((after.repeat(10), "candidate"), (sure.repeat(10), "baseline"))
+        ]
+        found = run(rows[0], tmp_path, rows[1], threshold=0.7, baseline="baseline").estimates["routing_change"]
+        assert isinstance(found, Parts) and isinstance(found.whole, Estimate)
+        limit = found.whole.bound(0.95, "upper")
+        assert limit is not None
+        return limit
+
+    assert upper(clusters) > 1.5 * upper(None)
+
+
+def test_a_baseline_without_probabilities_has_no_side(tmp_path: Path) -> None:
+    values = regressor(np.zeros(100), np.zeros(100), model="baseline")
+    result = run(predictions(100), tmp_path, values, threshold=0.85, baseline="baseline")
+    assert "baseline has no probabilities" in result.missing["routing_change"]
+    assert "`baseline:`" in run(predictions(100), tmp_path).missing["routing_change"]
+
+
+def test_routing_needs_a_threshold_and_another_model() -> None:
+    names = SpecNames(models=("candidate", "old"), datasets=("test",), slices=())
+    asked = Requirement("routing_change <= 5 %", "routing_change", None, "<=", 5.0, "%")
+    alone, whole = (Calibration(dataset="test", threshold=0.8, **more) for more in ({}, {"baseline": "old"}))
+    assert "`baseline:`" in (alone.check_requirement(asked, {}) or "")
+    assert whole.check_requirement(asked, {}) is None and whole.check_names(names) is None
+    # No row that moved among 59 is the least that shows 5 %.
+    assert "59 are needed" in (whole.check_requirement(asked, {"test": 58}) or "")
+    assert "with itself" in (Calibration(dataset="test", threshold=0.8, baseline="candidate").check_names(names) or "")
+    assert "`threshold:`" in (Calibration(dataset="test", baseline="old").check_names(names) or "")
+    assert whole.baselines == ("old",) and NeedPredictions("test", "old") in whole.needs()
+    metric = whole.metric("routing_change")
+    assert metric is not None and whole.part_names(metric, names) == ("to_person", "to_auto")
+
+
+def test_intervals_that_hold_on_average_and_fail_where_it_matters(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    values = rng.uniform(0, 100, 6000)
+    truth = values + rng.normal(0, 1 + values / 25, 6000)
+    # One width for all: too wide for small values, too narrow for large ones; 90 % on the whole.
+    reach = np.quantile(np.abs(truth - values), 0.9) + 0.01 * rng.random(6000)
+    rows = regressor(values, truth, lower=values - reach, upper=values + reach, label_unit="min")
+    result = run(rows, tmp_path, interval=0.9)
+    assert value(result, "interval_coverage") == pytest.approx(0.9, abs=0.01)
+    table = next(block for block in result.blocks if block.title == "Coverage by thirds")
+    assert isinstance(table, Table) and len(table.rows) == 6 and table.columns[1].unit == "min"
+    shares = {str(row[0]): row[4] for row in table.rows}
+    low, high = shares["lowest prediction"], shares["highest prediction"]
+    assert isinstance(low, float) and isinstance(high, float) and low > 97 and high < 82
+    (warning,) = result.notes
+    assert "the highest third by prediction" in warning and "width" not in warning
+    # The twin whose width follows the spread holds everywhere.
+    fitted = 1.645 * (1 + values / 25)
+    twin = regressor(values, truth, lower=values - fitted, upper=values + fitted)
+    assert run(twin, tmp_path, interval=0.9).notes == []
 
 
 def test_brier_is_paired_with_a_baseline(tmp_path: Path) -> None:
@@ -157,10 +319,13 @@ def test_what_gives_no_confidence_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_dataset_has_no_values(tmp_path: Path) -> None:
-    result = run(classifier(np.empty((0, 2)), np.empty(0)), tmp_path)
-    estimate = result.estimates["ece"]
-    assert isinstance(estimate, Estimate) and estimate.value is None
-    assert "temperature" in result.missing and result.blocks == []
+    empty = classifier(np.empty((0, 2)), np.empty(0)), classifier(np.empty((0, 2)), np.empty(0), model="baseline")
+    result = run(empty[0], tmp_path, empty[1], threshold=0.8, baseline="baseline")
+    for metric in ("ece", "rms_calibration", "mce", "classwise_ece", "routing_change", "selective_coverage"):
+        estimate = result.estimates[metric]
+        whole = estimate.whole if isinstance(estimate, Parts) else estimate
+        assert isinstance(whole, Estimate) and whole.value is None and whole.bound(0.95, "upper") is None
+    assert "temperature" in result.missing and result.blocks == [] and result.notes == [] and not result.evidence
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +22,7 @@ from evalspec.checks.model._statistics import (
     root_mean_square,
 )
 from evalspec.stats import _resample, bootstrap
+from evalspec.stats._clusters import cluster_codes
 from evalspec.stats._resample import Plan
 from evalspec.stats.bootstrap import bca, paired_statistic
 from tests.stats.simulated import REPEATS, RESAMPLED, Pair, bounded, p_values, wrong_claims
@@ -28,39 +31,55 @@ Rows = tuple[np.ndarray, ...]
 Statistic = OfMeans | OfCounts | OfPrecision
 Draw = Callable[[np.random.Generator], Rows]
 DrawPair = Callable[[np.random.Generator], tuple[Rows, Rows]]
-TOGETHER = 50
+RESAMPLES = 999
+"""They reach the levels that are asked for here."""
+TOGETHER = 100
 
 
-@pytest.fixture(autouse=True)
-def quick_resamples(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """999 resamples reach the levels that are asked for here, and 50 samples in a row share which rows they draw.
+@contextmanager
+def resampled_together(
+    statistic: Statistic, samples: Sequence[tuple[Rows, ...]], clusters: np.ndarray | None, rng: np.random.Generator
+) -> Iterator[None]:
+    """Samples of one or two models share which rows they draw.
 
     A resample draws rows without a look at what they hold, so each sample's bootstrap is what it would be alone. Rows
-    of few kinds lie one kind after the other, and how often a kind is drawn is summed over its rows.
+    of few kinds lie one kind after the other, and how often a kind is drawn is summed over its rows. Means of all
+    samples are made in one product.
     """
-    if "slow" not in request.keywords:
-        return
-    monkeypatch.setattr(bootstrap, "FEWEST_RESAMPLES", 999)
-    plain, kept = _resample._draw, {}
+    codes, units = (None, len(samples[0][0][0])) if clusters is None else cluster_codes(clusters, len(clusters))
+    weights = np.asarray(_resample._draw(Plan(rows=units), RESAMPLES, rng), dtype=np.float32, order="F")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bootstrap, "FEWEST_RESAMPLES", RESAMPLES)
+        if isinstance(statistic, OfMeans):
+            ready = list(means_at_once(statistic, samples, weights))
+            patch.setattr(bootstrap, "replicates", lambda *_: ready.pop(0))
+            yield
+            assert not ready
+            return
+        if codes is not None:
+            over_rows = np.asfortranarray(weights[:, codes])
+            patch.setattr(bootstrap, "replicates", lambda weighted, *_: weighted(over_rows))
+        else:
+            to_here = np.append(np.zeros((RESAMPLES, 1), dtype=np.float32), np.cumsum(weights, axis=1), axis=1)
+            to_here = np.asfortranarray(to_here)
 
-    def fresh(plan: Plan, rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
-        weights = plain(Plan(rows=rows), size, rng)
-        if plan.multiplicity is not None:
-            weights = np.append(np.zeros((size, 1)), np.cumsum(weights, axis=1), axis=1)
-        return np.asarray(weights, dtype=np.float32, order="F")
+            def draw(plan: Plan, size: int, rng: np.random.Generator) -> np.ndarray:
+                assert size == RESAMPLES
+                kinds = plan.multiplicity
+                return weights if kinds is None else np.diff(to_here[:, np.append(0, np.cumsum(kinds))], axis=1)
 
-    def draw(plan: Plan, size: int, rng: np.random.Generator) -> np.ndarray:
-        kinds = plan.multiplicity is not None
-        rows = int(plan.multiplicity.sum()) if kinds else plan.units
-        weights, uses = kept.get((rows, kinds, size), (None, TOGETHER))
-        if uses == TOGETHER:
-            weights, uses = fresh(plan, rows, size, rng), 0
-        kept[rows, kinds, size] = weights, uses + 1
-        if not kinds:
-            return weights
-        return np.diff(weights[:, np.append(0, np.cumsum(plan.multiplicity))], axis=1)
+            patch.setattr(_resample, "_draw", draw)
+        yield
 
-    monkeypatch.setattr(_resample, "_draw", draw)
+
+def means_at_once(statistic: OfMeans, samples: Sequence[tuple[Rows, ...]], weights: np.ndarray) -> np.ndarray:
+    """Replicates of each sample, shape (samples, B, models)."""
+    columns = np.concatenate([columns for sample in samples for (columns,) in sample], axis=1)
+    means = replace(statistic, function=lambda means: means)((columns,), weights)
+    values = statistic.function(means.reshape(len(weights), len(samples), len(samples[0]), -1))
+    alone = np.stack([statistic(rows, weights) for rows in samples[-1]], axis=1)
+    assert np.allclose(values[:, -1], alone, rtol=1e-4, atol=1e-6)
+    return np.ascontiguousarray(np.moveaxis(values, 1, 0))
 
 
 def alone(
@@ -72,10 +91,13 @@ def alone(
 ) -> list[Pair]:
     """p-values at the truth in every sample."""
     rng, found = np.random.default_rng(17), []
-    for _ in range(REPEATS):
-        rows = draw(rng)
-        few = None if smallest is None else smallest(rows)
-        found.append(p_values(bca(statistic, rows, rng=rng, alpha=0.05, smallest_class=few, clusters=clusters), truth))
+    for _ in range(0, REPEATS, TOGETHER):
+        samples = [draw(rng) for _ in range(TOGETHER)]
+        with resampled_together(statistic, [(rows,) for rows in samples], clusters, rng):
+            for rows in samples:
+                few = None if smallest is None else smallest(rows)
+                estimate = bca(statistic, rows, rng=rng, alpha=0.05, smallest_class=few, clusters=clusters)
+                found.append(p_values(estimate, truth))
     return found
 
 
@@ -84,11 +106,13 @@ def paired(
 ) -> list[Pair]:
     """p-values of the difference of two models at the true one in every sample."""
     rng, found = np.random.default_rng(18), []
-    for _ in range(REPEATS):
-        candidate, baseline = draw(rng)
-        few = None if smallest is None else smallest(candidate)
-        pair = paired_statistic(statistic, candidate, baseline, rng=rng, alpha=0.05, smallest_class=few)
-        found.append(p_values(pair.difference(), truth))
+    for _ in range(0, REPEATS, TOGETHER):
+        samples = [draw(rng) for _ in range(TOGETHER)]
+        with resampled_together(statistic, samples, None, rng):
+            for candidate, baseline in samples:
+                few = None if smallest is None else smallest(candidate)
+                pair = paired_statistic(statistic, candidate, baseline, rng=rng, alpha=0.05, smallest_class=few)
+                found.append(p_values(pair.difference(), truth))
     return found
 
 
@@ -120,8 +144,11 @@ def smaller_side(rows: Rows) -> int:
 
 
 def ranked(rng: np.random.Generator, n: int, share: float, skill: float) -> Rows:
+    """As the score falls: the order of rows says nothing, and is found again sooner."""
     positive = rng.random(n) < share
-    return (rng.normal(size=n) + skill * positive)[:, None], positive[:, None]
+    scores = rng.normal(size=n) + skill * positive
+    order = np.argsort(-scores)
+    return scores[order, None], positive[order, None]
 
 
 def precision_truth(share: float, skill: float) -> float:

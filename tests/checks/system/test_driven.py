@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,21 +76,17 @@ def part(result: CheckResult, metric: str = "latency_p90") -> Measured:
     return found
 
 
-SEEDS = itertools.count(1)
-
-
-def gamma_ms(mean: float) -> Callable[[int], float]:
-    """Of each process its own."""
-    rng = np.random.default_rng(next(SEEDS))
-    return lambda call: float(rng.gamma(4.0, mean / 4.0))
+def gamma_ms(clock: FakeClock, mean: float) -> Callable[[int], float]:
+    """Service times; one process after the other draws from the test's own numbers, whatever other tests drew."""
+    return lambda call: float(clock.rng.gamma(4.0, mean / 4.0))
 
 
 def test_a_system_in_time_and_one_that_is_overloaded(tmp_path: Path, clock: FakeClock) -> None:
     check = load(require=["latency_p90 <= 60 ms", "error_rate <= 5 %"], timeout="500 ms")
-    fine = run(check, tmp_path, clock, lambda now: FakeServable(now, 800, gamma_ms(1.5)))
+    fine = run(check, tmp_path, clock, lambda now: FakeServable(now, 800, gamma_ms(now, 1.5)))
     assert part(fine).invalid is None and fine.invalid is None
     assert [outcome(fine, one) for one in check.require] == ["PASS", "PASS"]
-    slow = run(check, tmp_path, clock, lambda now: FakeServable(now, 800, gamma_ms(8.0)))
+    slow = run(check, tmp_path, clock, lambda now: FakeServable(now, 800, gamma_ms(now, 8.0)))
     assert part(slow).invalid is None, "a queue at the server is not the generator's"
     assert outcome(slow, check.require[0]) == "FAIL"
     assert slow.counts.errored > 100, "what waited for 500 ms timed out, and was counted"
@@ -116,10 +111,10 @@ def test_a_model_that_remembers_is_found_although_it_was_warmed_up(tmp_path: Pat
     check: Load | Latency = load(require=["latency_p90 <= 60 ms"])
     if kind == "latency":
         check = Latency(dataset="test", require=(Latency.read_sentence("latency_p90 <= 60 ms", blocking=True),))
-    cached = run(check, tmp_path, clock, lambda now: Remembering(now, 500, gamma_ms(2.0)))
+    cached = run(check, tmp_path, clock, lambda now: Remembering(now, 500, gamma_ms(now, 2.0)))
     assert cached.invalid is not None and "answers come from a cache" in cached.invalid
     assert outcome(cached, check.require[0]) == "INVALID"
-    honest = run(check, tmp_path, clock, lambda now: FakeServable(now, 500, gamma_ms(2.0)))
+    honest = run(check, tmp_path, clock, lambda now: FakeServable(now, 500, gamma_ms(now, 2.0)))
     assert honest.invalid is None and outcome(honest, check.require[0]) == "PASS"
     assert any("Audit for caching: 399 items" in note for note in honest.notes)
 
@@ -130,7 +125,7 @@ def test_cameras_in_lockstep(tmp_path: Path, clock: FakeClock) -> None:
         {"check": "latency", "dataset": "test", "scenario": "multi_stream", "streams": 4, "interval": "10 ms",
          "require": [sentence]}
     )  # fmt: skip
-    fine = run(check, tmp_path, clock, lambda now: FakeServable(now, 500, gamma_ms(2.0)))
+    fine = run(check, tmp_path, clock, lambda now: FakeServable(now, 500, gamma_ms(now, 2.0)))
     assert outcome(fine, sentence) == "PASS" and fine.conditions["batch"] == 4
-    slow = run(check, tmp_path, clock, lambda now: FakeServable(now, 500, gamma_ms(12.0)))
+    slow = run(check, tmp_path, clock, lambda now: FakeServable(now, 500, gamma_ms(now, 12.0)))
     assert outcome(slow, sentence) == "FAIL"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -256,6 +257,8 @@ def test_blocks_stay_small_and_carry_the_thresholds(tmp_path: Path) -> None:
     tail, course = (block for block in result.blocks if isinstance(block, Curve))
     assert len(tail.series[0].x) <= 400 and min(tail.series[0].y) > 0
     assert len(course.series) == 5 and sum(len(series.x) for series in course.series) <= 400
+    # One process after the other: no band lies over the next one.
+    assert all(one.x[-1] < after.x[0] for one, after in pairwise(course.series))
     table = next(block for block in result.blocks if isinstance(block, Table))
     assert [row[0] for row in table.rows][:2] == ["latency_p50", "latency_p90"]
     assert sum(len(block.model_dump_json()) for block in result.blocks) < 40_000
@@ -276,7 +279,7 @@ def test_notes_name_a_coarse_clock_and_warm_up_that_did_not_settle(tmp_path: Pat
 def test_a_draft_is_short(tmp_path: Path) -> None:
     inputs = FakeInputs(tmp_path, samples=timings(steady), draft=True)
     Latency(dataset="test", require=(P99, RATIO)).run(inputs)
-    assert all(schedule.queries == 20 and schedule.processes == 2 for schedule in inputs.schedules)
+    assert all(schedule.queries == 20 and schedule.processes == 1 for schedule in inputs.schedules)
 
 
 def framed(schedule: Schedule, spent_ms: NDArray[np.float64], process: int, lag_ms: float = 0.0) -> Samples:
@@ -547,14 +550,51 @@ def test_pairs_that_are_too_short_void_no_violation_of_the_model_alone(tmp_path:
     rng = np.random.default_rng(11)
 
     def make(model: str, schedule: Schedule) -> list[Samples]:
-        count = 100 if schedule.telemetry_s is None else schedule.queries
-        return [samples(slow(count, rng), process=i, model=model) for i in range(5)]
+        return [samples(slow(schedule.queries, rng), process=i, model=model) for i in range(5)]
+
+    def pairs(count: int) -> CheckResult:
+        def made(schedule: Schedule, baseline: str) -> tuple[list[Samples], list[Samples]]:
+            ours, theirs = ([samples(steady(count, rng), process=i, model=name) for i in range(5)]
+                            for name in ("candidate", baseline))  # fmt: skip
+            return ours, theirs
+
+        return check.run(FakeInputs(tmp_path, samples=make, pairs=made))
 
     check = Latency(dataset="test", require=(P99, RATIO), caching_audit=False)
-    result = check.run(FakeInputs(tmp_path, samples=make))
-    assert decided(result, check, P99) == "FAIL"
-    assert decided(result, check, RATIO) == "NOT_RUN"
-    assert "the pairs are void: a process made 100 of" in result.missing["latency_p50 vs baseline"]
+    assert [decided(pairs(100), check, one) for one in (P99, RATIO)] == ["FAIL", "INVALID"]
+    assert [decided(pairs(400), check, one) for one in (P99, RATIO)] == ["FAIL", "PASS"]
+    assert decided(pairs(1), check, RATIO) == "NOT_RUN"
+
+
+def busy_pairs(others: float, steal: float = 0.0) -> Callable[[Schedule, str], tuple[list[Samples], list[Samples]]]:
+    """Both sides alike; what telemetry says of the machine meanwhile."""
+    make = timings(steady)
+
+    def pairs(schedule: Schedule, baseline: str) -> tuple[list[Samples], list[Samples]]:
+        assert schedule.telemetry_s is not None
+        series = {"cpu_others_share": np.full(4, others), "cpu_steal_share": np.full(4, steal)}
+        told = Telemetry(np.arange(4) * 500_000_000, series)
+        ours, theirs = (
+            [replace(one, telemetry=told) for one in make(name, schedule)] for name in ("candidate", baseline)
+        )
+        return ours, theirs
+
+    return pairs
+
+
+@pytest.mark.parametrize(
+    ("others", "steal", "told"), [(0.9, 0.0, "other processes used 90%"), (0.0, 0.3, "hypervisor")]
+)
+def test_pairs_are_watched_too(tmp_path: Path, others: float, steal: float, told: str) -> None:
+    """A neighbour that came when the pairs were measured voids them, and not what was measured before."""
+    check = Latency(dataset="test", require=(P99, RATIO), caching_audit=False)
+    busy = check.run(FakeInputs(tmp_path, samples=timings(steady), pairs=busy_pairs(others, steal)))
+    assert [decided(busy, check, one) for one in (P99, RATIO)] == ["PASS", "INVALID"]
+    found = {one.metric: one for one in write_tests(check, busy, Levels(0.95, 0.025))}["latency_p50"]
+    assert found.invalid is not None and told in found.invalid and found.by_surroundings
+    assert any(note.startswith("Beside baseline: ") and told in note.lower() for note in busy.notes)
+    idle = check.run(FakeInputs(tmp_path, samples=timings(steady), pairs=busy_pairs(0.02)))
+    assert [decided(idle, check, one) for one in (P99, RATIO)] == ["PASS", "PASS"]
 
 
 def test_a_model_that_is_too_slow_even_with_a_cache_is_too_slow(tmp_path: Path) -> None:

@@ -498,7 +498,8 @@ def test_the_plan_has_room_for_dependence() -> None:
     assert load(queries=None, duration="60 s", rates=["500 qps"], require=[P99]).planned(500) == 30_000
     assert load(queries=None, rates=["500 qps"], require=["error_rate <= 0.1 %"]).planned(500) == 500_000
     timing = check.needs()[0]
-    assert timing.queries == 50_000 and timing.seconds > 100.0  # type: ignore[union-attr]
+    # A tenth more leads in, in each process.
+    assert timing.queries == 55_000 and timing.seconds > 110.0  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Probe, Telemetry
 from evalspec.language.parts import CheckResult, SpecNames
 from evalspec.run.requirements import Levels, write_tests
+from evalspec.spec.crosscheck import unknown_part
 from tests.checks.deciding import outcome, the
 from tests.fakes import FakeInputs
 
@@ -159,8 +160,8 @@ def test_parts_needs_and_refusals() -> None:
     names = SpecNames(models=("candidate", "baseline"), datasets=("test",), slices=())
     assert check.part_names(check.metrics[0], names) == ("batch 1", "batch 8")
     assert check.part_names(check.metrics[2], names) is None
-    assert "batch 1, batch 8" in (check.check_requirement(check.requirements[0], {}) or "")
-    assert check.check_requirement(check.requirements[1], {}) is None
+    assert "batch 1, batch 8" in str(unknown_part(check, check.requirements[0], names))
+    assert unknown_part(check, check.requirements[1], names) is None
     assert [need.model for need in check.needs()] == ["candidate", "baseline"]  # type: ignore[union-attr]  # timings
     with pytest.raises(ValidationError):
         Memory.model_validate({"check": "memory", "dataset": "test", "batch_sizes": [0]})

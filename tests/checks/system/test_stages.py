@@ -16,7 +16,9 @@ from evalspec.evidence.blocks import Bars, Intervals, Table
 from evalspec.evidence.estimate import Measured, Parts
 from evalspec.language.inputs import Probe
 from evalspec.language.parts import CheckResult, NeedTiming
+from evalspec.language.registry import discover
 from evalspec.language.requirement import Requirement
+from evalspec.run.requirements import Levels, write_tests
 from tests.checks.deciding import outcome
 from tests.checks.system.probed import Maker, stages
 from tests.fakes import FakeInputs
@@ -162,3 +164,47 @@ def test_a_draft_is_short(tmp_path: Path) -> None:
     inputs = FakeInputs(tmp_path, probes=stages({"inference": 1.0}, processes=2), draft=True)
     Stages.model_validate({"check": "stages", "dataset": "test"}).run(inputs)
     assert inputs.probed[0][1]["queries"] == 4
+
+
+def test_a_stage_that_is_not_there_is_not_run_and_the_others_are_named(tmp_path: Path) -> None:
+    check = Stages.model_validate(
+        {
+            "check": "stages",
+            "dataset": "test",
+            "require": [
+                Stages.read_sentence("stage_share(inferense) >= 50 %", blocking=True),
+                Stages.read_sentence("amdahl_ceiling(resize) <= 4x", blocking=True),
+            ],
+        }
+    )
+    result = check.run(FakeInputs(tmp_path, probes=stages({"resize": 8.0, "inference": 10.0})))
+    wrong, right = write_tests(check, result, Levels(0.95, 0.01))
+    assert wrong.value is None
+    assert wrong.missing is not None
+    assert "'inferense'" in wrong.missing and "resize, inference" in wrong.missing
+    assert "did you mean 'inference'?" in wrong.missing
+    assert right.missing is None and right.value is not None
+
+
+@pytest.mark.parametrize(
+    ("stage_ms", "told"),
+    [
+        ({"frame": 1.0, "standardscaler": 2.0, "inference": 9.0, "postprocess": 1.0}, "its last step only"),
+        ({"server": 9.0, "parse": 1.0}, "the network included"),
+    ],
+)
+def test_what_inference_and_server_hold_is_said(tmp_path: Path, stage_ms: dict[str, float], told: str) -> None:
+    assert any(told in note for note in run(tmp_path, stages(stage_ms)).notes)
+    plain = run(tmp_path, stages({"cast": 1.0, "inference": 9.0}))
+    assert not any(told in note for note in plain.notes)
+
+
+def test_the_documentation_names_the_stages_of_every_kind_of_model() -> None:
+    """As `steps` of each runtime calls them; tests/runtimes hold these to the code."""
+    text = " ".join(str(Stages.__doc__).split())
+    for name in ("inference", "copy_to_device", "copy_to_host", "frame", "standardscaler", "server", "parse",
+                 "postprocess", "resize_2"):  # fmt: skip
+        assert f"`{name}`" in text, name
+    kinds = set(discover(plugins=False).kinds("runtimes")) - {"predictions", "record"}
+    assert [kind for kind in kinds if f"`{kind}`" not in text] == []
+    assert "`inference`, which is the last step only" in text

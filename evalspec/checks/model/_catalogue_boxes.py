@@ -1,0 +1,46 @@
+"""Metrics of models that find boxes. No numpy: validation reads this."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Literal
+
+from evalspec.evidence.metric import Metric
+
+_JACKKNIFE = (
+    "jackknife over 200 groups of pictures, from 200 pictures on and 20 of every class that counts; "
+    "against a model the same of the differences"
+)
+
+BOXES: tuple[Metric, ...] = (
+    Metric(
+        "map", "fraction", "higher", "COCO's mAP: average precision, mean over classes and overlaps of 0.50 to 0.95.",
+        interval=_JACKKNIFE,
+    ),
+    Metric("map_50", "fraction", "higher", "mAP where boxes overlap by 0.50 at least.", interval=_JACKKNIFE),
+    Metric("map_75", "fraction", "higher", "mAP where boxes overlap by 0.75 at least.", interval=_JACKKNIFE),
+    Metric(
+        "average_recall", "fraction", "higher",
+        "Share of objects found by 100 boxes a picture and class, mean over classes and overlaps.",
+        interval=_JACKKNIFE,
+    ),
+    Metric(
+        "ap", "fraction", "higher", "Average precision of one class, mean over overlaps of 0.50 to 0.95.",
+        parts="class", interval=_JACKKNIFE,
+    ),
+)  # fmt: skip
+
+BoxMetric = Literal["map", "map_50", "map_75", "average_recall", "ap"]
+
+NAMES = tuple(metric.name for metric in BOXES)
+
+
+def missing_detection(metric: str) -> str | None:
+    """That pycocotools is not installed, in one sentence; None: it is, or it is not needed.
+
+    Args:
+        metric: Name of the metric.
+    """
+    if metric not in NAMES or find_spec("pycocotools") is not None:
+        return None
+    return f"{metric} needs pycocotools, which is not installed: pip install 'evalspec-gate[detection]'"

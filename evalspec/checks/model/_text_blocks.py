@@ -1,0 +1,51 @@
+"""Rows of text to look at: those that overlap least with their references."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.model import _text_rows as text
+from evalspec.checks.model._blocks import EXAMPLES_SHOWN, TEXT_SHOWN
+from evalspec.evidence.blocks import Example, Examples
+
+if TYPE_CHECKING:
+    from evalspec.checks.model._scored import Scored
+    from evalspec.evidence.frozen import Cell
+    from evalspec.language.inputs import Inputs
+
+
+def worst_texts(inputs: Inputs, rows: Scored) -> Examples | None:
+    """Rows whose texts differ from every reference, the least overlap first; None where there is none.
+
+    Args:
+        inputs: What the check is handed.
+        rows: The candidate's rows, all of the dataset.
+    """
+    overlap = text.token_overlap(rows)
+    wrong = np.flatnonzero(~text.exact_hits(rows))
+    if not len(wrong):
+        return None
+    shown = wrong[np.argsort(overlap[wrong], kind="stable")[:EXAMPLES_SHOWN]]
+    names = [name for name in inputs.feature_columns(rows.dataset) if name != inputs.label(rows.dataset)]
+    cells = inputs.table(rows.dataset, names).take(shown.tolist()).to_pylist()
+    written, expected = text.said(rows), text.references(rows)
+    examples = []
+    for row, inside in zip(shown.tolist(), cells, strict=True):
+        fields: dict[str, Cell] = {
+            "row": row,
+            "token_f1": round(float(overlap[row]), 4),
+            "expected": _short(expected[row][0]),
+            "written": _short(written[row]),
+        }
+        asked = [value for value in inside.values() if isinstance(value, str)]
+        longest = max(asked, key=len)[:TEXT_SHOWN] if asked else None
+        examples.append(Example(title=f"row {row}", fields=fields, text=longest))
+    return Examples(
+        title="Rows furthest off", caption="Least overlap of words first.", examples=tuple(examples), total=len(wrong)
+    )
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= TEXT_SHOWN else value[: TEXT_SHOWN - 1] + "…"

@@ -1,0 +1,52 @@
+"""One child for all checks of a draft: a process for each, with all that it imports, would take most of its time."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import pickle
+
+from evalspec.run.child import Handler
+from evalspec.run.jobs import CheckJob
+from evalspec.run.messages import Message, Progress
+from evalspec.run.process import Child
+from evalspec.run.subjects import Children
+
+
+class Drafter:
+    """Runs checks one after the other in one child; one that kills it leaves the next a new one."""
+
+    def __init__(self, children: Children) -> None:
+        """``children`` of the run."""
+        self._children = children
+        self._open = contextlib.ExitStack()
+        self._child: Child | None = None
+
+    def ask(self, job: CheckJob, *, progress: Progress, time_s: float) -> Message:
+        """As a child of the check's own would answer.
+
+        Raises:
+            EvalspecError: As it.
+        """
+        if self._child is None or not self._child.alive:
+            self.close()
+            self._child = self._open.enter_context(self._children.start(__name__, None, "check-draft"))
+        packed = base64.b64encode(pickle.dumps(job)).decode("ascii")
+        return self._child.ask({"do": "run", "job": packed}, progress=progress, time_s=time_s)
+
+    def close(self) -> None:
+        """Let the child go."""
+        self._open.close()
+        self._child = None
+
+
+def start(job: None) -> Handler:
+    """The handler of that child."""
+    from evalspec.run import checking
+
+    def handle(question: Message, progress: Progress) -> Message:
+        # It comes from the process that started this one, over a socket that nobody else has.
+        one: CheckJob = pickle.loads(base64.b64decode(question["job"]))
+        return checking.start(one)({"do": "run"}, progress)
+
+    return handle

@@ -1,0 +1,180 @@
+"""A percentile of all processes together, where fresh processes differ in level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.evidence.estimate import Side
+from evalspec.stats.power import values_for_t
+
+_DRAWS = 60
+"""Values of the variance that p-values are averaged over."""
+_NODES = 30
+"""Queries that stand for all: so many from top to bottom, near the top, and on either side of the quantile."""
+_SPREADS = 12
+_HALVINGS = 12
+_REACH = 8.0
+_FURTHEST = 700.0
+"""Logarithm of the largest latency that is a number."""
+_EXACT = 1e-13
+_LEAST_MS = 1e-9
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Fresh processes whose latencies are alike but for a factor, which is lognormal over processes.
+
+    The logarithms of the processes' own p-quantiles have mean m and standard deviation s, of which ``noise`` comes
+    from the number of queries. The p-quantile of all processes together is m + d(S): the quantile of their queries,
+    each about its process, spread by the S that is left. What is not known of S is that (k - 1) s^2 / S^2 is
+    chi-square; p-values are those of the normal mean, averaged over it. Where queries vary much more than processes
+    that is Student's t over the logarithms, where they vary less it is a tolerance bound of the processes.
+
+    Args:
+        p: The percentile as a fraction.
+        logs: shape (k,), logarithm of each process's own p-quantile.
+        noise: Standard deviation of these that the number of queries explains.
+        about: shape (q,), falling: logarithms of all queries about their own process's quantile.
+
+    References:
+        Krishnamoorthy and Mathew (2009), Statistical Tolerance Regions, 5.3 (one-way random model). Weerahandi (1993),
+        Generalized confidence intervals, JASA 88.
+    """
+
+    p: float
+    logs: NDArray[np.float64]
+    noise: float
+    about: NDArray[np.float64]
+
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation of the logarithms."""
+        return float(self.logs.std(ddof=1))
+
+    @property
+    def own(self) -> float:
+        """What of it the number of queries does not explain."""
+        return math.sqrt(max(0.0, self.spread**2 - self.noise**2))
+
+    def p_value(self, threshold: float, share: float, side: Side) -> float:
+        """Evidence that more (``lower``) or less (``upper``) than a share of all queries is over the threshold."""
+        return float(side == "upper") if threshold <= 0 else self._p(math.log(threshold), share, side)
+
+    def bound(self, confidence: float, share: float, side: Side) -> float | None:
+        """The threshold from which on this is shown, by bisection; None where it never is."""
+        alpha = 1.0 - confidence
+        shown, hidden = (_FURTHEST, -_FURTHEST) if side == "upper" else (-_FURTHEST, _FURTHEST)
+        if self._p(shown, share, side) > alpha:
+            return None
+        while abs(shown - hidden) > _EXACT * max(1.0, abs(shown)):
+            middle = 0.5 * (shown + hidden)
+            if self._p(middle, share, side) <= alpha:
+                shown = middle
+            else:
+                hidden = middle
+        return math.exp(shown)
+
+    def _p(self, at: float, share: float, side: Side) -> float:
+        from scipy.special import ndtr
+
+        chances, variances = self._variances
+        moved = self._moved(np.sqrt(np.maximum(variances - self.noise**2, 0.0)), share)
+        if side == "lower":
+            # A wide spread, which can't be ruled out, moves a high percentile up: no evidence that it is there.
+            moved = np.minimum(moved, self._moved(np.array([self.own]), share))
+        away = float(self.logs.mean()) + moved - at
+        error = np.sqrt(variances / len(self.logs))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(error > 0, away / error, np.copysign(np.inf, away))
+        return float(chances @ ndtr(z if side == "upper" else -z))
+
+    def processes_needed(self, threshold: float, share: float, alpha: float) -> int | None:
+        """Processes of as many queries with which 80 % of runs show the side; None: nobody can tell."""
+        if threshold <= 0 or self.spread == 0:
+            return None
+        below, above = self._moved(np.array([0.9, 1.1]) * self.own, share)
+        away = abs(float(self.logs.mean()) + float(below + above) / 2.0 - math.log(threshold))
+        # That of a standard deviation S is S / sqrt(2 k); it moves the quantile by the slope times as much.
+        slope = float(above - below) / (0.2 * self.own) if self.own > 0 else 0.0
+        error = math.hypot(max(self.spread, self.noise), slope * self.own / math.sqrt(2.0))
+        return values_for_t(away / error, alpha) if away > 0 else None
+
+    def _moved(self, spreads: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+        """The (1 - share)-quantile of queries about their process, spread by each of these; shape (k,)."""
+        if share not in self._made:
+            self._made[share] = self._quantiles(share)
+        found: NDArray[np.float64] = np.interp(spreads, *self._made[share])
+        return found
+
+    def _quantiles(self, share: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Spreads and the quantiles at them, by bisection over queries that stand for all."""
+        from scipy.special import ndtr
+
+        n = len(self.about)
+        steps = np.geomspace(1, n, _NODES)
+        ranks = np.concatenate([steps, np.linspace(1, n, _NODES), share * n - steps, share * n + steps])
+        edges = np.unique(np.clip(np.append(ranks, [0, share * n]), 0, n).astype(np.int64))
+        nodes, weights = self.about[(edges[1:] + edges[:-1]) // 2], np.diff(edges) / n
+        unmoved = float(nodes[min(np.searchsorted(np.cumsum(weights), share), len(nodes) - 1)])
+        most = max(math.sqrt(float(self._variances[1].max())), 1e-12)
+        spreads = np.geomspace(min(most, max(1e-3 * most, 0.1 * self.noise)), most, _SPREADS)
+        low, high = unmoved - _REACH * spreads, unmoved + _REACH * spreads
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            over = ndtr((nodes - middle[:, None]) / spreads[:, None]) @ weights
+            low, high = np.where(over > share, middle, low), np.where(over > share, high, middle)
+        at = self._at(share) - self._at(1.0 - self.p)
+        return np.append(0.0, spreads), at + np.append(0.0, 0.5 * (low + high) - unmoved)
+
+    def _at(self, share: float) -> float:
+        return float(self.about[min(len(self.about) - 1, int(round(share * len(self.about), 6)))])
+
+    @cached_property
+    def _variances(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Chances, and variances of the logarithms of as many processes; densest where they are largest."""
+        from scipy.special import gammaincinv
+
+        even, half = (np.arange(_DRAWS) + 0.5) / _DRAWS, 0.5 * (len(self.logs) - 1)
+        variances = self.spread**2 * half / gammaincinv(half, even**3)
+        return even**2 / float((even**2).sum()), np.maximum(variances, self.noise**2)
+
+    @cached_property
+    def _made(self) -> dict[float, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        return {}
+
+
+def levels(ordered: Sequence[NDArray[np.float64]], p: float, effect: float) -> Levels | None:
+    """Levels of processes by their p-quantiles.
+
+    Args:
+        ordered: One array per process, shape (q,), ms, rising.
+        p: The percentile as a fraction.
+        effect: Design effect inside the processes.
+
+    Returns:
+        None for fewer than 2 processes, or where so many queries failed that a process has no p-quantile.
+    """
+    logs = [np.log(np.maximum(series, _LEAST_MS)) for series in ordered]
+    own = np.array([_quantile(series, p) for series in logs])
+    if len(own) < 2 or not np.isfinite(own).all():
+        return None
+    about = np.sort(np.concatenate([series - level for series, level in zip(logs, own, strict=True)]))[::-1]
+    n = len(about)
+    step = math.sqrt(p * (1.0 - p) * effect * len(own) / n)
+    above, below = (about[min(n - 1, max(0, int(n * (1.0 - p + by))))] for by in (-step, step))
+    return Levels(p, own, float(above - below) / 2.0, about) if math.isfinite(above) else None
+
+
+def _quantile(ordered: NDArray[np.float64], p: float) -> float:
+    """Median-unbiased: the nearest rank is too low by half a query, in each process alike."""
+    place = min(max((len(ordered) + 1.0 / 3.0) * p - 2.0 / 3.0, 0.0), len(ordered) - 1.0)
+    low, part = int(place), place - int(place)
+    if part == 0.0 or not math.isfinite(ordered[low]):
+        return float(ordered[low])
+    return float(ordered[low] + part * (ordered[low + 1] - ordered[low]))

@@ -1,0 +1,221 @@
+"""Root mean squared calibration error (L2), debiased."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from evalspec.evidence.estimate import Side
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, fine_bins, merged
+from evalspec.stats._calibration_n import Truth, bins_at, overall_power, power_search, smoothed
+from evalspec.stats._folded import without_noise
+from evalspec.stats._gap import Gap, design_of_gap, why_unbounded
+from evalspec.stats._invert import POWER, bound_from_p
+from evalspec.stats._quadratic import quadratic_tails
+from evalspec.stats._types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class RmsCalibrationError:
+    """Root of the mean squared gap over bins that were cut from the confidences. Implements `Estimate`.
+
+    The sum of squared gaps is a weighted sum of squared normals. How a given error is spread over the bins does not
+    move its mean, and its spread is largest with all of the error in the bin whose gap is known worst: both sides are
+    taken there.
+
+    Args:
+        bins: The bins it is over.
+        fine: The bins before merging, for what more rows would say.
+        design_effect: Of the gap between confidence and accuracy; 1 without clusters.
+        clusters: How many there are, or None.
+    """
+
+    bins: Bins
+    fine: Bins
+    design_effect: float = 1.0
+    clusters: int | None = None
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return self.bins.n
+
+    @property
+    def plug_in(self) -> float | None:
+        """Root of the mean squared gap; too large, since noise never cancels in it."""
+        return math.sqrt(self._squares) if self.n else None
+
+    @property
+    def squared(self) -> float | None:
+        """The mean squared gap less what noise adds to it, unbiased: below 0 half of the time where there is none.
+
+        References:
+            Kumar, Liang, Ma (2019), Verified uncertainty calibration, NeurIPS.
+        """
+        if not self.n:
+            return None
+        variance = self.bins.accuracy * (1.0 - self.bins.accuracy) * self.design_effect
+        return self._squares - float(np.sum(self.bins.weight * variance / np.maximum(self.bins.count - 1, 1)))
+
+    @cached_property
+    def value(self) -> float | None:
+        """Root of the unbiased mean square, 0 where that is below it; never less than the overall gap without noise."""
+        if self.squared is None:
+            return None
+        return max(math.sqrt(max(0.0, self.squared)), abs(self._gap))
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no bound, or None."""
+        return why_unbounded(self.n, self.clusters)
+
+    @property
+    def method(self) -> str:
+        """Scheme, bins, and how the bounds are made."""
+        count = len(self.bins.count)
+        merged_to = f" merged to {count}" if count < self.bins.asked else ""
+        how = "Clopper-Pearson" if count == 1 else "test inversion"
+        if self.clusters is not None:
+            how += f", design effect {self.design_effect:.2f}"
+        below = (
+            "; the mean square is below 0 without its noise" if self.squared is not None and self.squared < 0 else ""
+        )
+        end = f"no bound: {self.reason}" if self.reason else how
+        return f"L2 over {self.bins.asked} bins{merged_to}, top label, debiased{below}; {end}"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound in 0..1."""
+        if self.reason or self.value is None:
+            return None
+        if side == "lower" and confidence > 0.5 and self._p(0.0, "lower") > 1.0 - confidence:
+            return 0.0
+        return bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """From the squared gaps at the spread of the error that says least, and from the gap over all rows."""
+        return None if self.reason else self._p(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows that decide with 80 % power, were the error the same in all rows; of more rows fewer bins are merged."""
+        if self.reason or self.value is None or self.value == threshold or not 0.0 < threshold < 1.0:
+            return None
+        return power_search(lambda n: self._shown(n / self.n, threshold, alpha) >= POWER)
+
+    def _p(self, threshold: float, side: Side) -> float:
+        if threshold < 0 or threshold > 1:
+            return 0.0 if (threshold < 0) == (side == "lower") else 1.0
+        gap = self._overall
+        single = len(self.bins.count) == 1
+        if side == "upper":
+            # The mean square is never below the squared gap over all rows.
+            within = gap.within(threshold)
+            return within if single else max(within, self._tails(smoothed(self.bins), threshold)[0])
+        beyond = gap.beyond(threshold)
+        return beyond if single else min(1.0, beyond, 2.0 * self._tails(self._cautious, threshold)[1])
+
+    def _tails(self, variance: FloatArray, error: float) -> tuple[float, float]:
+        weights = self._weights(variance)
+        if not float(weights.max()) > 0.0:
+            return float(self._squares <= error**2), float(self._squares >= error**2)
+        return quadratic_tails(self._squares, weights, _worst_spread(weights, error))
+
+    def _shown(self, times: float, threshold: float, alpha: float) -> float:
+        """Chance that so many times the rows show the side on which the value lies."""
+        assert self.value is not None
+        bins = bins_at((self.fine,), self.design_effect, times)
+        variance = smoothed(bins, times)
+        weights = _weights_of(bins, self.design_effect, times, variance)
+        if not float(weights.max()) > 0.0:
+            # Always right and sure of it: what is left is the binomial tail of no wrong answer.
+            return float((1.0 - threshold) ** (times * self.n / self.design_effect) <= alpha)
+        here = self.value * np.sqrt(bins.weight / np.maximum(weights, 1e-300))
+        if self.value < threshold:
+            most = _quantile(alpha, weights, _worst_spread(weights, threshold))
+            return quadratic_tails(most, weights, here)[0]
+        said = np.maximum(variance, bins.confidence * (1.0 - bins.confidence))
+        wider = _weights_of(bins, self.design_effect, times, said)
+        least = _quantile(1.0 - alpha / 2.0, wider, _worst_spread(wider, threshold))
+        truth = Truth((self.fine,), self.value, self._gap, self.design_effect)
+        return max(quadratic_tails(least, weights, here)[1], overall_power(truth, times * self.n, threshold, alpha / 2))
+
+    @cached_property
+    def _gap(self) -> float:
+        """Accuracy - confidence over all rows, its noise taken off."""
+        seen = float(np.sum(self.bins.weight * self.bins.gap))
+        # Weights of the bins times their errors are what each adds to the overall gap.
+        error = math.sqrt(float(np.sum(self.bins.weight * self._weights(smoothed(self.bins)))))
+        return math.copysign(without_noise(abs(seen), error), seen)
+
+    @property
+    def _squares(self) -> float:
+        return float(np.sum(self.bins.weight * self.bins.gap**2))
+
+    @property
+    def _overall(self) -> Gap:
+        said = float(np.sum(self.bins.weight * self.bins.confidence))
+        return Gap(float(self.bins.right.sum()) / self.design_effect, self.n / self.design_effect, said)
+
+    @property
+    def _cautious(self) -> FloatArray:
+        return np.maximum(smoothed(self.bins), self.bins.confidence * (1.0 - self.bins.confidence))
+
+    def _weights(self, variance: FloatArray) -> FloatArray:
+        """What each bin's noise adds to the mean square, shape (K,)."""
+        return _weights_of(self.bins, self.design_effect, 1.0, variance)
+
+
+def _weights_of(bins: Bins, design_effect: float, times: float, variance: FloatArray) -> FloatArray:
+    """What each bin's noise adds to the mean square of so many times the rows, shape (K,)."""
+    weights: FloatArray = bins.weight * variance * design_effect / (times * bins.count)
+    return weights
+
+
+def _worst_spread(weights: FloatArray, error: float) -> FloatArray:
+    """All of a mean squared error in the bin with the largest weight, in its standard errors, shape (K,)."""
+    shifts = np.zeros_like(weights)
+    worst = int(weights.argmax())
+    shifts[worst] = error / math.sqrt(float(weights[worst]))
+    return shifts
+
+
+def _quantile(level: float, weights: FloatArray, shifts: FloatArray) -> float:
+    """The inverse of the distribution function of the mean square."""
+    from scipy.optimize import brentq
+
+    high = float(weights @ (1.0 + shifts**2))
+    while quadratic_tails(high, weights, shifts)[0] < level:
+        high *= 2.0
+    found = brentq(lambda total: quadratic_tails(total, weights, shifts)[0] - level, 1e-9 * high, high, rtol=1e-4)
+    return float(found)
+
+
+def rms_calibration_error(
+    confidences: FloatArray,
+    correct: BoolArray,
+    *,
+    bins: int = 10,
+    scheme: Scheme = "equal_mass",
+    clusters: IntArray | None = None,
+) -> RmsCalibrationError:
+    """L2 calibration error over bins cut from the confidences, with bounds on either side.
+
+    Args:
+        confidences: shape (n,), in 0..1.
+        correct: shape (n,).
+        bins: Bins before merging.
+        scheme: How they are cut.
+        clusters: shape (n,), or None where rows are independent.
+
+    Raises:
+        InputError: Shapes differ, or a confidence is none.
+
+    References:
+        Kumar, Liang, Ma (2019), Verified uncertainty calibration, NeurIPS.
+    """
+    c, y = checked(confidences, correct)
+    effect, groups = design_of_gap(c, y, clusters)
+    fine = fine_bins(c, y, bins=bins, scheme=scheme)
+    return RmsCalibrationError(merged(fine, EXPECTED_WRONG * effect), fine, effect, groups)

@@ -1,0 +1,261 @@
+"""Calibration of every class's own probability, and its mean over the classes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from evalspec.evidence.estimate import Side
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, cut, flipped, in_range, joined, merged
+from evalspec.stats._calibration_n import NULL, bins_at, power_search, scales_of, smoothed
+from evalspec.stats._clusters import cluster_codes, design_effect
+from evalspec.stats._folded import folded_mean, without_noise
+from evalspec.stats._gap import Gap, design_of_gap
+from evalspec.stats._invert import POWER, bound_from_p
+from evalspec.stats._types import BoolArray, FloatArray, IntArray
+from evalspec.stats.calibration import CalibrationError
+
+DEPENDENCE = 2.0
+"""The variance of a sum of gaps over classes and bins, in any signs, is at most so many times that of independent gaps.
+
+A row adds sum of s_k (y_k - p_k), with signs s_k and y_k = 1 for one class. With P the probability of the classes that
+have a plus its variance is 4 P (1 - P), so never over 1; independent classes would add up to 1 - sum of p_k^2, which is
+at least 2 P (1 - P).
+"""
+
+
+@dataclass(frozen=True)
+class ClasswiseError:
+    """Mean over classes of the calibration error (L1) of each class's own probability. Implements `Estimate`.
+
+    The plug-in value is a sum over classes and bins of weighted absolute gaps. Its mean needs no knowledge of how the
+    classes depend on each other, and its variance is at most twice that of independent ones. Both sides are normal, and
+    the share of rows whose class was given at most one half is heard beside it by its binomial tails.
+    With two classes both have the same error, and it is that of the second.
+
+    Args:
+        classes: Errors of the classes, each against the rest; bins don't cross one half.
+        low: How often a row's class is one that was given at most one half.
+        shares: Of each class, its mean probability and its share of the rows, in 0..1; empty without rows.
+    """
+
+    classes: tuple[CalibrationError, ...]
+    low: Gap
+    shares: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return self.classes[0].n
+
+    @cached_property
+    def plug_in(self) -> float | None:
+        """Mean absolute gap, noise included."""
+        return sum(one.plug_in or 0.0 for one in self.classes) / len(self.classes) if self.n else None
+
+    @cached_property
+    def value(self) -> float | None:
+        """The plug-in value less what noise adds to it."""
+        if self._single is not None or self.plug_in is None:
+            return None if self._single is None else self._single.value
+        return without_noise(self.plug_in, float(self._scales.sum()))
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no bound, or None."""
+        return self.classes[0].reason
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        how = f"mean over {len(self.classes)} classes, folded-normal debiased; "
+        if self.reason:
+            return f"{how}no bound: {self.reason}"
+        if self._single is not None:
+            return f"{how}of the second class: {self._single.method}"
+        return f"{how}test inversion at twice the variance of independent classes"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound in 0..1."""
+        if self._single is not None:
+            return self._single.bound(confidence, side)
+        if self.reason or self.value is None:
+            return None
+        if side == "lower" and confidence > 0.5 and self._p(0.0, "lower") > 1.0 - confidence:
+            return 0.0
+        return bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """PASS side by inversion at the least favourable spread of the error; FAIL side by the larger of two tests."""
+        if self._single is not None:
+            return self._single.p_value(threshold, side)
+        return None if self.reason else self._p(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows that decide with 80 % power, were the error spread over the bins in proportion to their noise."""
+        if self._single is not None:
+            return self._single.n_to_decide(threshold, alpha)
+        if self.reason or self.value is None or self.value == threshold or not 0.0 < threshold < 1.0:
+            return None
+        return power_search(lambda n: self._shown(n / self.n, threshold, alpha) >= POWER)
+
+    @property
+    def _single(self) -> CalibrationError | None:
+        return self.classes[-1] if len(self.classes) <= 2 else None
+
+    def _p(self, threshold: float, side: Side) -> float:
+        from scipy.special import ndtr
+
+        if threshold < 0 or threshold > 1:
+            return 0.0 if (threshold < 0) == (side == "lower") else 1.0
+        assert self.plug_in is not None
+        # Each row whose class was thought unlikely is wrong of two classes: of the one that was likelier, too.
+        gap = 0.5 * threshold * len(self.classes)
+        scales = self._scales if side == "upper" else self._cautious
+        error = self._error(scales, 1.0)
+        if side == "upper":
+            spread = float(ndtr((self.plug_in - _mean(scales, threshold)) / error)) if error > 0 else 0.0
+            return max(spread, self.low.within(gap))
+        surplus = self.plug_in - NULL * float(scales.sum()) - threshold
+        return min(1.0, 2.0 * float(ndtr(-surplus / error)) if error > 0 else 1.0, self.low.beyond(gap))
+
+    def _shown(self, times: float, threshold: float, alpha: float) -> float:
+        """Chance that so many times the rows show the side on which the value lies."""
+        from scipy.special import ndtr, ndtri
+
+        assert self.value is not None
+        scales, wider = self._scales_at(times)
+        error = float(np.sqrt(np.sum(scales**2)))
+        if error <= 0.0:
+            # Always right and sure of it: what is left is the binomial tail of no row whose class was denied.
+            return float((1.0 - min(1.0, 0.5 * threshold * len(self.classes))) ** (times * self.low.n) <= alpha)
+        mean = _mean(scales, self.value)
+        if self.value < threshold:
+            most = _mean(scales, threshold) + float(ndtri(alpha)) * self._error(scales, times)
+            return float(ndtr((most - mean) / error))
+        least = threshold + NULL * float(wider.sum()) - float(ndtri(alpha / 2.0)) * self._error(wider, times)
+        return max(float(ndtr((mean - least) / error)), self._overall_shown(times, threshold, alpha))
+
+    def _overall_shown(self, times: float, threshold: float, alpha: float) -> float:
+        """Of the test of all rows together."""
+        from scipy.special import ndtr, ndtri
+
+        share = self.low.right / self.low.n
+        error = math.sqrt(max(share * (1.0 - share), 1e-12) / (times * self.low.n))
+        distance = abs(share - self.low.said) - 0.5 * threshold * len(self.classes)
+        return float(ndtr(distance / error + float(ndtri(alpha / 2.0))))
+
+    def _error(self, scales: FloatArray, times: float) -> float:
+        """Standard error of the plug-in value of so many times the rows, at most."""
+        effect = max(one.design_effect for one in self.classes)
+        most = effect / (times * self.n * len(self.classes) ** 2)
+        return math.sqrt(min(DEPENDENCE * float(np.sum(scales**2)), most))
+
+    @cached_property
+    def _scales(self) -> FloatArray:
+        """Standard error of what each bin of each class adds to the plug-in value."""
+        return np.concatenate([one.scales for one in self.classes]) / len(self.classes)
+
+    @cached_property
+    def _cautious(self) -> FloatArray:
+        return np.concatenate([one.cautious_scales for one in self.classes]) / len(self.classes)
+
+    def _scales_at(self, times: float) -> tuple[FloatArray, FloatArray]:
+        """Both kinds of standard errors of so many times the rows, of which fewer bins are merged."""
+        found: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+        for one in self.classes:
+            bins = bins_at(one.fine, one.design_effect, times)
+            variance = smoothed(bins, times)
+            said = np.maximum(variance, bins.confidence * (1.0 - bins.confidence))
+            for scales, kind in zip(found, (variance, said), strict=True):
+                scales.append(scales_of(bins, one.design_effect, times, kind) / len(self.classes))
+        return np.concatenate(found[0]), np.concatenate(found[1])
+
+
+def _mean(scales: FloatArray, error: float) -> float:
+    """Mean of the plug-in value where an error is spread in proportion to the standard errors."""
+    total = float(scales.sum())
+    return total * float(folded_mean(error / total)) if total > 0 else error
+
+
+def classwise_calibration_error(
+    probabilities: FloatArray,
+    truth: IntArray,
+    *,
+    bins: int = 10,
+    scheme: Scheme = "equal_mass",
+    clusters: IntArray | None = None,
+) -> ClasswiseError:
+    """Mean over classes of the L1 calibration error of that class's own probability.
+
+    Each class is held against the rest. Its bins are cut on either side of one half apart, so that what it was sure
+    of and what it denied never stand in one bin, where their gaps would cancel.
+
+    Args:
+        probabilities: shape (n, C), rows sum to 1.
+        truth: shape (n,), class index.
+        bins: Bins of each class, before merging.
+        scheme: How they are cut.
+        clusters: shape (n,), or None where rows are independent.
+
+    Returns:
+        The mean, with the classes' own errors in ``classes``.
+
+    Raises:
+        InputError: A probability is none.
+
+    References:
+        Kull et al. (2019), Beyond temperature scaling, NeurIPS.
+    """
+    p, t = np.asarray(probabilities, dtype=np.float64), np.asarray(truth, dtype=np.int64)
+    in_range(p)
+    count = p.shape[1]
+    columns = np.ascontiguousarray(p.T)
+    classes, low_right, low_said = [], 0, 0.0
+    for k in range(count):
+        true = t == k
+        groups, denied = _sides(columns[k], true, bins, scheme)
+        effect, found = design_of_gap(columns[k], true, clusters)
+        made = joined([merged(group, EXPECTED_WRONG * effect) for group in groups])
+        wrong = float(np.sum(made.count * (1.0 - made.confidence)))
+        classes.append(CalibrationError(made, wrong, effect, found, "one class against the rest", groups))
+        low_right += denied[0]
+        low_said += denied[1]
+    rows = max(1, len(t))
+    effect = _effect_of_low(columns, t, clusters)
+    low = Gap(low_right / effect, rows / effect, low_said / rows)
+    shares = zip(columns.mean(axis=1), np.bincount(t, minlength=count) / rows, strict=True) if len(t) else ()
+    return ClasswiseError(tuple(classes), low, tuple((float(mean), float(share)) for mean, share in shares))
+
+
+def _sides(said: FloatArray, true: BoolArray, bins: int, scheme: Scheme) -> tuple[tuple[Bins, ...], tuple[int, float]]:
+    """Bins on either side of one half, and hits and their expected number among what was given at most that.
+
+    What was given at most one half stands as what was denied.
+    """
+    high = said > 0.5
+    above, n = int(np.count_nonzero(high)), len(said)
+    asked = min(max(1, round(bins * above / max(1, n))), bins - 1)
+    lower, upper = (bins - asked, asked) if 0 < above < n and scheme == "equal_mass" else (bins, bins)
+    groups, denied = [], (0, 0.0)
+    if above < n or not n:
+        below = cut(said[~high], true[~high], lower, scheme)
+        denied = int(below.right.sum()), float(below.count @ below.confidence)
+        groups.append(flipped(below))
+    if above:
+        groups.append(cut(said[high], true[high], upper, scheme))
+    return tuple(groups), denied
+
+
+def _effect_of_low(columns: FloatArray, truth: IntArray, clusters: IntArray | None) -> float:
+    """Design effect of how often a row's class is one that was given at most one half."""
+    if clusters is None or not len(truth):
+        return 1.0
+    codes, groups = cluster_codes(clusters, len(truth))
+    if groups == len(truth):
+        return 1.0
+    denied = (columns[truth, np.arange(len(truth))] <= 0.5) - np.where(columns > 0.5, 0.0, columns).sum(axis=0)
+    return design_effect(denied, codes, groups).effect

@@ -1,0 +1,184 @@
+"""Calibration of every class's own probability: agreement, both sides, error rates."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Estimate
+from evalspec.stats._bins import joined
+from evalspec.stats.classwise import ClasswiseError, classwise_calibration_error
+from tests.stats.simulated import ALLOWED, REPEATS, SIDES, bounded, p_values, wrong_claims
+
+Rows = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+def drawn(shares: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    last = shares.shape[1] - 1
+    return np.minimum((rng.random(len(shares))[:, None] > shares.cumsum(axis=1)).sum(axis=1), last)
+
+
+def sure(n: int, classes: int, gap: float, rng: np.random.Generator) -> Rows:
+    """The top class has over one half and is right less often by ``gap``, which the others share."""
+    confidence = 0.5 + 0.5 * rng.beta(8, 2, n)
+    said = np.empty((n, classes))
+    said[:, 0] = confidence
+    said[:, 1:] = rng.dirichlet(np.ones(classes - 1), n) * (1 - confidence)[:, None]
+    true = said + gap / (classes - 1)
+    true[:, 0] = confidence - gap
+    turned = rng.integers(0, classes, n)
+    truth = (drawn(true, rng) + turned) % classes
+    columns = (np.arange(classes) - turned[:, None]) % classes
+    return np.take_along_axis(said, columns, axis=1), truth
+
+
+def rare(n: int, classes: int, gap: float, rng: np.random.Generator) -> Rows:
+    """All but the first class are said to be rare, and are less so by ``gap`` together."""
+    said = np.full((n, classes), 0.001)
+    said[:, 0] = 1 - 0.001 * (classes - 1)
+    true = said + gap / (classes - 1)
+    true[:, 0] -= gap + gap / (classes - 1)
+    return said, drawn(true, rng)
+
+
+def calibrated(n: int, classes: int, rng: np.random.Generator, sharper: float = 1.0) -> Rows:
+    true = rng.dirichlet(np.full(classes, 0.5), n)
+    truth = drawn(true, rng)
+    said = np.maximum(true, 1e-12) ** sharper
+    return said / said.sum(axis=1, keepdims=True), truth
+
+
+def test_plug_in_agrees_with_torchmetrics_class_by_class() -> None:
+    torch = pytest.importorskip("torch")
+    functional = pytest.importorskip("torchmetrics.functional.classification")
+    said, truth = calibrated(3000, 3, np.random.default_rng(0), 1.7)
+    found = classwise_calibration_error(said, truth, scheme="equal_width")
+    for k, one in enumerate(found.classes):
+        bins = joined(one.fine)
+        ours = float(np.sum(bins.weight * np.abs(bins.gap)))
+        c, y = torch.tensor(said[:, k]), torch.tensor((truth == k).astype(int))
+        assert ours == pytest.approx(float(functional.binary_calibration_error(c, y, n_bins=10)), abs=1e-5)
+
+
+def test_the_mean_is_that_of_the_classes_and_their_shares_are_told() -> None:
+    said, truth = calibrated(3000, 4, np.random.default_rng(1), 1.5)
+    found = classwise_calibration_error(said, truth)
+    assert found.plug_in == pytest.approx(np.mean([one.plug_in for one in found.classes]))
+    for k, (mean, share) in enumerate(found.shares):
+        assert mean == pytest.approx(said[:, k].mean()) and share == pytest.approx(np.mean(truth == k))
+        bins = found.classes[k].bins
+        assert int(bins.count.sum()) == 3000
+        # What was denied stands as 1 - p, so every bin says at least one half.
+        assert (bins.confidence >= 0.5).all()
+    lower, upper = found.bound(0.95, "lower"), found.bound(0.95, "upper")
+    assert isinstance(found, Estimate) and found.value is not None and lower is not None and upper is not None
+    assert 0.03 < lower < found.value < upper
+
+
+def test_two_classes_have_one_error() -> None:
+    said, truth = calibrated(2000, 2, np.random.default_rng(2), 1.5)
+    found = classwise_calibration_error(said, truth)
+    first, second = found.classes
+    assert first.plug_in == pytest.approx(second.plug_in)
+    for side in SIDES:
+        assert found.bound(0.95, side) == second.bound(0.95, side)
+        assert found.p_value(0.05, side) == second.p_value(0.05, side)
+    assert found.value == second.value and found.n_to_decide(0.05, 0.05) == second.n_to_decide(0.05, 0.05)
+
+
+def test_a_model_that_says_only_0_and_1_is_not_called_calibrated() -> None:
+    """In one bin what it was wrongly sure of and what it wrongly denied would cancel."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 3, 1000)
+    answer = np.where(rng.random(1000) < 0.7, truth, (truth + 1) % 3)
+    found = classwise_calibration_error(np.eye(3)[answer], truth)
+    wrong = float(np.mean(answer != truth))
+    # Each wrong row adds 1 to two of three classes.
+    assert found.plug_in == pytest.approx(2 * wrong / 3)
+    p_fail = found.p_value(0.1, "lower")
+    assert p_fail is not None and p_fail < 1e-6
+    right = classwise_calibration_error(np.eye(3)[truth], truth)
+    assert right.value == 0.0
+    # Each row may be wrong of two classes in three: 0.05 is 7.5 % of rows.
+    assert right.n_to_decide(0.05, 0.05) == math.ceil(math.log(0.05) / math.log(1 - 0.075))
+    # No wrong row in 1,000: Clopper-Pearson's 0.3 %, of which each adds to two of three classes.
+    assert right.bound(0.95, "upper") == pytest.approx(2 / 3 * (1 - 0.05 ** (1 / 1000)), rel=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(30, 600), classes=st.integers(1, 6), sharper=st.floats(0.5, 3))
+def test_value_lies_between_its_bounds(seed: int, n: int, classes: int, sharper: float) -> None:
+    found = classwise_calibration_error(*calibrated(n, classes, np.random.default_rng(seed), sharper))
+    lower, upper = found.bound(0.95, "lower"), found.bound(0.95, "upper")
+    assert lower is not None and upper is not None and found.value is not None
+    assert lower <= found.value + 1e-9 and found.value <= upper + 1e-9
+    if 0 < upper < 1:
+        assert found.p_value(upper, "upper") == pytest.approx(0.05, abs=1e-6)
+
+
+def test_no_rows_and_few_clusters_have_no_bound() -> None:
+    nothing = classwise_calibration_error(np.empty((0, 3)), np.empty(0, dtype=np.int64))
+    assert nothing.value is None and nothing.bound(0.95, "upper") is None and nothing.p_value(0.1, "lower") is None
+    assert "no bound" in nothing.method and nothing.shares == ()
+    said, truth = calibrated(200, 3, np.random.default_rng(4))
+    few = classwise_calibration_error(said, truth, clusters=np.repeat(np.arange(10), 20))
+    assert few.value is not None and few.bound(0.95, "upper") is None and "20 are needed" in few.method
+
+
+def test_clusters_widen_the_bounds() -> None:
+    said, truth = calibrated(400, 3, np.random.default_rng(5))
+    copies = np.repeat(said, 4, axis=0), np.repeat(truth, 4)
+    alone = classwise_calibration_error(said, truth).bound(0.95, "upper")
+    together = classwise_calibration_error(*copies, clusters=np.repeat(np.arange(400), 4)).bound(0.95, "upper")
+    naive = classwise_calibration_error(*copies).bound(0.95, "upper")
+    assert alone is not None and together is not None and naive is not None
+    assert together == pytest.approx(alone, abs=0.01) and naive < together - 0.003
+
+
+def test_what_is_no_probability_is_refused() -> None:
+    with pytest.raises(InputError, match=r"confidences lie in 0\.\.1"):
+        classwise_calibration_error(np.array([[1.5, -0.5]]), np.array([0]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "classes"), [(50, 3), (200, 3), (1000, 3)])
+def test_error_rates_at_the_threshold(n: int, classes: int) -> None:
+    """Each over-confident row adds ``gap`` to its class and shares of it to the others: 2 gap / C on average."""
+    gap, samples = 0.05, range(0, REPEATS * n, n)
+    said, truth = sure(REPEATS * n, classes, gap, np.random.default_rng([40, n]))
+    found = [p_values(error((said[at : at + n], truth[at : at + n])), 2 * gap / classes) for at in samples]
+    assert bounded(found) == 1.0
+    assert (wrong_claims(found) <= ALLOWED).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "classes"), [(rare, 3), (sure, 5)])
+def test_error_rates_with_rare_classes_and_with_many(make: type, classes: int) -> None:
+    rng, gap = np.random.default_rng([41, classes]), 0.05
+    found = [p_values(error(make(200, classes, gap, rng)), 2 * gap / classes) for _ in range(800)]
+    assert (wrong_claims(found) <= ALLOWED + 0.006).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sharper", "threshold"), [(1.0, 0.05), (1.0, 0.03), (3.0, 0.05)])
+def test_n_to_decide_is_enough(sharper: float, threshold: float) -> None:
+    """Classes hang together less than they could, so that so many rows decide in four of five samples or more."""
+    big = error(calibrated(20_000, 3, np.random.default_rng(42), sharper))
+    assert big.value is not None
+    n = big.n_to_decide(threshold, 0.05)
+    assert n is not None and n < 3000
+    rng, side = np.random.default_rng(43), SIDES[big.value < threshold]
+    shown = np.array([error(calibrated(n, 3, rng, sharper)).p_value(threshold, side) for _ in range(250)]) <= 0.05
+    assert shown.mean() > 0.73
+    fewer = np.array([error(calibrated(n // 3, 3, rng, sharper)).p_value(threshold, side) for _ in range(100)]) <= 0.05
+    assert fewer.mean() < 0.75
+
+
+def error(rows: Rows) -> ClasswiseError:
+    return classwise_calibration_error(*rows)
