@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import Predictions, Probe, Samples, Schedule, SliceMask
+from evalspec.language.inputs import Boxes, Predictions, Probe, Samples, Schedule, SliceMask
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
 
@@ -252,6 +252,42 @@ def tagger(
         probabilities=None if probabilities is None else np.asarray(probabilities, dtype=np.float64), predicted=None,
         values=None, lower=None, upper=None, truth=None if truth is None else np.asarray(truth, dtype=np.bool_),
         clusters=clusters, digest=f"{model}@{dataset}", members=said,
+    )  # fmt: skip
+
+
+def boxed(
+    found: Boxes,
+    true: Boxes | None,
+    rows: int,
+    *,
+    classes: Sequence[str],
+    dataset: str = "test",
+    model: str = CANDIDATE,
+    clusters: NDArray[np.int64] | None = None,
+) -> Predictions:
+    """Predictions of boxes in so many pictures."""
+    return Predictions(
+        model=model, dataset=dataset, n=rows, classes=tuple(classes), probabilities=None, predicted=None, values=None,
+        lower=None, upper=None, truth=None, clusters=clusters, digest=f"{model}@{dataset}", boxes=found,
+        true_boxes=true,
+    )  # fmt: skip
+
+
+def painter(
+    masks: ArrayLike,
+    truth: ArrayLike | None,
+    *,
+    classes: Sequence[str],
+    dataset: str = "test",
+    model: str = CANDIDATE,
+    clusters: NDArray[np.int64] | None = None,
+) -> Predictions:
+    """Predictions of masks, shape (n, H, W)."""
+    said = np.asarray(masks, dtype=np.int64)
+    return Predictions(
+        model=model, dataset=dataset, n=len(said), classes=tuple(classes), probabilities=None, predicted=None,
+        values=None, lower=None, upper=None, truth=None if truth is None else np.asarray(truth, dtype=np.int64),
+        clusters=clusters, digest=f"{model}@{dataset}", masks=said,
     )  # fmt: skip
 
 

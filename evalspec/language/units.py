@@ -155,8 +155,7 @@ def _writer(unit: str) -> PlainSerializer:
 
 def _schema(unit: str, example: float) -> WithJsonSchema:
     choices = units_like(unit)
-    space = " ?" if unit == "x" else " "
-    pattern = rf"^({NUMBER}{space}({'|'.join(re.escape(choice) for choice in choices)})|0)$"
+    pattern = rf"^({NUMBER} ({'|'.join(re.escape(choice) for choice in choices)})|0)$"
     shown = "%" if unit == "fraction" else unit
     return WithJsonSchema(
         {"anyOf": [{"type": "string", "pattern": pattern}, {"const": 0}], "examples": [format_quantity(example, shown)]}
@@ -177,5 +176,3 @@ Share = Annotated[
 """A number in 0..1 written in percent: ``0.5 %``."""
 Points = Annotated[float, BeforeValidator(_reader("pp")), _writer("pp"), _schema("pp", 5), WrittenIn("pp")]
 """A difference of fractions in percentage points; the field's name ends in ``_pp``."""
-Times = Annotated[float, BeforeValidator(_reader("x")), _writer("x"), _schema("x", 1.5), WrittenIn("x")]
-"""A factor, written ``1.5x``."""

@@ -172,7 +172,8 @@ def _design(plan: Plan, check: Check, one: Requirement, metric: Metric, test: Te
     if test is not None:
         return _recorded(plan, one, test)
     n = _rows(plan, check)
-    of_parts = metric.parts is not None or metric.name.startswith("worst_") or metric.name.endswith("_gap")
+    parts = metric.parts is not None and not metric.whole
+    of_parts = parts or metric.name.startswith("worst_") or metric.name.endswith("_gap")
     if (
         n is None
         or one.part is not None

@@ -168,8 +168,8 @@ def check_ready(model: Http, headers: Mapping[str, str], connection: Connection)
         raise InputError(f"the server at {model.address} is not ready: {path} answers {said(reply)}", remedy=remedy)
 
 
-def is_ready(model: Http, headers: Mapping[str, str], trusted: ssl.SSLContext | None = None) -> bool:
-    """Whether a server says that it is ready, asked once over a connection of its own.
+def why_not_ready(model: Http, headers: Mapping[str, str], trusted: ssl.SSLContext | None = None) -> str | None:
+    """Why a server is not ready, asked once over a connection of its own; None: it says that it is.
 
     Args:
         model: The server.
@@ -179,11 +179,11 @@ def is_ready(model: Http, headers: Mapping[str, str], trusted: ssl.SSLContext | 
     connection = Connection(model.address, ASK_S, trusted)
     try:
         check_ready(model, headers, connection)
-    except InputError:
-        return False
+    except InputError as error:
+        return error.problem.message
     finally:
         connection.close()
-    return True
+    return None
 
 
 def said(reply: Reply) -> str:

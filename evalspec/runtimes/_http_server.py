@@ -109,18 +109,20 @@ class ServerProcess:
         Raises:
             InputError: It was not ready in time, or has ended; the process is then stopped.
         """
-        from evalspec.runtimes._http_loaded import is_ready
+        from evalspec.runtimes._http_loaded import why_not_ready
 
         within_s = self.model.ready_within_s if within_s is None else within_s
         trusted = self.model.trusted(self._access)
-        began = time.monotonic()
+        began, why = time.monotonic(), None
         while (spent := time.monotonic() - began) < within_s and self.ended is None:
-            if is_ready(self.model, headers, trusted) and self.ended is None:
+            why = why_not_ready(self.model, headers, trusted)
+            if why is None and self.ended is None:
                 return time.monotonic() - began
             time.sleep(min(READY_POLL_S, within_s - spent))
         code = self.ended
         self.stop()
-        what = f"was not ready within {within_s:g} s" if code is None else f"ended with code {code}"
+        late = f"was not ready within {within_s:g} s" + ("" if why is None else f": {why}")
+        what = late if code is None else f"ended with code {code}"
         line = last_line(self.log)
         said = f"its last line: {line}" if line else f"its log {self.log.name} is empty"
         raise InputError(f"the server that `start` names {what}; {said}")

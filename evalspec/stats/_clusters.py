@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalspec.errors import InputError
 from evalspec.stats._invert import carrying
@@ -45,8 +47,26 @@ def cluster_codes(clusters: IntArray, n: int) -> tuple[IntArray, int]:
     labels = np.asarray(clusters)
     if labels.shape != (n,):
         raise InputError(f"{labels.shape[0] if labels.ndim else 0} cluster values for {n} rows")
-    names, codes = np.unique(labels, return_inverse=True)
-    return codes.astype(np.int64), len(names)
+    return coded(labels)
+
+
+def coded(values: NDArray[Any]) -> tuple[IntArray, int]:
+    """Values as 0..K-1 in rising order; integers are sorted only where they lie far apart.
+
+    Args:
+        values: shape (n,).
+
+    Returns:
+        Codes, shape (n,), and K.
+    """
+    few = len(values) > 0 and values.dtype.kind in "iub"
+    low, high = (int(values.min()), int(values.max())) if few else (0, 0)
+    if not few or high - low > len(values) or high > np.iinfo(np.int64).max:
+        names, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int64), len(names)
+    places = values.astype(np.int64) - low
+    seen = np.bincount(places) > 0
+    return (np.cumsum(seen) - 1)[places], int(np.count_nonzero(seen))
 
 
 def cluster_sums(values: FloatArray, codes: IntArray, groups: int) -> FloatArray:

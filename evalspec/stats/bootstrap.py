@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats._clusters import cluster_codes
+from evalspec.stats._clusters import cluster_codes, coded
 from evalspec.stats._invert import FEWEST_CARRYING, carrying, n_by_scaling
 from evalspec.stats._resample import Plan, Weighted, jackknife, replicates
 from evalspec.stats._types import FloatArray, IntArray
@@ -361,23 +361,12 @@ def _distinct(sample: Arrays) -> tuple[IntArray, IntArray] | None:
         return None
     kinds, many = np.zeros(n, dtype=np.int64), 1
     for array in sample:
-        codes, values = _coded(array)
+        codes, values = coded(array)
         # Coded anew each time, so that products stay small.
-        kinds, many = _coded(kinds * values + codes)
+        kinds, many = coded(kinds * values + codes)
         if many * _DRAWING_A_KIND > n:
             return None
     first = np.empty(many, dtype=np.int64)
     # The last row that is written is the first of its kind.
     first[kinds[::-1]] = np.arange(n - 1, -1, -1)
     return first, np.bincount(kinds, minlength=many).astype(np.int64)
-
-
-def _coded(values: NDArray[Any]) -> tuple[IntArray, int]:
-    """Integers as 0..K-1 in rising order, shape (n,), and K; they are sorted only where they lie far apart."""
-    low, high = int(values.min()), int(values.max())
-    if high - low > len(values) or high > np.iinfo(np.int64).max:
-        names, codes = np.unique(values, return_inverse=True)
-        return codes.astype(np.int64), len(names)
-    places = values.astype(np.int64) - low
-    seen = np.bincount(places) > 0
-    return (np.cumsum(seen) - 1)[places], int(np.count_nonzero(seen))

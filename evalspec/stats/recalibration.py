@@ -29,6 +29,8 @@ __all__ = [
 FLOOR = 1e-12
 """Least probability of which a logarithm is taken."""
 FOLDS = 5
+SHOWN = 1.645
+"""Standard errors by which the best map must be better than doing nothing."""
 _LEAST_SCALE, _MOST_SCALE = 0.01, 50.0
 
 
@@ -212,7 +214,7 @@ def choose(
 ) -> str | None:
     """The simplest map whose log loss is within one standard error of the best, by five-fold cross-validation.
 
-    It looks only at the rows that maps are fitted on, so that what is judged on others owes nothing to the choice.
+    Doing nothing is kept unless the best is better by 1.645 standard errors. It looks only at the rows that maps are fitted on, so that what is judged on others owes nothing to the choice.
 
     Args:
         probabilities: shape (n, C), rows to fit on.
@@ -222,7 +224,7 @@ def choose(
         clusters: shape (n,), or None; rows of one cluster stay together.
 
     Returns:
-        Its name; None where leaving the probabilities as they are is as good.
+        Its name; None where no map is shown to be better than the probabilities as they are.
 
     References:
         Hastie, Tibshirani, Friedman (2009), The Elements of Statistical Learning, 7.10 (one standard error).
@@ -246,4 +248,5 @@ def choose(
     kept = {name: loss for name, loss in losses.items() if name not in failed}
     best = min(kept, key=lambda name: float(kept[name].mean()))
     surplus = {one: cluster_sums(loss - kept[best], codes, count) for one, loss in kept.items()}
-    return next(one for one, more in surplus.items() if float(more.sum()) <= float(np.sqrt(count) * more.std()))
+    reach = {one: (SHOWN if one is None else 1.0) * float(np.sqrt(count) * more.std()) for one, more in surplus.items()}
+    return next(one for one, more in surplus.items() if float(more.sum()) <= reach[one])

@@ -260,6 +260,43 @@ def _dark(folder: Path, right_in_dark: float, rows: int = 4000) -> Case:
     return inputs, check
 
 
+def _sites(folder: Path, fields: Mapping[str, object], bad: Mapping[str, float], rows: int = 24_000) -> Case:
+    """95 % right, but for rows of some site, of some users (three in ten), or where it is dark at the west site."""
+    rng = np.random.default_rng(12)
+    site, user = rng.choice(["north", "south", "west"], rows), rng.integers(0, 60, rows)
+    lux, truth = rng.gamma(2.0, 100.0, rows), rng.integers(0, 2, rows)
+    worse = {"south": site == "south", "users": user < 18, "dark west": (site == "west") & (lux < 110)}
+    share = np.full(rows, 0.95)
+    for what, right in bad.items():
+        share = np.where(worse[what], right, share)
+    right = rng.random(rows) < share
+    inputs = FakeInputs(
+        evidence=folder,
+        tables={"test": pa.table({"site": site, "user": user, "lux": lux, "label": truth})},
+        labels={"test": "label"},
+        answers={("test", "candidate"): classifier(confident(truth, right, 2), truth)},
+    )
+    return inputs, Slices.model_validate({"check": "slices", "dataset": "test", **fields})
+
+
+def _disparate(folder: Path, south: float, rows: int = 24_000) -> Case:
+    """A site against the site it is held against."""
+    sentences = ["accuracy_disparity(site=south) <= 5 pp", "slices_too_small == 0"]
+    fields = {"by": ["site"], "reference": "site=north", "require": sentences}
+    return _sites(folder, fields, {"south": south}, rows)
+
+
+def _users(folder: Path, some: float, rows: int = 24_000) -> Case:
+    """Some users are served worse than the rest."""
+    return _sites(folder, {"groups": "user", "require": ["accuracy_p10 >= 85 %"]}, {"users": some}, rows)
+
+
+def _hidden(folder: Path, dark_west: float, rows: int = 24_000) -> Case:
+    """A corner that nobody named."""
+    fields = {"discover": {"columns": ["site", "lux", "user"]}, "require": ["weak_slices <= 0"]}
+    return _sites(folder, fields, {"dark west": dark_west}, rows)
+
+
 def _confidence(folder: Path, sharper: float, rows: int = 2500) -> Case:
     """A calibrated model of five classes, or one whose logits are multiplied; beside the calibrated one."""
     rng = np.random.default_rng(3)
@@ -521,6 +558,18 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "slices", "accuracy", "accuracy(dark) >= 85 %", lambda f: _dark(f, 0.95), lambda f: _dark(f, 0.6),
         lambda f, n: _dark(f, 0.95, n), "a named slice of 60 %",
+    ),
+    Planted(
+        "slices", "accuracy_disparity", "accuracy_disparity(site=south) <= 5 pp", lambda f: _disparate(f, 0.95),
+        lambda f: _disparate(f, 0.85), lambda f, n: _disparate(f, 0.95, n), "one site is 10 points behind another",
+    ),
+    Planted(
+        "slices", "accuracy_p10", "accuracy_p10 >= 85 %", lambda f: _users(f, 0.95), lambda f: _users(f, 0.7),
+        lambda f, n: _users(f, 0.95, n), "three users in ten get 70 % under 87 % overall",
+    ),
+    Planted(
+        "slices", "weak_slices", "weak_slices <= 0", lambda f: _hidden(f, 0.95), lambda f: _hidden(f, 0.75),
+        lambda f, n: _hidden(f, 0.95, n), "75 % in the dark at one site, which no slice names",
     ),
     Planted(
         "calibration", "ece", "ece <= 0.05", lambda f: _confidence(f, 1.0), lambda f: _confidence(f, 2.5),

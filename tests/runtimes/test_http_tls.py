@@ -27,9 +27,10 @@ from evalspec.measure.session import Session
 from evalspec.runtimes._http_connection import Connection
 from evalspec.runtimes._http_drive import Client
 from evalspec.runtimes._http_pool import Outcome
-from evalspec.runtimes._http_server import check_free
+from evalspec.runtimes._http_server import ServerProcess, check_free
 from evalspec.runtimes._http_wire import HttpError, parse_url, request_bytes
 from evalspec.runtimes.http import Http
+from tests.runtimes.environments import free_ports
 from tests.runtimes.servers import Answer, Request, answer, linear, serving
 from tests.runtimes.test_http_busy import offline
 from tests.runtimes.test_http_faults import FAULTS, X, client, counts, infer_only, open_loop
@@ -321,3 +322,43 @@ def test_samples_are_read_back(tls: ssl.SSLContext, ca: Path, tmp_path: Path) ->
         samples = read_samples(tmp_path / "s", model="m", process=0, details=session.finish())
     assert counts(samples) == {"answered": 12}
     assert server.seen.count("handshake") == 1 and samples.details["connections_opened_again"] == 0
+
+
+SECURE_SERVER = """
+import http.server, ssl, sys
+
+
+class Ready(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Ready)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("both.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+
+
+def test_a_server_that_is_started_is_asked_over_https_whether_it_is_ready(tmp_path: Path) -> None:
+    _signed_by_itself(tmp_path)
+    (port,) = free_ports(1)
+    fields = OIP | {"url": f"https://127.0.0.1:{port}", "start": ["python", "-c", SECURE_SERVER, str(port)]}
+    server = ServerProcess(
+        Http.model_validate(fields | {"ca": "self.pem"}), Access(tmp_path, trust=True), tmp_path / "log"
+    )
+    try:
+        server.wait_ready({}, 60.0)
+        server.model = Http.model_validate(fields)
+        with pytest.raises(
+            InputError, match=r"not ready within 0\.2 s: the certificate of .* is not trusted: self-signed"
+        ):
+            server.wait_ready({}, 0.2)
+    finally:
+        server.stop()

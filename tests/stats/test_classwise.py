@@ -16,26 +16,31 @@ from evalspec.stats._bins import joined
 from evalspec.stats.classwise import ClasswiseError, classwise_calibration_error
 from tests.stats.simulated import ALLOWED, REPEATS, SIDES, bounded, p_values, wrong_claims
 
-Rows = tuple[NDArray[np.float64], NDArray[np.int64]]
+Floats = NDArray[np.float64]
+Rows = tuple[Floats, NDArray[np.int64]]
 
 
-def drawn(shares: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+def drawn(shares: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     last = shares.shape[1] - 1
     return np.minimum((rng.random(len(shares))[:, None] > shares.cumsum(axis=1)).sum(axis=1), last)
 
 
-def sure(n: int, classes: int, gap: float, rng: np.random.Generator) -> Rows:
-    """The top class has over one half and is right less often by ``gap``, which the others share."""
-    confidence = 0.5 + 0.5 * rng.beta(8, 2, n)
-    said = np.empty((n, classes))
-    said[:, 0] = confidence
-    said[:, 1:] = rng.dirichlet(np.ones(classes - 1), n) * (1 - confidence)[:, None]
+def thought(n: int, classes: int, gap: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """What is said and what is true: one class has over one half, and ``gap`` of it belongs to the others."""
+    confidence, top = 0.5 + 0.5 * rng.beta(8, 2, n), rng.integers(0, classes, n)
+    others = rng.exponential(size=(n, classes))
+    others[np.arange(n), top] = 0.0
+    said = others * ((1 - confidence) / others.sum(axis=1))[:, None]
+    said[np.arange(n), top] = confidence
     true = said + gap / (classes - 1)
-    true[:, 0] = confidence - gap
-    turned = rng.integers(0, classes, n)
-    truth = (drawn(true, rng) + turned) % classes
-    columns = (np.arange(classes) - turned[:, None]) % classes
-    return np.take_along_axis(said, columns, axis=1), truth
+    true[np.arange(n), top] = confidence - gap
+    return said, true
+
+
+def sure(n: int, classes: int, gap: float, rng: np.random.Generator) -> Rows:
+    """Over-confident rows and their classes."""
+    said, true = thought(n, classes, gap, rng)
+    return said, drawn(true, rng)
 
 
 def rare(n: int, classes: int, gap: float, rng: np.random.Generator) -> Rows:
@@ -150,9 +155,12 @@ def test_what_is_no_probability_is_refused() -> None:
 @pytest.mark.parametrize(("n", "classes"), [(50, 3), (200, 3), (1000, 3)])
 def test_error_rates_at_the_threshold(n: int, classes: int) -> None:
     """Each over-confident row adds ``gap`` to its class and shares of it to the others: 2 gap / C on average."""
-    gap, samples = 0.05, range(0, REPEATS * n, n)
-    said, truth = sure(REPEATS * n, classes, gap, np.random.default_rng([40, n]))
-    found = [p_values(error((said[at : at + n], truth[at : at + n])), 2 * gap / classes) for at in samples]
+    gap, rng, pool = 0.05, np.random.default_rng([40, n]), max(400, 80_000 // n)
+    said, true = thought(pool * n, classes, gap, rng)
+    found = []
+    for start in rng.integers(0, (pool - 1) * n, REPEATS):
+        rows = slice(start, start + n)
+        found.append(p_values(error((said[rows], drawn(true[rows], rng))), 2 * gap / classes))
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()
 

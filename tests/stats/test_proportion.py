@@ -161,11 +161,15 @@ def test_few_wrong_rows_in_clusters_err_no_more_often(groups: int, size: int, co
         if correlation:
             ratio = (1 - correlation) / correlation
             share = rng.beta((1 - truth) * ratio, truth * ratio, size=(repeats, groups))
-        # The order of clusters says nothing, so samples with the same numbers of wrong rows have the same bounds.
-        kinds, times = np.unique(np.sort(rng.binomial(size, share), axis=1), axis=0, return_counts=True)
+        # The order of clusters says nothing, so samples with as many clusters of each kind have the same bounds.
+        drawn = rng.binomial(size, share)
+        many = np.stack([np.count_nonzero(drawn == wrong, axis=1) for wrong in range(size + 1)], axis=1)
+        kinds, times = np.unique(many, axis=0, return_counts=True)
         lower, upper = np.empty(len(kinds)), np.empty(len(kinds))
-        for at, wrong in enumerate(kinds):
-            estimate = proportion(np.tile(np.arange(size), groups) >= np.repeat(wrong, size), clusters)
+        rows = np.tile(np.arange(size), groups)
+        for at, kind in enumerate(kinds):
+            wrong = np.repeat(np.arange(size + 1), kind)
+            estimate = proportion(rows >= np.repeat(wrong, size), clusters)
             lower[at], upper[at] = estimate.bound(0.95, "lower"), estimate.bound(0.998, "upper")
         assert times[lower > truth].sum() / repeats <= 0.065
         assert times[upper < truth].sum() / repeats <= 0.006

@@ -147,6 +147,25 @@ def plan_gives_it_a_good_chance(name: str, folder: Path) -> None:
     assert json.loads(planned.stdout)["chance_of_ready"] >= 0.9
 
 
+UNTIMED = {
+    "diabetes/evalspec.yaml": (),
+    "text/evalspec.yaml": (),
+    "digits/compression.yaml": ("int8.speed=false",),
+}
+
+
+@pytest.mark.parametrize("path", list(UNTIMED))
+def test_suite_without_timings(path: str, tmp_path: Path) -> None:
+    """Every blocking requirement holds, and the plan had said that it would; a chart of speed is left out."""
+    overrides = [text for one in UNTIMED[path] for text in ("--set", one)]
+    ended = evalspec("run", str(SUITES / path), *overrides, "--output", str(tmp_path / "run"), folder=tmp_path)
+    record = read(tmp_path / "run")
+    assert set(statuses(record, blocking=True).values()) == {"PASS"}, ended.stdout
+    assert set(statuses(record, blocking=False).values()) <= {"PASS"}, ended.stdout
+    assert (record["verdict"]["word"], ended.returncode) == ("READY", 0)
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize("name", list(EXPECTED))
 def test_timings_leave_a_factor_of_ten(name: str) -> None:
     import numpy as np

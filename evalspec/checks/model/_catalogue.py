@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from evalspec.checks.model._catalogue_boxes import BOXES, BoxMetric
 from evalspec.checks.model._catalogue_labels import LABELS_ONLY, SHARED, LabelMetric
+from evalspec.checks.model._catalogue_masks import MASKS, MaskMetric
+from evalspec.checks.model._catalogue_ranking import RANKING, RankingMetric
 from evalspec.checks.model._catalogue_text import TEXTS, TextMetric
 from evalspec.evidence.metric import Metric
 
@@ -52,16 +55,19 @@ REGRESSION: tuple[Metric, ...] = (
     Metric("r2", "score", "higher", "Share of the label's variance that the predictions explain.", interval=R2),
 )
 LABELS: tuple[Metric, ...] = (*LABELS_ONLY, *(metric for metric in CLASSIFICATION if metric.name in SHARED))
-METRICS: tuple[Metric, ...] = (*CLASSIFICATION, *REGRESSION, *LABELS_ONLY, *TEXTS)
-SLICED: tuple[Metric, ...] = tuple(metric for metric in METRICS if metric.parts in (None, "class"))
-"""Those that `slices` asks of each slice; precision, recall and f1 there are of the positive class."""
+METRICS: tuple[Metric, ...] = (*CLASSIFICATION, *REGRESSION, *LABELS_ONLY, *TEXTS, *BOXES, *MASKS, *RANKING)
+SLICED: tuple[Metric, ...] = tuple(
+    metric for metric in METRICS if metric.parts in (None, "class") and metric not in RANKING
+)
+"""Those that `slices` asks of each slice; precision, recall and f1 there are of the positive class. A list of
+rows is not cut."""
 
 SliceMetric = Literal[
     "accuracy", "balanced_accuracy", "macro_precision", "macro_recall", "macro_f1", "precision", "recall", "f1",
     "roc_auc", "average_precision", "log_loss", "brier", "mae", "rmse", "r2", LabelMetric,
-    TextMetric,
+    TextMetric, BoxMetric, MaskMetric,
 ]  # fmt: skip
-QualityMetric = Literal[SliceMetric, "top_k_accuracy"]
+QualityMetric = Literal[SliceMetric, "top_k_accuracy", RankingMetric]
 
 LABEL_WORD = "class"
 """What `by:` calls the label, whatever its column is called."""

@@ -13,10 +13,10 @@ _SUMS = (
 
 MASKS: tuple[Metric, ...] = (
     Metric(
-        "mean_iou", "fraction", "higher", "Mean over classes of intersection over union, pixels of all pictures summed.",
+        "mean_iou", "fraction", "higher", "Mean over classes of intersection over union, over all pictures.",
         interval=_SUMS,
     ),
-    Metric("mean_dice", "fraction", "higher", "Mean over classes of Dice's coefficient (F1 of pixels).", interval=_SUMS),
+    Metric("mean_dice", "fraction", "higher", "Mean over classes of Dice (F1 of pixels).", interval=_SUMS),
     Metric("pixel_accuracy", "fraction", "higher", "Share of judged pixels with their true class.", interval=_SUMS),
     Metric(
         "iou", "fraction", "higher", "Intersection over union of one class, pixels of all pictures summed.",

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
 
 METRICS = {metric.name: metric for metric in SLICED}
+USUAL = {"values": "mae", "labels": "subset_accuracy", "text": "exact_match"}
+"""Task: what is searched by where nobody says."""
 TOLERANCE = 0.1
 """Of ``gap``: a slice is weak where it is shown to be worse than the rest by more than this."""
 
@@ -139,7 +141,7 @@ def discover(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, tools
         InputError: A column is not there.
         Undefined: The metric has no value here, or is no mean over rows.
     """
-    metric = asked.metric or ("mae" if rows.task == "values" else "accuracy")
+    metric = asked.metric or USUAL.get(rows.task, "accuracy")
     losses = _losses(metric, rows)
     cuts, notes = _cuts(check.dataset, asked, inputs, rows)
     half = halved(losses, tools.rng("discover"))

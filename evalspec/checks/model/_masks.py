@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import numpy as np
 
@@ -28,6 +29,15 @@ if TYPE_CHECKING:
 
 _OF = {"mean_iou": iou_of, "mean_dice": dice_of, "pixel_accuracy": accuracy_of, "iou": iou_of}
 NAMES = tuple(metric.name for metric in DECLARED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Counts, and what they were made from while it is still there."""
+
+    masks: ref[NDArray[np.int64]]
+    truth: ref[NDArray[np.int64]]
+    found: Pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +68,10 @@ class OfPixels:
         )  # fmt: skip
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
-        """Paired BCa over the same pictures and classes: those that are there or that either model says are."""
+        """Paired BCa over the same pictures and the classes that count for both."""
         first, second = kept_pixels(candidate, tools), kept_pixels(baseline, tools)
-        classes = np.union1d(self._counting(candidate, first), self._counting(baseline, second))
-        own = [np.flatnonzero(seen_classes(found)) for found in (first, second)]
-        if self.metric != "pixel_accuracy" and not all(np.isin(classes, one).all() for one in own):
-            # A class that only one model says would be 0/0 in the other's mean.
-            classes = np.intersect1d(*own)
+        # A class that only one model says, and that is nowhere, has no value in the other's mean.
+        classes = np.intersect1d(self._counting(candidate, first), self._counting(baseline, second))
         return paired_statistic(
             self._statistic(classes), (self._columns(first, classes),), (self._columns(second, classes),),
             rng=tools.rng(self.metric, "paired"), alpha=tools.alpha, clusters=candidate.clusters,
@@ -95,9 +102,7 @@ class OfPixels:
             parts = [one[:, classes] for one in (found.right, found.true, found.said)]
         return np.concatenate(parts, axis=1).astype(np.float64)
 
-    def _fewest(
-        self, found: Pixels, classes: NDArray[np.int64], clusters: NDArray[np.int64] | None
-    ) -> int | None:
+    def _fewest(self, found: Pixels, classes: NDArray[np.int64], clusters: NDArray[np.int64] | None) -> int | None:
         """Pictures, or clusters, of the class that has the fewest."""
         if self.metric == "pixel_accuracy":
             return None
@@ -114,14 +119,15 @@ def kept_pixels(rows: Scored, tools: Tools) -> Pixels:
         rows: Rows with masks.
         tools: Of the check that runs.
     """
-    key = f"pixels {rows.model} {id(rows.masks)} {id(rows.truth)}"
+    masks, truth = rows.masks, rows.truth
+    key = f"pixels {id(masks)} {id(truth)}"
     kept = tools.kept.get(key)
-    if kept is None:
-        # The arrays are kept too, so that no other gets their address.
-        tools.kept[key] = kept = (pixels(rows), rows.masks, rows.truth)
-    assert isinstance(kept, tuple)
-    found = kept[0]
-    assert isinstance(found, Pixels)
+    # An address is used again as soon as its array is gone, and arrays of masks are too large to be kept.
+    if isinstance(kept, _Kept) and kept.masks() is masks and kept.truth() is truth:
+        return kept.found
+    found = pixels(rows)
+    assert masks is not None
+    tools.kept[key] = _Kept(ref(masks), ref(truth), found)
     return found
 
 

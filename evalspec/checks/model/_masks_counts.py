@@ -70,8 +70,7 @@ def _counted(truth: NDArray[np.int64], said: NDArray[np.int64], count: int) -> t
 
 def seen_classes(found: Pixels) -> NDArray[np.bool_]:
     """Classes with a pixel, true or said, shape (C,)."""
-    there: NDArray[np.bool_] = (found.true + found.said).any(axis=0)
-    return there
+    return np.asarray((found.true + found.said).any(axis=0))
 
 
 def _thirds(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

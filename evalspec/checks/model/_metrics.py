@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from evalspec.checks.model._boxes import BOXES
 from evalspec.checks.model._classes import CLASSES
 from evalspec.checks.model._family import Family
+from evalspec.checks.model._masks import MASKS
 from evalspec.checks.model._multilabel import MULTILABEL
+from evalspec.checks.model._ranking import RANKING
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.checks.model._text import TEXT
 from evalspec.checks.model._values import VALUES
@@ -21,10 +24,12 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Task
 
 FAMILIES: Mapping[Task, tuple[Family, ...]] = {
-    "classes": (CLASSES,),
-    "values": (VALUES,),
+    "classes": (CLASSES, RANKING),
+    "values": (VALUES, RANKING),
     "labels": (MULTILABEL,),
     "text": (TEXT,),
+    "boxes": (BOXES,),
+    "mask": (MASKS,),
 }
 
 

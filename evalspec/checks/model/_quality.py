@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalspec.checks.model import _blocks
 from evalspec.checks.model._family import PART_KINDS, Found, Seen, plain_parts
 from evalspec.checks.model._metrics import families, family_of, score
+from evalspec.checks.model._ranking_lists import queries_of
 from evalspec.checks.model._scored import Scored, TextOptions, Undefined, aligned, scored
 from evalspec.checks.model._scores import Tools
 from evalspec.errors import NotRunError
@@ -147,10 +149,11 @@ def _compared_parts(metric: str, asked: Sequence[str | None], found: Found) -> t
 
 
 def _answers(check: Quality, inputs: Inputs, model: str) -> Scored:
-    return scored(
+    rows = scored(
         inputs, check.dataset, model, positive=check.positive, decision_threshold=check.decision_threshold,
         options=TextOptions(check.normalize, check.bleu_tokenize),
     )  # fmt: skip
+    return rows if check.query is None else replace(rows, queries=queries_of(inputs, check.dataset, check.query))
 
 
 def _shown(seen: Seen) -> Sequence[AnyBlock]:

@@ -170,7 +170,7 @@ def table(found: Suggestion, level: float) -> Table:
 def note(found: Suggestion, file: str | None) -> str:
     """What is suggested, in a sentence."""
     if found.chosen is None or file is None:
-        return "No recalibration is suggested: leaving the probabilities as they are was as good as any map."
+        return "No recalibration is suggested: no map was shown to be better than the probabilities as they are."
     before, after = found.tried[None].error, found.tried[found.chosen].error
     return (
         f"Suggested: {TITLES[found.chosen]} ({file}); on {after.n:,} rows that it was not fitted on ece is "

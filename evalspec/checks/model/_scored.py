@@ -55,6 +55,7 @@ class Scored:
         boxes: ``boxes``: what the model found.
         true_boxes: ``boxes``: what is there.
         options: ``text``: how texts are read.
+        queries: shape (n,), index of the list that each row is one of, or None.
     """
 
     model: str
@@ -72,6 +73,7 @@ class Scored:
     boxes: Boxes | None = None
     true_boxes: Boxes | None = None
     options: TextOptions = TextOptions()
+    queries: NDArray[np.int64] | None = None
 
     @property
     def task(self) -> Task:
@@ -184,7 +186,7 @@ class Scored:
         return self.classes.index(name)
 
 
-BY_ROW = ("truth", "predicted", "probabilities", "values", "clusters", "members", "texts", "masks")
+BY_ROW = ("truth", "predicted", "probabilities", "values", "clusters", "members", "texts", "masks", "queries")
 """Fields of `Scored` whose first axis is the row."""
 
 

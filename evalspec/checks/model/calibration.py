@@ -81,9 +81,9 @@ class Calibration(Check):
     Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint, from 200 rows on.
     `temperature` has no interval: it is shown, and can't be required.
     Recalibration: temperature, vector scaling and isotonic regression (each class against the rest, divided by the
-    sum) are fitted on one half of the rows and judged on the other. The simplest one within a standard error of the
-    best, by cross-validated log loss inside the first half, is suggested and written to `recalibration.json` in the
-    evidence, unless doing nothing is as good. A suggestion decides nothing. How to apply it:
+    sum) are fitted on one half of the rows and judged on the other. By cross-validated log loss inside the first half
+    the simplest one within a standard error of the best is suggested, and written to `recalibration.json` in the
+    evidence, where the best is shown to be better than doing nothing. A suggestion decides nothing. How to apply it:
     [recalibration](../recalibration.md).
     Stated intervals: coverage by thirds of the width and of the prediction stands in a table.
     With clusters, variances grow by the design effect of the gap, and fewer than 20 clusters give no bound.

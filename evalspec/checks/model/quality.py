@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from evalspec.checks.model._catalogue import METRICS, QualityMetric
+from evalspec.checks.model._catalogue_boxes import missing_detection
+from evalspec.checks.model._catalogue_ranking import AT_K
+from evalspec.checks.model._catalogue_ranking import NAMES as RANKED_LISTS
 from evalspec.checks.model._catalogue_text import missing_package
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
@@ -114,22 +117,29 @@ class Quality(Check):
     bleu_tokenize: Literal["13a", "intl", "char", "zh", "none"] = Field(
         "13a", description="How sacrebleu cuts texts for BLEU; zh for Chinese, char for other scripts without spaces."
     )
+    query: str | None = Field(
+        None, description="Column that says which rows are the candidates of one query, to be ranked by score."
+    )
     show_examples: bool = Field(True, description="Show wrong rows, with their columns, in the report.")
 
     def needs(self) -> tuple[Need, ...]:
         """Predictions of the model and of every model that a requirement names."""
         models = dict.fromkeys((self.model, *self.baselines))
-        rows = (NeedRows(self.dataset, label=True),) if self.show_examples else ()
+        columns = () if self.query is None else (self.query,)
+        rows = (NeedRows(self.dataset, columns, label=True),) if self.show_examples or columns else ()
         return (*(NeedPredictions(self.dataset, model) for model in models), *rows)
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: a k that is no number, a package that is not there, or too few rows were all right."""
-        part = requirement.part
-        if requirement.metric == "top_k_accuracy" and part is not None and not (part.isdecimal() and int(part) > 0):
-            return f"top_k_accuracy({part}): k is a whole number from 1 on, such as top_k_accuracy(5)"
-        return missing_package(requirement.metric) or never_passes(requirement, rows.get(self.dataset), confidence)
+        """Why it can't pass: a k that is no number, no queries, no package, or too few rows were all right."""
+        metric, part = requirement.metric, requirement.part
+        if metric in ("top_k_accuracy", *AT_K) and part is not None and not (part.isdecimal() and int(part) > 0):
+            return f"{metric}({part}): k is a whole number from 1 on, such as {metric}(5)"
+        if metric in RANKED_LISTS and self.query is None:
+            return f"{metric} needs `query:`, the column that says which rows are the candidates of one query"
+        missing = missing_package(metric) or missing_detection(metric)
+        return missing or never_passes(requirement, rows.get(self.dataset), confidence)
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Score the model's answers."""

@@ -13,7 +13,7 @@ from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows, Part, SpecNames
 from evalspec.language.requirement import Requirement
-from evalspec.language.units import Points, Share, Times, custom_error
+from evalspec.language.units import Points, Share, custom_error
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
@@ -63,12 +63,13 @@ class Discover(Part):
         10.0, alias="gap", gt=0, le=90,
         description="How much worse than the rest it is, where the metric is a share of rows.",
     )  # fmt: skip
-    factor: Times = Field(
+    factor: float = Field(
         1.5,
         gt=1,
-        description="The same where the metric is a mean loss (mae, log_loss, brier): its mean over the overall.",
+        le=1000,
+        description="Where the metric is a mean loss (mae, log_loss, brier): its mean, times that of all rows.",
     )
-    metric: DiscoverMetric | None = Field(None, description="What is worse there; default: accuracy, or mae.")
+    metric: DiscoverMetric | None = Field(None, description="What is worse there; default: accuracy, mae, or what fits the model.")
 
     @model_validator(mode="after")
     def _once(self) -> Self:
@@ -134,9 +135,10 @@ class Slices(Check):
 
     ## What it cannot show
     Groups that no column tells apart. That two slices differ is no reason why. A slice of 100 rows shows a share of
-    90 % no better than to 5 points. A search sees slices of one column or of two; ranges end where there is a 40th of
-    the rows between two cuts (for the default `share`), so that a narrow or ragged slice is found late or cut askew.
-    With another seed the halves are other ones, and a slice that was just confirmed may not be.
+    90 % no better than to 5 points. A search sees slices of one column or of two; columns of numbers are cut
+    at 80 quantiles (by the default `share`), and crosses are first looked for among 8 ranges of each, so that a narrow
+    or ragged slice is found late or cut askew. With another seed the halves are other ones, and a slice that was just
+    confirmed may not be.
 
     ## Example
     ```yaml

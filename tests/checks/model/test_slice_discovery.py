@@ -43,7 +43,7 @@ COLUMNS: dict[str, pa.Array] = {
     "unsigned": pa.array(RNG.integers(0, 5, ROWS).astype("u8")),
     "decimal": pa.array([Decimal(int(100 * x)) / 100 for x in X]),
     "date": pa.array([dt.date(2026, 1, 1) + dt.timedelta(int(day)) for day in DAYS]),
-    "time": pa.array([dt.datetime(2026, 1, 1) + dt.timedelta(seconds=int(1000 * x)) for x in X]),
+    "time": pa.array(np.datetime64("2026-01-01", "us") + (1e9 * X).astype("m8[us]")),
     "zoned": pa.array([dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=int(1000 * x)) for x in X]),
     "text": pa.array(RNG.choice(["it's", 'a "b"', "<b>", "x\ny", "`q`", "é", "\\"], ROWS)),
     "rare": pa.array([f"r{i}" if i % 3 == 0 else "ab"[i % 2] for i in range(ROWS)]),
@@ -98,10 +98,10 @@ def test_rare_categories_are_pooled_and_missing_ones_are_a_slice() -> None:
 
 
 def test_ranges_follow_the_share() -> None:
-    assert cuts_of("x", COLUMNS["numbers"], 0.05).axis.slices.shape[1] == 40
-    assert cuts_of("x", COLUMNS["numbers"], 0.2).axis.slices.shape[1] == 10
+    assert cuts_of("x", COLUMNS["numbers"], 0.05).axis.slices.shape[1] == 80
+    assert cuts_of("x", COLUMNS["numbers"], 0.2).axis.slices.shape[1] == 20
     sizes = np.bincount(cuts_of("x", COLUMNS["numbers"], 0.05).axis.codes)
-    assert sizes.min() == sizes.max() == ROWS // 40
+    assert (sizes.min(), sizes.max()) == (ROWS // 80, ROWS // 80 + 1)
     assert "x == 0.0" in list(cuts_of("x", COLUMNS["mostly zero"]).wheres)
 
 
@@ -291,10 +291,10 @@ def test_a_model_that_is_always_right_or_always_wrong_has_no_weak_slice(right: b
         ({"columns": []}, "columns"),
         ({"columns": ["a", "a"]}, "'a' stands twice in `discover:`"),
         ({"columns": ["a"], "metric": "mae", "gap": "5 pp"}, "`gap` does not fit mae"),
-        ({"columns": ["a"], "metric": "recall", "factor": "2x"}, "`factor` does not fit recall"),
+        ({"columns": ["a"], "metric": "recall", "factor": 2}, "`factor` does not fit recall"),
         ({"columns": ["a"], "gap": 5}, "5 has no unit"),
         ({"columns": ["a"], "share": "60 %"}, "share"),
-        ({"columns": ["a"], "factor": "1x"}, "factor"),
+        ({"columns": ["a"], "factor": 1}, "factor"),
     ],
 )
 def test_fields_that_make_no_sense_are_refused(fields: dict[str, Any], words: str) -> None:
@@ -345,8 +345,8 @@ def leads_there(found: WeakSlices, inside: np.ndarray, rows: int) -> bool:
 def test_without_a_weak_slice_one_is_seen_in_at_most_41_of_500_runs() -> None:
     """At a tolerance of 0, where every slice lies on the threshold; the check's own tolerance leaves fewer."""
     rng = np.random.default_rng(11)
-    none = np.zeros(10_000, dtype=bool)
-    assert sum(once(10_000, none, 0.1, 0.0, rng).value > 0 for _ in range(500)) <= 41
+    none = np.zeros(5000, dtype=bool)
+    assert sum(once(5000, none, 0.1, 0.0, rng).value > 0 for _ in range(500)) <= 41
 
 
 @pytest.mark.slow
@@ -354,11 +354,11 @@ def test_without_a_weak_slice_one_is_seen_in_at_most_41_of_500_runs() -> None:
 @pytest.mark.parametrize(
     ("kind", "runs", "least"),
     [
-        ("a category", 100, 0.95),
-        ("a range", 100, 0.95),
-        ("two categories", 50, 0.8),
-        ("a category and a range", 50, 0.8),
-        ("two ranges", 50, 0.8),
+        ("a category", 80, 0.95),
+        ("a range", 80, 0.95),
+        ("two categories", 40, 0.8),
+        ("a category and a range", 40, 0.8),
+        ("two ranges", 40, 0.8),
     ],
 )
 def test_a_weak_slice_of_a_twentieth_is_found(rows: int, gap: float, kind: str, runs: int, least: float) -> None:
