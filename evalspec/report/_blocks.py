@@ -279,8 +279,8 @@ def _example(example: Example) -> ExampleView:
     if example.image is not None:
         trouble = _picture_trouble(example.image)
         picture = "" if trouble else f"data:image/png;base64,{example.image}"
-    shown = [(name, shorten(cell(value).text, 200)) for name, value in example.fields.items()]
-    fields = tuple((name, value) for name, value in shown if f"{name} {value}" != example.title)
+    told = {name: value for name, value in example.fields.items() if f"{name} {value}" != example.title}
+    fields = tuple((name, shorten(cell(value).text, 200)) for name, value in told.items())
     return ExampleView(example.title, fields, shorten(example.text or "", MAX_TEXT), picture, trouble)
 
 

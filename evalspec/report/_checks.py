@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalspec.evidence.blocks import Interval, Intervals, Reference
-from evalspec.evidence.record import CheckRecord, Dimension, Record
+from evalspec.evidence.record import CheckRecord, Dimension, EvidenceFile, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_number
 from evalspec.report._blocks import BlockView, block_view, forest
@@ -114,13 +114,23 @@ def _check(record: Record, check: CheckRecord, rows: tuple[Row, ...], anchor: st
         blocks=(*drawn, *parts),
         notes=check.notes,
         cannot_show=check.cannot_show,
-        evidence=tuple(
-            (file.path, f"{plural(file.rows, 'row')}: {file.what}" if file.rows else file.what)
-            for file in check.evidence
-        ),
+        evidence=_files(check),
         owner=check.owner or "",
         claim=claim_sentence(record, check, doubts),
     )
+
+
+def _files(check: CheckRecord) -> tuple[tuple[str, str], ...]:
+    """Files of evidence and what they hold; of many that hold alike things the first."""
+    alike: dict[str, list[EvidenceFile]] = {}
+    for file in check.evidence:
+        alike.setdefault(file.what, []).append(file)
+    found = []
+    for what, files in alike.items():
+        rows = sum(file.rows for file in files)
+        more = "" if len(files) == 1 else f" and {len(files) - 1} more like it"
+        found.append((files[0].path, f"{more} {plural(rows, 'row')}: {what}" if rows else f"{more} {what}"))
+    return tuple((path, text.strip()) for path, text in found)
 
 
 def _doubt(check: CheckRecord, rows: Sequence[Row], doubts: Collection[str]) -> str:

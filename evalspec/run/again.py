@@ -13,7 +13,15 @@ from typing import Any
 
 from evalspec import __version__
 from evalspec.errors import RecordError, WriteError
-from evalspec.evidence.record import Attempt, CheckRecord, Continued, Environment, Record
+from evalspec.evidence.record import (
+    Attempt,
+    CheckRecord,
+    Continued,
+    DatasetRecord,
+    Environment,
+    ModelRecord,
+    Record,
+)
 from evalspec.evidence.verdict import Decision
 from evalspec.plan import Plan
 from evalspec.run.environment import differences
@@ -72,18 +80,35 @@ class Again:
         if found:
             raise RecordError(f"this is not the environment of {self.folder}: {'; '.join(found[:3])}; {FRESH}")
 
-    def check_key(self, name: str, key: str) -> None:
-        """Refuse a check whose data, models, threads or settings are others than they were.
+    def check_subjects(self, datasets: Mapping[str, DatasetRecord], models: Mapping[str, ModelRecord]) -> None:
+        """Refuse data or artifacts that are others than they were.
+
+        Args:
+            datasets: As they are now, by name.
+            models: Likewise.
 
         Raises:
-            RecordError: They are.
+            RecordError: Names the first.
+        """
+        for then in self.record.datasets:
+            if then.name not in datasets or datasets[then.name].digest != then.digest:
+                raise RecordError(f"dataset {then.name} is another one than in {self.folder}; {FRESH}")
+        for model in self.record.models:
+            now = models.get(model.name)
+            if now is None or (now.digest, now.preprocess_digest) != (model.digest, model.preprocess_digest):
+                raise RecordError(f"model {model.name} is another one than in {self.folder}; {FRESH}")
+
+    def check_key(self, name: str, key: str) -> None:
+        """Refuse a check that rests on something else than it did: threads, levels, or what was said before.
+
+        Raises:
+            RecordError: It does, or the journal does not tell of a check that was measured.
         """
         event = self.events.get(name)
-        if event is None or event["key"] != key:
-            raise RecordError(
-                f"{name} is about other data, models or threads than in {self.folder}, or its journal does not tell; "
-                f"{FRESH}"
-            )
+        before = _of(self.record, name)
+        never = event is None and before is not None and before.status == "not_run"
+        if not never and (event is None or event["key"] != key):
+            raise RecordError(f"{name} is not run as it was in {self.folder}, such as with other --threads; {FRESH}")
 
     def copy_evidence(self, folder: Path) -> None:
         """Copy the evidence of what is kept into the folder of a new run.

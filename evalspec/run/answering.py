@@ -54,7 +54,7 @@ class Answering:
         finally:
             asked.unlink(missing_ok=True)
         self.observed[model] = dict(answer["observed"])
-        self.files.append((file, f"answers of {model} to rows of {dataset} that this check made: {name}"))
+        self.files.append((file, f"answers of {model} to rows that this check made"))
         return out
 
     def close(self) -> None:

@@ -141,6 +141,7 @@ class _Run:
             return
         try:
             self.again.check_environment(where)
+            self.again.check_subjects(self.subjects.datasets, self.subjects.models)
             for planned in self.plan.checks:
                 self.again.check_key(planned.check.name, self._key(planned))
             self.witness.check_same(self.again.folder)

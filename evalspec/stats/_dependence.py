@@ -13,8 +13,6 @@ FIRST_LAGS = 64
 """Lags that are counted one by one before all of them are transformed."""
 LONG = 2048
 """Queries of a process up to which all processes are transformed at once."""
-SPARSE = 8
-"""Where fewer than one query in so many is over, the products are looked up from those."""
 
 
 def design_effect(over: Sequence[NDArray[np.bool_]], *, inside: bool = False) -> float:
@@ -80,13 +78,12 @@ def _first_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> fl
     total = np.array([np.count_nonzero(one) for one in over])[:, None]
     single = centre @ (2 * total - first - last)
     none = centre**2 @ np.maximum(queries[:, None] - lags, 0)
-    at = np.flatnonzero(series)
-    sparse = SPARSE * len(at) < queries.sum()
+    # As the bits of one number, which is shifted and counted in a fifth of the time that an array takes.
+    bits = int.from_bytes(np.packbits(series, bitorder="little").tobytes(), "little")
 
     def covariance(lag: int) -> float:
         """Sum over all pairs so far apart."""
-        both = series[at + lag] if sparse else series[lag:] & series[: len(series) - lag]
-        return float(np.count_nonzero(both) - single[lag] + none[lag])
+        return float((bits & bits >> lag).bit_count() - single[lag] + none[lag])
 
     variance = covariance(0)
     if variance <= 0:

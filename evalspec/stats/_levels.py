@@ -30,11 +30,12 @@ _LEAST_MS = 1e-9
 class Levels:
     """Fresh processes whose latencies are alike but for a factor, which is lognormal over processes.
 
-    The logarithms of the processes' own p-quantiles have mean m and standard deviation s, of which ``noise`` comes
-    from the number of queries. The p-quantile of all processes together is m + d(S): the quantile of their queries,
-    each about its process, spread by the S that is left. What is not known of S is that (k - 1) s^2 / S^2 is
-    chi-square; p-values are those of the normal mean, averaged over it. Where queries vary much more than processes
-    that is Student's t over the logarithms, where they vary less it is a tolerance bound of the processes.
+    The logarithms of the processes' own p-quantiles have mean m and variance s^2, of which ``noise``^2 comes from the
+    number of queries. The p-quantile of all processes together is m + d(S): the quantile of their queries, each about
+    its process, spread by the S that is left of s. How far both are off is not known: as far as chance takes a
+    chi-square variate with k - 1 degrees of freedom from its mean. p-values are those of a normal mean, averaged over
+    it. Where queries vary much more than processes that is Student's t over the logarithms, where they vary much less
+    it is the tolerance bound of the processes.
 
     Args:
         p: The percentile as a fraction.
@@ -83,13 +84,13 @@ class Levels:
     def _p(self, at: float, share: float, side: Side) -> float:
         from scipy.special import ndtr
 
-        chances, variances = self._variances
-        moved = self._moved(np.sqrt(np.maximum(variances - self.noise**2, 0.0)), share)
+        chances, times = self._times
+        moved = self._moved(self.own * np.sqrt(times), share)
         if side == "lower":
             # A wide spread, which can't be ruled out, moves a high percentile up: no evidence that it is there.
             moved = np.minimum(moved, self._moved(np.array([self.own]), share))
         away = float(self.logs.mean()) + moved - at
-        error = np.sqrt(variances / len(self.logs))
+        error = np.sqrt(np.maximum(self.spread**2 * times, self.noise**2) / len(self.logs))
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(error > 0, away / error, np.copysign(np.inf, away))
         return float(chances @ ndtr(z if side == "upper" else -z))
@@ -109,43 +110,45 @@ class Levels:
         """The (1 - share)-quantile of queries about their process, spread by each of these; shape (k,)."""
         if share not in self._made:
             self._made[share] = self._quantiles(share)
-        found: NDArray[np.float64] = np.interp(spreads, *self._made[share])
+        unmoved, known, slopes = self._made[share]
+        # It grows with the square of a small spread and in proportion to a large one: the slope is nearly straight.
+        found: NDArray[np.float64] = unmoved + spreads * np.interp(spreads, known, slopes)
         return found
 
-    def _quantiles(self, share: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Spreads and the quantiles at them, by bisection over queries that stand for all."""
+    def _quantiles(self, share: float) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """The quantile without spread; spreads, and by how much of each it moves: by bisection over some queries."""
         from scipy.special import ndtr
 
+        at, times = self._at(share) - self._at(1.0 - self.p), self._times[1]
+        if self.own == 0.0:
+            return at, np.zeros(1), np.zeros(1)
         n = len(self.about)
         steps = np.geomspace(1, n, _NODES)
         ranks = np.concatenate([steps, np.linspace(1, n, _NODES), share * n - steps, share * n + steps])
         edges = np.unique(np.clip(np.append(ranks, [0, share * n]), 0, n).astype(np.int64))
         nodes, weights = self.about[(edges[1:] + edges[:-1]) // 2], np.diff(edges) / n
         unmoved = float(nodes[min(np.searchsorted(np.cumsum(weights), share), len(nodes) - 1)])
-        most = max(math.sqrt(float(self._variances[1].max())), 1e-12)
-        spreads = np.geomspace(min(most, max(1e-3 * most, 0.1 * self.noise)), most, _SPREADS)
+        spreads = np.geomspace(*(self.own * np.sqrt([times.min(), times.max()])), _SPREADS)
         low, high = unmoved - _REACH * spreads, unmoved + _REACH * spreads
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             over = ndtr((nodes - middle[:, None]) / spreads[:, None]) @ weights
             low, high = np.where(over > share, middle, low), np.where(over > share, high, middle)
-        at = self._at(share) - self._at(1.0 - self.p)
-        return np.append(0.0, spreads), at + np.append(0.0, 0.5 * (low + high) - unmoved)
+        return at, np.append(0.0, spreads), np.append(0.0, (0.5 * (low + high) - unmoved) / spreads)
 
     def _at(self, share: float) -> float:
         return float(self.about[min(len(self.about) - 1, int(round(share * len(self.about), 6)))])
 
     @cached_property
-    def _variances(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Chances, and variances of the logarithms of as many processes; densest where they are largest."""
+    def _times(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Chances, and how many times the variance seen the true one may be; densest where it is most."""
         from scipy.special import gammaincinv
 
         even, half = (np.arange(_DRAWS) + 0.5) / _DRAWS, 0.5 * (len(self.logs) - 1)
-        variances = self.spread**2 * half / gammaincinv(half, even**3)
-        return even**2 / float((even**2).sum()), np.maximum(variances, self.noise**2)
+        return even**2 / float((even**2).sum()), half / gammaincinv(half, even**3)
 
     @cached_property
-    def _made(self) -> dict[float, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _made(self) -> dict[float, tuple[float, NDArray[np.float64], NDArray[np.float64]]]:
         return {}
 
 

@@ -225,7 +225,8 @@ def classwise_calibration_error(
         low_right += denied[0]
         low_said += denied[1]
     rows = max(1, len(t))
-    effect = _effect_of_low(columns, t, clusters)
+    # Few rows are denied, so that few clusters tell their design effect: it is never taken for less than the classes'.
+    effect = max(_effect_of_low(columns, t, clusters), float(np.mean([one.design_effect for one in classes])))
     low = Gap(low_right / effect, rows / effect, low_said / rows)
     shares = zip(columns.mean(axis=1), np.bincount(t, minlength=count) / rows, strict=True) if len(t) else ()
     return ClasswiseError(tuple(classes), low, tuple((float(mean), float(share)) for mean, share in shares))

@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Literal
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats.macro import mover_difference
+from evalspec.stats.two_shares import every_pair
 
 Better = Literal["lower", "higher"]
 
@@ -286,10 +285,7 @@ class Gap(AllParts):
         """Make the pairs."""
         if len(parts) < 2:
             raise InputError(f"a gap needs two parts, here are {len(parts)}")
-        pairs = {
-            f"{a} - {b}": AbsoluteDifference(mover_difference(parts[a], parts[b])) for a, b in combinations(parts, 2)
-        }
-        super().__init__(pairs, "lower")
+        super().__init__({name: AbsoluteDifference(pair) for name, pair in every_pair(parts).items()}, "lower")
 
 
 def _at_least_one(parts: Mapping[str, Estimate]) -> None:

@@ -214,7 +214,8 @@ def choose(
 ) -> str | None:
     """The simplest map whose log loss is within one standard error of the best, by five-fold cross-validation.
 
-    Doing nothing is kept unless the best is better by 1.645 standard errors. It looks only at the rows that maps are fitted on, so that what is judged on others owes nothing to the choice.
+    Doing nothing is kept unless the best is better by 1.645 standard errors. Only rows that maps are fitted on are
+    looked at, so that what is judged on others owes nothing to the choice.
 
     Args:
         probabilities: shape (n, C), rows to fit on.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import TypeGuard
 
 import numpy as np
 
@@ -106,6 +110,113 @@ class SharesApart:
         return float(score_p(self._counts, threshold, side))
 
 
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The differences of many pairs of shares of independent rows, all tested at once.
+
+    Args:
+        firsts: shape (k,), the first share of each pair.
+        seconds: shape (k,), the second one.
+    """
+
+    firsts: Sequence[Proportion]
+    seconds: Sequence[Proportion]
+    _known: dict[tuple[str, float, Side], FloatArray] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Of all pairs."""
+        numbers = [(a.successes, a.n, b.successes, b.n) for a, b in zip(self.firsts, self.seconds, strict=True)]
+        return Counts(*np.array(numbers, dtype=np.float64).reshape(-1, 4).T)
+
+    def p_values(self, threshold: float, side: Side) -> FloatArray:
+        """The score tests at one threshold, shape (k,)."""
+        key = ("p", threshold, side)
+        if key not in self._known:
+            self._known[key] = score_p(self.counts, threshold, side)
+        return self._known[key]
+
+    def bounds(self, confidence: float, side: Side) -> FloatArray:
+        """One-sided bounds at one confidence, shape (k,), by bisection of the score tests."""
+        key = ("bound", confidence, side)
+        if key not in self._known:
+            self._known[key] = self._bounds(1.0 - confidence, side)
+        return self._known[key]
+
+    def _bounds(self, alpha: float, side: Side) -> FloatArray:
+        shown = np.full(len(self.firsts), -1.0 if side == "lower" else 1.0)
+        not_shown = -shown
+        for _ in range(34):
+            middle = 0.5 * (shown + not_shown)
+            cleared = score_p(self.counts, middle, side) <= alpha
+            shown, not_shown = np.where(cleared, middle, shown), np.where(cleared, not_shown, middle)
+        return shown
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OfPair:
+    """One of many pairs. Implements `Estimate`, as `SharesApart`.
+
+    Args:
+        pairs: All of them.
+        index: Which.
+    """
+
+    pairs: Pairs
+    index: int
+
+    @property
+    def alone(self) -> SharesApart:
+        """The same by itself."""
+        return SharesApart(self.pairs.firsts[self.index], self.pairs.seconds[self.index])
+
+    @property
+    def value(self) -> float | None:
+        """The difference, in -1..1."""
+        return self.alone.value
+
+    @property
+    def n(self) -> int:
+        """Rows of both."""
+        return self.alone.n
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        return self.alone.method
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound, by inversion of the score test."""
+        return float(self.pairs.bounds(confidence, side)[self.index])
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """The score test at the threshold."""
+        return float(self.pairs.p_values(threshold, side)[self.index])
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows of both for 80 % power."""
+        return self.alone.n_to_decide(threshold, alpha)
+
+
+def every_pair(parts: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """The differences of all pairs of some estimates of separate rows, named ``a - b``.
+
+    Args:
+        parts: The estimates.
+    """
+    names = list(combinations(parts, 2))
+    shares = [part for part in parts.values() if _independent(part) and part.n > 0]
+    if len(shares) < len(parts):
+        return {f"{a} - {b}": apart(parts[a], parts[b]) for a, b in names}
+    known = {name: part for name, part in parts.items() if isinstance(part, Proportion)}
+    pairs = Pairs([known[a] for a, _ in names], [known[b] for _, b in names])
+    return {f"{a} - {b}": OfPair(pairs, index) for index, (a, b) in enumerate(names)}
+
+
+def _independent(part: Estimate) -> TypeGuard[Proportion]:
+    return isinstance(part, Proportion) and part.clusters is None
+
+
 def apart(first: Estimate, second: Estimate) -> Estimate:
     """The difference of two estimates of separate rows (rows in both only make its bounds wider than needed).
 
@@ -119,17 +230,12 @@ def apart(first: Estimate, second: Estimate) -> Estimate:
     References:
         Miettinen and Nurminen (1985), Statistics in Medicine 4; Zou and Donner (2008), Statistics in Medicine 27.
     """
-    if (
-        isinstance(first, Proportion)
-        and isinstance(second, Proportion)
-        and first.clusters is None
-        and second.clusters is None
-    ):
+    if _independent(first) and _independent(second):
         return SharesApart(first, second)
     return mover_difference(first, second)
 
 
-def score_p(counts: Counts, difference: float, side: Side) -> FloatArray:
+def score_p(counts: Counts, difference: float | FloatArray, side: Side) -> FloatArray:
     """P-values of the score test that first - second lies beyond ``difference``.
 
     The variance is that of the likeliest shares with this difference; the statistic gives up a quarter of a row of
@@ -139,7 +245,7 @@ def score_p(counts: Counts, difference: float, side: Side) -> FloatArray:
 
     Args:
         counts: shape (k,) each, or numbers.
-        difference: The threshold.
+        difference: The threshold: a number, or shape (k,).
         side: ``lower``: evidence that it lies above; ``upper``: below.
 
     Returns:
@@ -148,26 +254,28 @@ def score_p(counts: Counts, difference: float, side: Side) -> FloatArray:
     from scipy.special import ndtr
 
     sign = 1.0 if side == "lower" else -1.0
-    if not -1.0 < difference < 1.0:
-        beyond = (difference <= -1.0) == (side == "lower")
-        return np.full(np.shape(counts.first), 0.0 if beyond else 1.0)
-    p1, p2 = likeliest(counts, difference)
+    limited = np.clip(difference, -1.0, 1.0)
+    p1, p2 = likeliest(counts, limited)
     variance = _variance(counts, p1, p2)
     third = p1 * (1 - p1) * (1 - 2 * p1) / counts.first_n**2 - p2 * (1 - p2) * (1 - 2 * p2) / counts.second_n**2
     seen = counts.first / counts.first_n - counts.second / counts.second_n
-    surplus = sign * (seen - difference) - _quarter_steps(counts)
+    surplus = sign * (seen - limited) - _quarter_steps(counts)
     varies = variance > 1e-15
     safe = np.where(varies, variance, 1.0)
     z = _unskewed(surplus / np.sqrt(safe), sign * third / safe**1.5 / 6.0)
-    return np.where(varies, ndtr(-z), np.where(surplus > 0.0, 0.0, 1.0))
+    found = np.where(varies, ndtr(-z), np.where(surplus > 0.0, 0.0, 1.0))
+    # That a difference lies within -1..1 needs no rows.
+    known = np.asarray(difference) <= -1.0 if side == "lower" else np.asarray(difference) >= 1.0
+    never = np.asarray(difference) >= 1.0 if side == "lower" else np.asarray(difference) <= -1.0
+    return np.where(known, 0.0, np.where(never, 1.0, found))
 
 
-def likeliest(counts: Counts, difference: float) -> tuple[FloatArray, FloatArray]:
+def likeliest(counts: Counts, difference: float | FloatArray) -> tuple[FloatArray, FloatArray]:
     """The likeliest two shares whose difference is given, by the closed form of the cubic.
 
     Args:
         counts: shape (k,) each, or numbers.
-        difference: first - second, inside -1..1.
+        difference: first - second, inside -1..1: a number, or shape (k,).
 
     Returns:
         Both shares, shape (k,) each.
@@ -175,17 +283,18 @@ def likeliest(counts: Counts, difference: float) -> tuple[FloatArray, FloatArray
     References:
         Miettinen and Nurminen (1985), Statistics in Medicine 4, appendix; Farrington and Manning (1990), ibid. 9.
     """
+    gap = np.asarray(difference)
     x2, n2 = counts.second, counts.second_n
     n, x = counts.first_n + n2, counts.first + x2
-    a2 = (n + n2) * difference - n - x
-    a1 = (n2 * difference - n - 2 * x2) * difference + x
-    a0 = x2 * difference * (1.0 - difference)
+    a2 = (n + n2) * gap - n - x
+    a1 = (n2 * gap - n - 2 * x2) * gap + x
+    a0 = x2 * gap * (1.0 - gap)
     q = (a2 / (3 * n)) ** 3 - a1 * a2 / (6 * n**2) + a0 / (2 * n)
     p = np.where(q >= 0, 1.0, -1.0) * np.sqrt(np.maximum((a2 / (3 * n)) ** 2 - a1 / (3 * n), 0.0))
     ratio = np.where(p == 0.0, 0.0, q / np.where(p == 0.0, 1.0, p**3))
     angle = (np.pi + np.arccos(np.clip(ratio, -1.0, 1.0))) / 3.0
-    second = np.clip(2 * p * np.cos(angle) - a2 / (3 * n), max(0.0, -difference), min(1.0, 1.0 - difference))
-    return np.clip(second + difference, 0.0, 1.0), second
+    second = np.clip(2 * p * np.cos(angle) - a2 / (3 * n), np.maximum(0.0, -gap), np.minimum(1.0, 1.0 - gap))
+    return np.clip(second + gap, 0.0, 1.0), second
 
 
 def _variance(counts: Counts, first: FloatArray, second: FloatArray) -> FloatArray:

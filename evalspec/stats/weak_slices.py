@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -129,7 +128,9 @@ class WeakSlices:
     @property
     def method(self) -> str:
         """How it is decided."""
-        text = f"Holm over {len(self.p_values)} candidates on the half of the rows that did not find them"
+        count = len(self.p_values)
+        candidates = f"{count} candidate{'' if count == 1 else 's'}"
+        text = f"Holm over {candidates} on the half of the rows that did not find them"
         if 1.0 - self.power <= 1.0 - self.confidence:
             return text
         return f"{text}; no bound: {self.chance()}"
@@ -183,19 +184,6 @@ class WeakSlices:
     @property
     def _others(self) -> int:
         return max(1, len(self.p_values))
-
-
-def weak_slices(p_values: Sequence[float], n: int, planted: Planted, what: str, confidence: float) -> WeakSlices:
-    """How many of the candidates are weak.
-
-    Args:
-        p_values: Of the candidates, each that it is weak, on the confirming half; 1 where it can't be said.
-        n: Rows of both halves.
-        planted: The weak slice that must not be missed.
-        what: The same in words.
-        confidence: At which slices are counted.
-    """
-    return WeakSlices(tuple(float(p) for p in p_values), n, replace(planted), what, confidence)
 
 
 def _two_digits(number: int) -> int:

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-
-from tests.benchmarks.beside import column, head, in_turn, row
+from beside import column, head, in_turn, row
 
 ROWS, COLOURS, SIZES = 200_000, 6, 10
 

@@ -30,11 +30,11 @@ from evalspec.checks.system.recovery import Recovery
 from evalspec.checks.system.sustained import Sustained
 from evalspec.checks.system.throughput import Throughput
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import Inputs, Predictions, Probe, Samples, Schedule
+from evalspec.language.inputs import Boxes, Inputs, Predictions, Probe, Samples, Schedule
 from evalspec.language.parts import Check
 from tests.checks.system.bottlenecks import neighbours, operators, parsed, under_the_roof
 from tests.checks.system.queueing import exponential, served
-from tests.fakes import FakeInputs, classifier, regressor, samples, tagger, writer
+from tests.fakes import FakeInputs, boxed, classifier, painter, regressor, samples, tagger, writer
 from tests.meters import Machine, telemetry, times_of, with_meter
 
 Case = tuple[Inputs, Check]
@@ -197,6 +197,53 @@ def _tagged(folder: Path, found: float, rows: int = 1200) -> Case:
     )
     require = ["micro_f1 >= 90 %", "recall(law) >= 80 %"]
     return inputs, Quality.model_validate({"check": "quality", "dataset": "test", "require": require})
+
+
+def _streets(folder: Path, moved: float, rows: int = 400) -> Case:
+    """Pictures with cars and dogs, found at their place or beside it."""
+    rng = np.random.default_rng(8)
+    row = np.repeat(np.arange(rows), 2)
+    corner = rng.uniform(0, 400, (len(row), 2))
+    place = np.concatenate([corner, corner + rng.uniform(40, 60, corner.shape)], axis=1)
+    kind = rng.integers(0, 2, len(row))
+    off = np.tile(rng.normal(1.0, 0.3, (len(row), 1)) * moved, (1, 4))
+    seen = rng.random(len(row)) < 0.95
+    said = Boxes(row[seen], (place + off)[seen], kind[seen], rng.random(int(seen.sum())))
+    answers = boxed(said, Boxes(row, place, kind), rows, classes=("car", "dog"))
+    inputs = FakeInputs(
+        evidence=folder, tables={"test": pa.table({"name": np.arange(rows), "boxes": [""] * rows})},
+        labels={"test": "boxes"}, answers={("test", "candidate"): answers},
+    )  # fmt: skip
+    check = {"check": "quality", "dataset": "test", "require": ["map_75 >= 60 %", "map_50 >= 60 %"]}
+    return inputs, Quality.model_validate(check)
+
+
+def _roads(folder: Path, missed: float, rows: int = 300) -> Case:
+    """Pictures of road with a few pixels of people, of which the model misses a share."""
+    rng = np.random.default_rng(8)
+    truth = (rng.random((rows, 8, 8)) < 0.05).astype(np.int64)
+    said = np.where(rng.random(truth.shape) < missed, 0, truth)
+    inputs = FakeInputs(
+        evidence=folder, tables={"test": pa.table({"name": np.arange(rows), "mask": [""] * rows})},
+        labels={"test": "mask"}, answers={("test", "candidate"): painter(said, truth, classes=("road", "person"))},
+    )  # fmt: skip
+    require = ["iou(person) >= 70 %", "pixel_accuracy >= 90 %"]
+    return inputs, Quality.model_validate({"check": "quality", "dataset": "test", "require": require})
+
+
+def _searched(folder: Path, noise: float, rows: int = 5000) -> Case:
+    """500 searches of ten results, one of which is relevant."""
+    rng = np.random.default_rng(8)
+    query = np.arange(rows) // 10
+    truth = (np.arange(rows) % 10 == query % 10).astype(np.float64)
+    answers = regressor(truth + noise * rng.normal(size=rows), truth)
+    inputs = FakeInputs(
+        evidence=folder, tables={"test": pa.table({"search": query, "clicked": truth})}, labels={"test": "clicked"},
+        answers={("test", "candidate"): answers},
+    )  # fmt: skip
+    require = ["ndcg(5) >= 80 %", "mrr >= 80 %", "hit_rate(1) >= 70 %"]
+    check = {"check": "quality", "dataset": "test", "query": "search", "require": require}
+    return inputs, Quality.model_validate(check)
 
 
 def _fraud(folder: Path, found: float, rows: int = 4000) -> Case:
@@ -534,6 +581,18 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "quality", "exact_match", "exact_match >= 88 %", lambda f: _answered(f, 0.02), lambda f: _answered(f, 0.3),
         lambda f, n: _answered(f, 0.02, n), "a wrong word in most answers",
+    ),
+    Planted(
+        "quality", "map_75", "map_75 >= 60 %", lambda f: _streets(f, 1.0), lambda f: _streets(f, 5.0),
+        lambda f, n: _streets(f, 1.0, n), "boxes lie 5 pixels beside, which an overlap of a half hides",
+    ),
+    Planted(
+        "quality", "iou", "iou(person) >= 70 %", lambda f: _roads(f, 0.1), lambda f: _roads(f, 0.7),
+        lambda f, n: _roads(f, 0.1, n), "people are missed, at 96 % of right pixels",
+    ),
+    Planted(
+        "quality", "ndcg", "ndcg(5) >= 80 %", lambda f: _searched(f, 0.3), lambda f: _searched(f, 1.0),
+        lambda f, n: _searched(f, 0.3, n), "the relevant result stands far down",
     ),
     Planted(
         "quality", "recall", "recall(law) >= 80 %", lambda f: _tagged(f, 0.95), lambda f: _tagged(f, 0.4),

@@ -13,8 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from evalspec.cli import app
 from evalspec.cli._output import guarded
+from tests.shared import predictions_run, shared_folder
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "suites" / "predictions"
@@ -29,11 +32,39 @@ def evalspec(*arguments: str | Path, cwd: Path | None = None) -> subprocess.Comp
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    base = tmp_path_factory.mktemp("commands")
-    shutil.copytree(SUITE, base / "suite")
-    done = evalspec("run", base / "suite" / "evalspec.yaml", "--output", base / "run")
-    assert done.returncode == 0, done.stderr
-    return base / "run"
+    return shutil.copytree(predictions_run(tmp_path_factory), tmp_path_factory.mktemp("commands") / "base") / "run"
+
+
+@pytest.fixture(scope="module")
+def started_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with another seed, by a user who stands in a folder with modules of well-known names."""
+
+    def make(folder: Path) -> None:
+        for name in ("psutil", "pyarrow", "numpy", "jinja2"):
+            (folder / f"{name}.py").write_text("raise SystemExit(77)")
+        done = evalspec("run", SUITE / "evalspec.yaml", "--set", "seed=11", "--output", folder / "run", cwd=folder)
+        (folder / "ended.json").write_text(json.dumps([done.returncode, done.stderr]))
+
+    return shared_folder(tmp_path_factory, "started-elsewhere", make)
+
+
+@pytest.fixture(scope="module")
+def good_and_bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two suites, the labels of one turned, and a run of both."""
+
+    def make(folder: Path) -> None:
+        shutil.copytree(SUITE, folder / "good")
+        shutil.copytree(SUITE, folder / "bad")
+        bad = folder / "bad" / "evalspec.yaml"
+        table = pq.read_table(folder / "bad" / "test.parquet")
+        labels = table.column("cultivar").to_pylist()
+        turned = table.set_column(1, "cultivar", pa.array(labels[60:] + labels[:60]))
+        pq.write_table(turned, folder / "bad" / "test.parquet")
+        bad.write_text(bad.read_text().replace("name: predictions", "name: turned"))
+        done = evalspec("run", folder / "good" / "evalspec.yaml", bad, cwd=folder)
+        (folder / "ended.json").write_text(json.dumps([done.returncode, done.stdout + done.stderr]))
+
+    return shared_folder(tmp_path_factory, "good-and-bad", make)
 
 
 def loaded(*arguments: str | Path) -> set[str]:
@@ -87,36 +118,26 @@ def test_report_prints_one_form(run: Path, form: str, start: str) -> None:
     assert done.stdout.lower().startswith(start)
 
 
-def test_run_prints_json(tmp_path: Path) -> None:
-    done = evalspec("run", SUITE / "evalspec.yaml", "--output", tmp_path / "run", "--json")
-    (said,) = json.loads(done.stdout)
-    assert (done.returncode, said["verdict"]["word"]) == (0, "READY")
+def test_run_prints_json(run: Path) -> None:
+    (said,) = json.loads((run.parent / "said.json").read_text())
+    assert said["verdict"]["word"] == "READY"
 
 
-def test_several_specs_end_with_the_worst(tmp_path: Path) -> None:
-    shutil.copytree(SUITE, tmp_path / "good")
-    shutil.copytree(SUITE, tmp_path / "bad")
-    bad = tmp_path / "bad" / "evalspec.yaml"
-    table = pq.read_table(tmp_path / "bad" / "test.parquet")
-    labels = table.column("cultivar").to_pylist()
-    turned = table.set_column(1, "cultivar", pa.array(labels[60:] + labels[:60]))
-    pq.write_table(turned, tmp_path / "bad" / "test.parquet")
-    done = evalspec("run", tmp_path / "good" / "evalspec.yaml", bad, cwd=tmp_path)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert (tmp_path / "reports" / "predictions" / "latest" / "record.json").exists()
+def test_several_specs_end_with_the_worst(good_and_bad: Path) -> None:
+    code, said = json.loads((good_and_bad / "ended.json").read_text())
+    assert code == 1, said
+    for name in ("predictions", "turned"):
+        assert (good_and_bad / "reports" / name / "latest" / "record.json").exists()
 
 
-def test_only_and_draft_are_never_ready(tmp_path: Path) -> None:
+def test_only_is_never_ready(tmp_path: Path) -> None:
     only = evalspec("run", SUITE / "evalspec.yaml", "--only", "quality", "--output", tmp_path / "only")
-    draft = evalspec("run", SUITE / "evalspec.yaml", "--draft", "--output", tmp_path / "draft")
-    assert (only.returncode, draft.returncode) == (3, 3)
+    assert only.returncode == 3
 
 
-def test_set_changes_a_field_and_the_resolved_spec_says_so(tmp_path: Path) -> None:
-    done = evalspec("run", SUITE / "evalspec.yaml", "--set", "seed=11", "--output", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    assert "# --set seed=11" in (tmp_path / "run" / "spec.yaml").read_text()
-    assert json.loads((tmp_path / "run" / "record.json").read_text())["seed"] == 11
+def test_set_changes_a_field_and_the_resolved_spec_says_so(started_elsewhere: Path) -> None:
+    assert "# --set seed=11" in (started_elsewhere / "run" / "spec.yaml").read_text()
+    assert json.loads((started_elsewhere / "run" / "record.json").read_text())["seed"] == 11
 
 
 @pytest.mark.parametrize(
@@ -180,9 +201,10 @@ def test_checks_lists_and_documents() -> None:
     assert listing.returncode == 0
     for name in ("latency", "throughput", "quality", "calibration", "slices", "contamination", "shift"):
         assert f"  {name} " in listing.stdout
-        page = evalspec("checks", name)
+        page = CliRunner().invoke(app, ["checks", name])
         assert "## What it cannot show" in page.stdout
-    assert {one["check"] for one in json.loads(evalspec("checks", "--json").stdout)} >= {"quality", "shift"}
+    listed = CliRunner().invoke(app, ["checks", "--json"])
+    assert {one["check"] for one in json.loads(listed.stdout)} >= {"quality", "shift"}
 
 
 def test_doctor_says_what_is_here() -> None:
@@ -203,11 +225,9 @@ def test_a_closed_pipe_is_no_success(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_module_in_the_folder_where_the_user_stands_is_not_imported(tmp_path: Path) -> None:
-    for name in ("psutil", "pyarrow", "numpy", "jinja2"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit(77)")
-    done = evalspec("run", SUITE / "evalspec.yaml", "--output", tmp_path / "run", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_a_module_in_the_folder_where_the_user_stands_is_not_imported(started_elsewhere: Path) -> None:
+    code, said = json.loads((started_elsewhere / "ended.json").read_text())
+    assert code == 0, said
 
 
 def test_all_specs_are_read_before_the_first_is_run(tmp_path: Path) -> None:
@@ -268,10 +288,10 @@ def test_what_was_measured_is_resumed_from(run: Path, tmp_path: Path) -> None:
     assert "model: quality" not in done.stderr
 
 
-def test_a_plan_takes_no_truth_from_a_draft(tmp_path: Path) -> None:
+def test_a_plan_takes_no_truth_from_a_draft_which_is_never_ready(tmp_path: Path, good_and_bad: Path) -> None:
     shutil.copytree(SUITE, tmp_path / "suite")
     spec = tmp_path / "suite" / "evalspec.yaml"
     assert evalspec("run", spec, "--draft", cwd=tmp_path).returncode == 3
     assert "no earlier run of this spec is here" in evalspec("plan", spec, cwd=tmp_path).stdout
-    assert evalspec("run", spec, cwd=tmp_path).returncode == 0
-    assert "those of the run of" in evalspec("plan", spec, cwd=tmp_path).stdout
+    spec = good_and_bad / "good" / "evalspec.yaml"
+    assert "those of the run of" in evalspec("plan", spec, cwd=good_and_bad).stdout

@@ -64,7 +64,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any], 
         "mask": [png([[0, 1, 2], [255, 1, 0]])] * ROWS,
     }  # fmt: skip
     answers = {
-        "answer": written, "tags": said, "b": [[[0.0, 0.0, 4.0, 4.0]] * count for count in counts],
+        "answer": written, "tags": said,
+        "b": [[[9.0 if row % 10 == 1 else 0.0, 0.0, 4.0 + 9.0 * (row % 10 == 1), 4.0]] * n for row, n in enumerate(counts)],
         "s": [[0.9] * count for count in counts], "l": [["car"] * count for count in counts],
         "mask": [[[0, 1, 2], [0, 1, 0]]] * ROWS,
     }  # fmt: skip
@@ -81,8 +82,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any], 
     require = {
         "text": ["bleu >= 75", "token_f1 >= 90 %", "rouge_l >= 90 %"],
         "tags": ["micro_f1 >= 90 %", "recall(sky) >= 85 %", "hamming_loss <= 10 %"],
-        "boxes": ["accuracy >= 50 %"],
-        "mask": ["accuracy >= 50 %"],
+        "boxes": ["accuracy >= 50 %", "map_50 >= 60 %", "average_recall >= 95 %"],
+        "mask": ["accuracy >= 50 %", "iou(car) >= 95 %"],
     }
     file = {"kind": "predictions", "artifact": f"sha256:{'0' * 64}"}
     data = {"kind": "parquet", "path": "test.parquet", "key": "id"}
@@ -124,8 +125,14 @@ def test_right_texts_pass_and_missed_labels_fail(run: tuple[int, dict[str, Any],
 def test_boxes_and_masks_arrive_and_other_metrics_say_so(run: tuple[int, dict[str, Any], Path]) -> None:
     _, record, folder = run
     reason = "model '{0}' gives {1}, and this metric needs classes"
-    assert decided(record, "boxes") == {"boxes/accuracy": ("NOT_RUN", reason.format("boxes", "boxes"))}
-    assert decided(record, "mask") == {"mask/accuracy": ("NOT_RUN", reason.format("mask", "masks"))}
+    assert decided(record, "boxes") == {
+        "boxes/accuracy": ("NOT_RUN", reason.format("boxes", "boxes")), "boxes/map_50": ("PASS", None),
+        "boxes/average_recall": ("FAIL", None),
+    }  # fmt: skip
+    # All pictures are alike: nothing says how others might differ.
+    assert decided(record, "mask") == {
+        "mask/accuracy": ("NOT_RUN", reason.format("mask", "masks")), "mask/iou(car)": ("INCONCLUSIVE", None),
+    }  # fmt: skip
     kept = {name: read_answers(next((folder / "run" / "evidence").rglob(f"*{name}*.parquet"))) for name in TASKS}
     assert {name: one.task for name, one in kept.items()} == TASKS
     boxes, masks = kept["boxes"].boxes, kept["mask"].masks

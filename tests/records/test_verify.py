@@ -16,8 +16,7 @@ import pytest
 
 from evalspec.evidence.record import Record
 from evalspec.verdict import decide
-
-SUITE = Path(__file__).parents[2] / "suites" / "predictions"
+from tests.shared import predictions_run
 
 
 def evalspec(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -26,20 +25,10 @@ def evalspec(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A suite and a run of it, side by side as in a repository."""
-    base = tmp_path_factory.mktemp("verify")
-    shutil.copytree(SUITE, base / "suite")
-    done = evalspec("run", base / "suite" / "evalspec.yaml", "--output", base / "run", "--quiet")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return base
-
-
 @pytest.fixture
-def base(original: Path, tmp_path: Path) -> Path:
-    shutil.copytree(original, tmp_path / "copy")
-    return tmp_path / "copy"
+def base(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    """A suite and a run of it, side by side as in a repository."""
+    return shutil.copytree(predictions_run(tmp_path_factory), tmp_path / "copy")
 
 
 def edit(base: Path, change: Callable[[dict[str, Any]], None]) -> None:

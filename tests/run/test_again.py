@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evalspec.errors import RecordError
 from evalspec.evidence.estimate import Fact, Measured, Parts
 from evalspec.evidence.reasons import BySurroundings
 from evalspec.evidence.record import ControlRecord, Environment, Record
@@ -25,6 +27,8 @@ from evalspec.run.again import measurable
 from evalspec.run.environment import differences
 from evalspec.run.folders import read_record
 from evalspec.run.requirements import Levels, write_tests
+from evalspec.run.witness import Witness
+from evalspec.runtimes._answers import Answers, write_answers
 from evalspec.verdict import decide
 from tests.checks.system.test_load import load
 from tests.verdict.test_decide import a_check, a_record, a_test
@@ -155,16 +159,17 @@ def test_other_data_are_refused_and_leave_no_run_behind(folder: Path) -> None:
     for options in ((), ("--output", "second")):
         done = again(folder, *options)
         assert done.returncode == 2, done.stdout + done.stderr
-        assert "is about other data, models or threads than in" in done.stderr
+        assert "dataset test is another one than in" in done.stderr
     assert list((folder / "reports").rglob("record.json")) == []
     assert list((folder / "reports" / "again").iterdir()) == []
     assert list((folder / "second").iterdir()) == []
 
 
 def test_another_artifact_or_number_of_threads_is_refused(folder: Path) -> None:
-    assert "is about other data, models or threads" in again(folder, "--threads", "2").stderr
+    said = again(folder, "--threads", "2").stderr
+    assert "quality is not run as it was in" in said and "such as with other --threads" in said
     (folder / "behaviour.py").write_text(MODEL + "\n# another one\n")
-    assert "is about other data, models or threads" in again(folder).stderr
+    assert "model candidate is another one than in" in again(folder).stderr
 
 
 def test_another_machine_is_refused(folder: Path) -> None:
@@ -223,6 +228,43 @@ def test_it_can_be_interrupted_and_gone_on_with(folder: Path) -> None:
     assert len(checks(run)["memory"]["attempts"]) == 1
     assert checks(run)["quality"] == checks(folder / "first")["quality"]
     assert [one.run for one in read_record(run).continues] == ["first"]
+
+
+def test_what_fail_fast_left_out_is_measured_without_deciding_again_what_it_stopped_at(folder: Path) -> None:
+    (folder / "spec.yaml").write_text(SPEC.replace("accuracy >= 90 %", "accuracy < 0.5"))
+    stopped = evalspec(folder, "run", "spec.yaml", "--trust", "--fail-fast", "--output", "stopped")
+    assert stopped.returncode == 2  # an operator that points the wrong way for accuracy
+    (folder / "spec.yaml").write_text(SPEC.replace("accuracy >= 90 %", "log_loss <= 0.0001"))
+    stopped = evalspec(folder, "run", "spec.yaml", "--trust", "--fail-fast", "--output", "stopped")
+    assert stopped.returncode == 1, stopped.stdout + stopped.stderr
+    assert checks(folder / "stopped")["memory"]["status"] == "not_run"
+    done = again(folder, "--output", "second", of="stopped")
+    assert done.returncode == 1, done.stdout + done.stderr
+    now = checks(folder / "second")
+    assert now["quality"] == checks(folder / "stopped")["quality"]
+    assert now["memory"]["status"] == "measured"
+    assert now["memory"]["attempts"][0]["reason"] == "--fail-fast stopped the run before"
+
+
+def test_a_server_that_answers_otherwise_is_another_one(tmp_path: Path) -> None:
+    def answered(folder: Path, first: int) -> None:
+        (folder / "evidence").mkdir(parents=True)
+        predicted = np.array([first, 1, 0])
+        path = folder / "evidence" / "server-candidate-start.parquet"
+        write_answers(Answers(3, ("a", "b"), None, predicted, None, None, None), path)
+
+    answered(tmp_path / "before", 0)
+    answered(tmp_path / "same", 0)
+    answered(tmp_path / "other", 1)
+    for name, differs in (("same", False), ("other", True)):
+        children = SimpleNamespace(folder=tmp_path / name)
+        witness = Witness(None, children, None, None)  # type: ignore[arg-type]  # nobody is asked
+        witness._asked, witness._rows = {"candidate": "test"}, {"candidate": 3}
+        if differs:
+            with pytest.raises(RecordError, match="the server of candidate answers 1 of 3 rows otherwise than in"):
+                witness.check_same(tmp_path / "before")
+        else:
+            witness.check_same(tmp_path / "before")
 
 
 # -- what may be measured again ------

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.shared import shared_folder
+
 MODEL = """
 import os, sys, time, signal
 import numpy as np
@@ -70,39 +72,48 @@ def short(inputs):
     return {"probabilities": good(inputs)["probabilities"][:-1]}
 """
 
-SPEC = """
-evalspec: 1
-name: faults
-seed: 1
-models:
-  candidate: {{kind: python, function: "behaviour:good", artifact: behaviour.py, inputs: {{x: x}}, classes: [a, b]}}
-  other: {{kind: python, function: "behaviour:{function}", artifact: behaviour.py, inputs: {{x: x}}, classes: [a, b]}}
-datasets:
-  test: {{kind: parquet, path: test.parquet, label: y}}
-model:
-  - {{check: quality, dataset: test, require: [accuracy >= 90 %]}}
-  - {{check: quality, id: other, model: other, dataset: test, require: [accuracy >= 90 %]}}
-"""
+
+def spec(**functions: str) -> str:
+    """A good model and others, each with a check."""
+    fields = "artifact: behaviour.py, inputs: {x: x}, classes: [a, b]"
+    models = {"candidate": "good"} | functions
+    checks = {"quality": "candidate"} | {name: name for name in functions}
+    lines = ["evalspec: 1", "name: faults", "seed: 1", "models:"]
+    lines += [f'  {name}: {{kind: python, function: "behaviour:{which}", {fields}}}' for name, which in models.items()]
+    lines += ["datasets:", "  test: {kind: parquet, path: test.parquet, label: y}", "model:"]
+    lines += [
+        f"  - {{check: quality, id: {name}, model: {model}, dataset: test, require: [accuracy >= 90 %]}}"
+        for name, model in checks.items()
+    ]
+    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=300)
-    pq.write_table(pa.table({"x": x, "y": np.where(x > 0, "b", "a")}), tmp_path / "test.parquet")
-    (tmp_path / "behaviour.py").write_text(MODEL)
+    write_parts(tmp_path)
     return tmp_path
 
 
+def write_parts(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    pq.write_table(pa.table({"x": x, "y": np.where(x > 0, "b", "a")}), folder / "test.parquet")
+    (folder / "behaviour.py").write_text(MODEL)
+
+
 def run(folder: Path, function: str, *options: str, **popen: Any) -> subprocess.CompletedProcess[str]:
-    (folder / "evalspec.yaml").write_text(SPEC.format(function=function))
+    (folder / "evalspec.yaml").write_text(spec(other=function))
+    return run_spec(folder, *options, **popen)
+
+
+def run_spec(folder: Path, *options: str, **popen: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml"), "--trust", *options],
         capture_output=True,
         text=True,
         check=False,
         cwd=folder,
-        timeout=120,
+        timeout=240,
         **popen,
     )
 
@@ -118,33 +129,51 @@ def test_a_good_model_is_ready(folder: Path) -> None:
     assert done.stdout.startswith("faults: READY")
 
 
-@pytest.mark.parametrize(
-    ("function", "sentence", "options"),
-    [
-        ("raises", "RuntimeError: the weights are gone", ()),
-        ("hangs", "gave no answer within 10 s and was killed", ("--time-limit", "10 s")),
-        ("exits", "exited with code 0 without an answer", ()),
-        ("leaves", "exited with code 0 without an answer", ()),
-        ("killed", "was killed by SIGKILL", ()),
-        ("nan", "NaN", ()),
-        ("unsummed", "sum", ()),
-        ("hungry", "MiB of resident memory, over the limit of 700 MiB", ("--memory-limit", "700 MiB")),
-        ("short", "rows", ()),
-    ],
-)
-def test_a_bad_model_is_an_error_and_the_other_check_stays(
-    folder: Path, function: str, sentence: str, options: tuple[str, ...]
-) -> None:
-    done = run(folder, function, *options)
+BAD = {
+    "raises": "RuntimeError: the weights are gone",
+    "hangs": "gave no answer within 20 s and was killed",
+    "exits": "exited with code 0 without an answer",
+    "leaves": "exited with code 0 without an answer",
+    "killed": "was killed by SIGKILL",
+    "nan": "NaN",
+    "unsummed": "sum",
+    "hungry": "MiB of resident memory, over the limit of 700 MiB",
+    "short": "rows",
+}
+
+
+@pytest.fixture(scope="module")
+def all_bad_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run for all of them, since each takes seconds."""
+
+    def make(folder: Path) -> None:
+        write_parts(folder)
+        (folder / "evalspec.yaml").write_text(spec(**{name: name for name in BAD}))
+        done = run_spec(folder, "--time-limit", "20 s", "--memory-limit", "700 MiB")
+        (folder / "ended.json").write_text(json.dumps([done.returncode, done.stdout + done.stderr]))
+
+    return shared_folder(tmp_path_factory, "all-bad-models", make)
+
+
+@pytest.mark.parametrize("function", list(BAD))
+def test_a_bad_model_is_an_error_and_the_other_checks_stay(all_bad_models: Path, function: str) -> None:
+    code, said = json.loads((all_bad_models / "ended.json").read_text())
+    assert code == 4, said
+    assert "Traceback" not in said
+    record = record_of(all_bad_models)
+    checks = {check["id"]: check for check in record["checks"]}
+    assert (checks["quality"]["status"], checks[function]["status"]) == ("measured", "error")
+    assert BAD[function] in checks[function]["reason"]
+    statuses = {one["name"]: one["status"] for one in record["verdict"]["decisions"]}
+    assert statuses == {"quality/accuracy": "PASS"} | {f"{name}/accuracy": "ERROR" for name in BAD}
+    assert (all_bad_models / "reports/faults/latest/report.html").exists()
+
+
+def test_one_bad_model_ends_the_run_with_4(folder: Path) -> None:
+    done = run(folder, "killed")
     assert done.returncode == 4, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    record = record_of(folder)
-    good, bad = record["checks"]
-    assert (good["status"], bad["status"]) == ("measured", "error")
-    assert sentence in bad["reason"]
-    statuses = {one["name"]: one["status"] for one in record["verdict"]["decisions"]}
-    assert statuses == {"quality/accuracy": "PASS", "other/accuracy": "ERROR"}
-    assert (folder / "reports/faults/latest/report.html").exists()
+    assert [check["status"] for check in record_of(folder)["checks"]] == ["measured", "error"]
 
 
 def test_a_draft_says_what_ran_and_what_did_not_and_decides_nothing(folder: Path) -> None:
@@ -250,7 +279,7 @@ def test_what_was_timed_before_a_model_died_is_kept(folder: Path) -> None:
 
 
 def test_without_trust_no_code_runs(folder: Path) -> None:
-    (folder / "evalspec.yaml").write_text(SPEC.format(function="good"))
+    (folder / "evalspec.yaml").write_text(spec(other="good"))
     done = subprocess.run(
         [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml")],
         capture_output=True,
@@ -286,7 +315,7 @@ def heed_interrupts() -> None:
 
 
 def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(folder: Path) -> None:
-    (folder / "evalspec.yaml").write_text(SPEC.format(function="hangs"))
+    (folder / "evalspec.yaml").write_text(spec(other="hangs"))
     command = [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml"), "--trust"]
     running = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts

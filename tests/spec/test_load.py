@@ -148,8 +148,8 @@ def test_what_was_not_verified_is_said(read: Load, folder: Path) -> None:
 def test_code_that_needs_trust_is_named(read: Load) -> None:
     text = SPEC.replace("{kind: file, path: old.bin}", "{kind: code, path: old.bin}")
     sentence = "baseline: `run` needs --trust for code that the spec names"
-    assert sentence in read(text).unverified
-    assert sentence not in read(text, options=Options(trust=True)).unverified
+    assert sentence in read(text).asks
+    assert sentence not in read(text, options=Options(trust=True)).asks
 
 
 def test_several_specs_are_refused_together(folder: Path) -> None:

@@ -190,3 +190,19 @@ def test_n_to_decide_is_enough(sharper: float, threshold: float) -> None:
 
 def error(rows: Rows) -> ClasswiseError:
     return classwise_calibration_error(*rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("groups", "size"), [(25, 10), (50, 4)])
+def test_error_rates_with_clusters(groups: int, size: int) -> None:
+    """Seven in ten rows of a cluster have one class."""
+    rng, clusters, gap = np.random.default_rng([44, groups]), np.repeat(np.arange(groups), size), 0.05
+    found = []
+    for _ in range(800):
+        said, true = thought(groups, 3, gap, rng)
+        shared, own = drawn(true, rng).repeat(size), drawn(true.repeat(size, axis=0), rng)
+        truth = np.where(rng.random(groups * size) < 0.7, shared, own)
+        estimate = classwise_calibration_error(said.repeat(size, axis=0), truth, clusters=clusters)
+        found.append(p_values(estimate, 2 * gap / 3))
+    assert bounded(found) == 1.0
+    assert (wrong_claims(found) <= ALLOWED + 0.006).all()

@@ -27,10 +27,10 @@ def independent(n: int, seed: int = 1, processes: int = 1) -> list[NDArray[np.fl
     return [rng.lognormal(0, SPREAD, n // processes) for _ in range(processes)]
 
 
-def correlated(n: int, rho: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """A normal series with autocorrelation rho^k."""
-    noise = rng.standard_normal(n) * math.sqrt(1 - rho**2)
-    noise[0] /= math.sqrt(1 - rho**2)
+def correlated(shape: int | tuple[int, int], rho: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    """A normal series, or several, with autocorrelation rho^k."""
+    noise = rng.standard_normal(shape) * math.sqrt(1 - rho**2)
+    noise[..., 0] /= math.sqrt(1 - rho**2)
     series: NDArray[np.float64] = lfilter([1.0], [1.0, -rho], noise)
     return series
 
@@ -86,7 +86,8 @@ def test_bounds_and_p_values_invert_each_other(seed: int, confidence: float, p: 
         after = estimate.p_value(upper, "upper")
         before = estimate.p_value(float(np.nextafter(upper, 0)), "upper")
         assert after is not None and before is not None
-        assert after <= 1 - confidence < before
+        # Counting jumps at an observation; where processes differ evidence grows between them.
+        assert after <= 1 - confidence < before + 1e-9
     lower = estimate.bound(confidence, "lower")
     if lower is not None:
         assert lower <= estimate.value
@@ -239,8 +240,10 @@ def test_n_to_decide_decides_in_four_of_five_runs(share: float, alpha: float, si
     assert 0.65 <= shown / 300 <= 0.95
 
 
-def test_share_over_is_the_percentile_read_the_other_way_round() -> None:
-    latencies = independent(3000, processes=5)
+@pytest.mark.parametrize(("seed", "differ"), [(9, False), (6, True)])
+def test_share_over_is_the_percentile_read_the_other_way_round(seed: int, differ: bool) -> None:
+    latencies = independent(3000, seed, processes=5)
+    assert percentile(latencies, 0.9).differ == differ
     deadline = 1.3
     share = share_over(latencies, deadline)
     assert share.value == pytest.approx(np.mean(np.concatenate(latencies) > deadline))
@@ -332,17 +335,17 @@ def error_rates(make: Callable[[], list[NDArray[np.float64]]], p: float, truth: 
 )
 def test_error_rates_of_dependent_queries(p: float, n: int, rho: float) -> None:
     rng = np.random.default_rng(11)
-    wrong = error_rates(lambda: [correlated(n // 5, rho, rng) for _ in range(5)], p, float(norm.ppf(p)))
+    wrong = error_rates(lambda: list(correlated((5, n // 5), rho, rng)), p, float(norm.ppf(p)))
     assert (wrong[[1, 2]] <= ALLOWED[[1, 2]]).all()
 
 
 def bursts(n: int, length: int, p: float, rng: np.random.Generator) -> list[NDArray[np.float64]]:
     """Five processes of even latencies with bursts over 5 ms, so many that a share of 1 - p lies in one."""
-    runs = [rng.random(n // 5) for _ in range(5)]
-    for series in runs:
-        starts = rng.random(len(series) + length - 1) < 1.0 - p ** (1.0 / length)
-        series[np.convolve(starts, np.ones(length), "valid") > 0] += 10.0
-    return runs
+    runs = rng.random((5, n // 5))
+    starts = rng.random((5, n // 5 + length - 1)) < 1.0 - p ** (1.0 / length)
+    begun = np.cumsum(np.pad(starts, ((0, 0), (1, 0))), axis=1)
+    runs[begun[:, length:] > begun[:, :-length]] += 10.0
+    return list(runs)
 
 
 @pytest.mark.slow

@@ -150,3 +150,18 @@ def test_n_to_decide_decides_in_four_of_five_samples(gap: float, alpha: float) -
     found = [rms_calibration_error(*answers(n, rng, gap)).p_value(0.06, side) for _ in range(600)]
     # A chance of 0.80 gives 0.75 to 0.85 in 998 of 1,000 such simulations.
     assert np.mean(np.array(found) <= alpha) == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.slow
+def test_error_rates_with_clusters() -> None:
+    """Half of a cluster's rows are right or wrong together."""
+    rng, groups, size = np.random.default_rng(53), 50, 4
+    found = []
+    for _ in range(1500):
+        said, right = rng.beta(8, 2, groups), rng.random(groups)
+        luck = np.where(rng.random((groups, size)) < 0.5, right[:, None], rng.random((groups, size)))
+        correct = (luck < said[:, None] - 0.1).ravel()
+        estimate = rms_calibration_error(said.repeat(size), correct, clusters=np.arange(groups).repeat(size))
+        found.append(p_values(estimate, 0.1))
+    assert bounded(found) == 1.0
+    assert (wrong_claims(found) <= ALLOWED + 0.003).all()

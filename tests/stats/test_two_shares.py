@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import score_test_proportions_2indep
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.macro import MoverSum
 from evalspec.stats.proportion import Proportion, proportion
-from evalspec.stats.two_shares import Counts, SharesApart, apart, likeliest, score_p
+from evalspec.stats.two_shares import Counts, SharesApart, apart, every_pair, likeliest, score_p
 from evalspec.stats.value_only import ValueOnly
 from tests.stats.simulated import ALLOWED, SIDES
 
@@ -111,6 +111,26 @@ def test_what_is_no_share_of_independent_rows_goes_by_mover() -> None:
     free = Proportion.of_counts(30, 40)
     assert isinstance(apart(tied, free), MoverSum)
     assert isinstance(apart(free, ValueOnly(1.0, 3, "no bound: few rows")), MoverSum)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_many_pairs_at_once_are_the_same_as_one_by_one(side: Side) -> None:
+    rng = np.random.default_rng(2)
+    parts = {f"s{i}": Proportion.of_counts(int(rng.integers(0, n + 1)), n) for i, n in enumerate([5, 40, 300, 40])}
+    found = every_pair(parts)
+    assert list(found) == ["s0 - s1", "s0 - s2", "s0 - s3", "s1 - s2", "s1 - s3", "s2 - s3"]
+    for name, one in found.items():
+        a, b = name.split(" - ")
+        alone = apart(parts[a], parts[b])
+        assert (one.value, one.n, one.method) == (alone.value, alone.n, alone.method)
+        assert one.p_value(0.1, side) == pytest.approx(alone.p_value(0.1, side))
+        assert one.bound(0.95, side) == pytest.approx(alone.bound(0.95, side), abs=1e-8)
+        assert one.n_to_decide(0.05, 0.05) == alone.n_to_decide(0.05, 0.05)
+
+
+def test_pairs_with_something_else_go_one_by_one() -> None:
+    found = every_pair({"a": Proportion.of_counts(3, 9), "b": ValueOnly(0.5, 3, "no bound: few rows")})
+    assert isinstance(found["a - b"], MoverSum)
 
 
 def test_n_to_decide_decides_in_four_of_five_samples() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.model._boxes_blocks import box_table, poor_pictures
+from evalspec.checks.model._boxes_left import Left, PairedLeft
 from evalspec.checks.model._boxes_match import MOST_A_PICTURE, OVERLAPS, Matched, Scores, matched, scores
 from evalspec.checks.model._catalogue_boxes import BOXES as DECLARED
 from evalspec.checks.model._catalogue_boxes import NAMES, missing_detection
@@ -18,8 +20,7 @@ from evalspec.checks.model._family import Family, Seen
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.checks.model._scores import Score
 from evalspec.stats.bootstrap import FEWEST_OF_A_CLASS
-from evalspec.stats.jackknife import GROUPS, from_groups
-from evalspec.stats.mean import paired_mean
+from evalspec.stats.jackknife import GROUPS
 from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
@@ -31,19 +32,22 @@ if TYPE_CHECKING:
     from evalspec.evidence.estimate import Comparison, Estimate
     from evalspec.evidence.frozen import Cell
 
-    Pick = Callable[[Scores, NDArray[np.int64]], NDArray[np.float64]]
+    Pick = Callable[[Scores, NDArray[np.int64]], Left]
 
 
-def _precision(found: Scores, classes: NDArray[np.int64], overlap: int | None = None) -> NDArray[np.float64]:
-    """Mean average precision of some classes, shape (1 + G,)."""
-    chosen = found.precision[:, classes]
-    if overlap is not None:
-        return np.asarray(chosen[:, :, overlap].mean(axis=1))
-    return np.asarray(chosen.mean(axis=(1, 2)))
+def _precision(found: Scores, classes: NDArray[np.int64], overlap: int | None = None) -> Left:
+    """Mean average precision of some classes."""
+    chosen = slice(None) if overlap is None else slice(overlap, overlap + 1)
+    value = float(found.precision[classes, chosen].mean())
+    area = found.area[:, classes, chosen].mean(axis=(1, 2))
+    # Where one class's recall lies between two steps says nothing of where another's does.
+    slack = float(found.half_step[classes, chosen].mean()) / math.sqrt(len(classes))
+    return Left(value, area, slack)
 
 
-def _recall(found: Scores, classes: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.asarray(found.recall[:, classes].mean(axis=(1, 2)))
+def _recall(found: Scores, classes: NDArray[np.int64]) -> Left:
+    recall = found.recall[:, classes].mean(axis=(1, 2))
+    return Left(float(recall[0]), recall, 0.0)
 
 
 _PICKED: dict[str, Pick] = {
@@ -71,19 +75,17 @@ class OfBoxes:
 
     def estimate(self, rows: Scored, tools: Tools) -> Estimate:
         """The jackknife over groups of pictures, or of clusters of them."""
-        values, reason = self._values(rows, tools)
-        if reason is not None:
-            return ValueOnly(float(values[0]), rows.n, reason)
-        return from_groups(float(values[0]), values[1:], rows.n)
+        left, reason = self._left(rows, tools)
+        return left.estimate(rows.n) if reason is None else ValueOnly(left.value, rows.n, reason)
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
         """The jackknife of the difference: both without the same groups of pictures."""
-        first, reason = self._values(candidate, tools)
-        second, _ = self._values(baseline, tools)
-        return PairedJackknife(first, second, candidate.n, reason)
+        first, reason = self._left(candidate, tools)
+        second, _ = self._left(baseline, tools)
+        return PairedLeft(first, second, candidate.n, reason)
 
-    def _values(self, rows: Scored, tools: Tools) -> tuple[NDArray[np.float64], str | None]:
-        """Of all pictures, then without each group, shape (1 + G,); and why there is no bound."""
+    def _left(self, rows: Scored, tools: Tools) -> tuple[Left, str | None]:
+        """Of all pictures and without each group; and why there is no bound."""
         found = kept_scores(rows, tools)
         classes = np.flatnonzero(found.pictures)
         if not len(classes):
@@ -93,47 +95,6 @@ class OfBoxes:
                 raise Undefined(f"class {rows.class_name(self.index)} has no objects in {rows.where}: its AP is 0/0")
             classes = np.array([self.index])
         return self.pick(found, classes), _why_no_bound(rows, found, classes)
-
-
-@dataclass(frozen=True, slots=True)
-class PairedJackknife:
-    """Two models' scores of the same pictures.
-
-    Args:
-        candidate: shape (1 + G,), of all pictures, then without each group.
-        baseline: The same, without the same groups.
-        n: Pictures.
-        reason: Why there is no bound; None: there is one.
-    """
-
-    candidate: NDArray[np.float64]
-    baseline: NDArray[np.float64]
-    n: int
-    reason: str | None
-
-    @property
-    def candidate_value(self) -> float | None:
-        """The candidate's score."""
-        return float(self.candidate[0])
-
-    @property
-    def baseline_value(self) -> float | None:
-        """The baseline's score."""
-        return float(self.baseline[0])
-
-    def difference(self, factor: float = 1.0, margin: float = 0.0) -> Estimate:
-        """Estimate of candidate - factor x baseline; ``margin`` is not needed."""
-        apart = self.candidate - factor * self.baseline
-        if self.reason is not None:
-            return ValueOnly(float(apart[0]), self.n, self.reason)
-        return from_groups(float(apart[0]), apart[1:], self.n)
-
-    def ratio(self) -> Estimate | None:
-        """Estimate of candidate / baseline, of the means of their pseudo-values; None where the baseline's is 0."""
-        if self.reason is not None or not self.baseline[0] > 0:
-            return None
-        pair = [len(one[1:]) * one[0] - (len(one) - 2) * one[1:] for one in (self.candidate, self.baseline)]
-        return paired_mean(pair[0], pair[1]).ratio()
 
 
 def _why_no_bound(rows: Scored, found: Scores, classes: NDArray[np.int64]) -> str | None:

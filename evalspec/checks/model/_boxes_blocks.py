@@ -27,7 +27,7 @@ def box_table(rows: Scored, found: Matched, scores: Scores) -> Table:
     names = rows.classes or ()
     said = np.bincount(found.codes, minlength=len(names))
     objects = found.objects.sum(axis=0)
-    precision, recall = scores.precision[0], scores.recall[0]
+    precision, recall = scores.precision, scores.recall[0]
     order = np.argsort(precision.mean(axis=1), kind="stable")
 
     def cell(value: float) -> Cell:

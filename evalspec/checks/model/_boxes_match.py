@@ -45,16 +45,20 @@ class Matched:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Average precision and recall of every class: of all pictures, then without each group of them.
+    """What pycocotools accumulates of every class: of all pictures, then without each group of them.
 
     Args:
-        precision: shape (1 + G, C, T), NaN where a class has no object.
+        precision: shape (C, T), average precision over 101 recalls, NaN where a class has no object.
+        area: shape (1 + G, C, T), the whole area under the same curve: what the steps of recall hide.
         recall: shape (1 + G, C, T).
+        half_step: shape (C, T), half of what one of the 101 recalls more or less would change.
         pictures: shape (C,), pictures, or clusters of them, with objects of each class.
     """
 
     precision: NDArray[np.float64]
+    area: NDArray[np.float64]
     recall: NDArray[np.float64]
+    half_step: NDArray[np.float64]
     pictures: NDArray[np.int64]
 
 
@@ -116,7 +120,7 @@ def _sorted(kept: list[tuple[int, int, dict[str, Any]]], objects: NDArray[np.int
 
 
 def scores(found: Matched, group: NDArray[np.int64] | None, units: NDArray[np.int64] | None = None) -> Scores:
-    """Average precision and recall, as pycocotools accumulates them, of all pictures and without each group.
+    """Average precision and recall, as pycocotools accumulates them; areas and recall without each group too.
 
     Args:
         found: The matching.
@@ -129,62 +133,76 @@ def scores(found: Matched, group: NDArray[np.int64] | None, units: NDArray[np.in
     if group is not None:
         weights[1 + group, np.arange(n)] = 0.0
     objects = weights @ found.objects
-    shape = (1 + left_out, names, len(found.hits))
-    precision, recall = np.full(shape, np.nan), np.full(shape, np.nan)
+    kinds = (names, len(found.hits))
+    precision, half_step = np.full(kinds, np.nan), np.full(kinds, np.nan)
+    area, recall = np.full((1 + left_out, *kinds), np.nan), np.full((1 + left_out, *kinds), np.nan)
     ends = np.searchsorted(found.codes, np.arange(names + 1))
     for code in np.flatnonzero(found.objects.any(axis=0)).tolist():
         inside = slice(int(ends[code]), int(ends[code + 1]))
-        for at in range(shape[2]):
-            hits, counted = found.hits[at, inside], ~found.ignored[at, inside]
-            one = accumulated(weights, found.row[inside], hits, counted, objects[:, code])
-            precision[:, code, at], recall[:, code, at] = one
+        hits, counted = found.hits[:, inside], ~found.ignored[:, inside]
+        pairs = [average_precision(*curve, int(objects[0, code])) for curve in zip(hits, counted, strict=True)]
+        precision[code], half_step[code] = zip(*pairs, strict=True)
+        area[:, code], recall[:, code] = areas(weights, found.row[inside], hits, counted, objects[:, code])
     seen = found.objects > 0
     if units is not None:
         seen = np.stack([np.bincount(units, weights=column) > 0 for column in seen.T], axis=1)
-    return Scores(precision, recall, seen.sum(axis=0))
+    return Scores(precision, area, recall, half_step, seen.sum(axis=0))
 
 
-def accumulated(
+def average_precision(hits: NDArray[np.bool_], counted: NDArray[np.bool_], objects: int) -> tuple[float, float]:
+    """Average precision of one class at one overlap, over COCO's 101 recalls; and half of a recall's part in it.
+
+    Args:
+        hits: shape (d,), a box found an object; surest first.
+        counted: shape (d,), it counts for or against.
+        objects: How many there are, at least one.
+    """
+    right = np.arange(1, np.count_nonzero(hits) + 1)
+    if not len(right):
+        return 0.0, 0.0
+    # Precision is highest where an object is found: what lies between changes no maximum.
+    precision = right / (np.cumsum(counted)[hits] + np.spacing(1.0))
+    highest = np.maximum.accumulate(precision[::-1])[::-1]
+    reached = np.searchsorted(RECALLS, right / objects, side="right")
+    steps = np.diff(reached, prepend=0)
+    return float((highest * steps).sum() / len(RECALLS)), float(precision[-1] / (2 * len(RECALLS)))
+
+
+def areas(
     weights: NDArray[np.float64],
     row: NDArray[np.int64],
     hits: NDArray[np.bool_],
     counted: NDArray[np.bool_],
     objects: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Average precision over COCO's 101 recalls, and recall, of one class at one overlap; shape (B,) each.
+    """Area under the curve of one class at each overlap, and recall; shape (B, T) each, NaN without objects.
 
     Args:
         weights: shape (B, n), 1 for pictures that count.
         row: shape (d,), picture of each box, surest first.
-        hits: shape (d,), it found an object.
-        counted: shape (d,), it counts for or against.
-        objects: shape (B,), objects; NaN where there are none.
+        hits: shape (T, d), it found an object.
+        counted: shape (T, d), it counts for or against.
+        objects: shape (B,).
     """
     step = max(1, _CELLS // max(1, len(row)))
     parts = [
-        _accumulated(weights[start : start + step], row, hits, counted, objects[start : start + step])
+        _areas(weights[start : start + step][:, row], hits, counted, objects[start : start + step])
         for start in range(0, len(weights), step)
     ]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _accumulated(
-    weights: NDArray[np.float64],
-    row: NDArray[np.int64],
-    hits: NDArray[np.bool_],
-    counted: NDArray[np.bool_],
-    objects: NDArray[np.float64],
+def _areas(
+    drawn: NDArray[np.float64], hits: NDArray[np.bool_], counted: NDArray[np.bool_], objects: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    drawn = weights[:, row]
-    right = np.cumsum(drawn[:, hits], axis=1)
-    said = np.cumsum(drawn * counted, axis=1)[:, hits]
-    none = objects <= 0
-    below = np.where(none, 1.0, objects)[:, None]
-    # Precision is highest where an object is found: what lies between changes no maximum.
-    precision = right / (said + np.spacing(1.0))
-    highest = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    reached = np.where(right > 0, np.searchsorted(RECALLS, right / below, side="right"), 0)
-    steps = np.diff(reached, axis=1, prepend=0)
-    average = (highest * steps).sum(axis=1) / len(RECALLS)
-    recall = right[:, -1] / below[:, 0] if right.shape[1] else np.zeros(len(weights))
-    return np.where(none, np.nan, average), np.where(none, np.nan, recall)
+    below = np.where(objects > 0, objects, np.nan)
+    every = np.cumsum(drawn, axis=1)
+    area, recall = np.empty((len(drawn), len(hits))), np.empty((len(drawn), len(hits)))
+    for at, found in enumerate(hits):
+        own = drawn[:, found]
+        said = every if counted[at].all() else np.cumsum(drawn * counted[at], axis=1)
+        precision = np.cumsum(own, axis=1) / (said[:, found] + np.spacing(1.0))
+        highest = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+        area[:, at] = np.einsum("ij,ij->i", highest, own) / below
+        recall[:, at] = own.sum(axis=1) / below
+    return area, recall

@@ -259,7 +259,7 @@ def flipped(inputs: Inputs, rows: Scored, baseline: Scored) -> list[AnyBlock]:
 
     def one(at: int, row: int) -> Example:
         fields: Mapping[str, Cell] = {
-            "row": row, "true": classes[int(rows.truth[row])], baseline.model: classes[int(before[row])],
+            "true": classes[int(rows.truth[row])], baseline.model: classes[int(before[row])],
             rows.model: classes[int(said[row])],
         }  # fmt: skip
         return example(row, fields, {name: values[at] for name, values in columns.items()})

@@ -144,10 +144,15 @@ def _shown(
         Column(name=f"lower {percent}", unit="pp" if unit == "fraction" else unit),
         Column(name=f"upper {percent}", unit="pp" if unit == "fraction" else unit),
     )  # fmt: skip
+    scale = 100.0 if unit == "fraction" else 1.0
+
+    def points(value: float | None) -> float | None:
+        return None if value is None else scale * value
+
     first: tuple[Cell, ...] = (f"{check.inside} (inside)", home.n, home.value, None, None, None)
     rows = tuple(
-        (name, one.n, one.value, gaps[name].value, gaps[name].bound(confidence, "lower"),
-         gaps[name].bound(confidence, "upper"))
+        (name, one.n, one.value, points(gaps[name].value), points(gaps[name].bound(confidence, "lower")),
+         points(gaps[name].bound(confidence, "upper")))
         for name, one in away.items()
     )  # fmt: skip
     table = Table(

@@ -184,8 +184,8 @@ def _one_by_one(metric: str, rows: Scored, groups: Groups, tools: Tools, higher:
     towards_worse, towards_better = ("lower", "upper") if higher else ("upper", "lower")
     kept: list[int] = []
     found: list[tuple[int, float, float, float]] = []
-    for code, mask in _masks(groups, rows.n):
-        inside = rows.rows(mask)
+    for code, numbers in _rows_of(groups):
+        inside = rows.rows(numbers)
         try:
             estimate = score(metric, None, inside).estimate(inside, tools)
         except Undefined:
@@ -202,14 +202,12 @@ def _one_by_one(metric: str, rows: Scored, groups: Groups, tools: Tools, higher:
     return _ByGroup(np.array(kept, dtype=np.int64), size.astype(np.int64), values, holding_, violated_)
 
 
-def _masks(groups: Groups, n: int) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+def _rows_of(groups: Groups) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Each group with the numbers of its rows."""
     inside = np.flatnonzero(groups.codes >= 0)
     in_order = inside[np.argsort(groups.codes[inside], kind="stable")]
     ends = np.cumsum(np.bincount(groups.codes[inside], minlength=len(groups.names)))
-    for code, rows in enumerate(np.split(in_order, ends[:-1]) if len(ends) else ()):
-        mask = np.zeros(n, dtype=np.bool_)
-        mask[rows] = True
-        yield code, mask
+    yield from enumerate(np.split(in_order, ends[:-1]) if len(ends) else ())
 
 
 def _blocks(metric: str, groups: Groups, found: _ByGroup, estimate: OverGroups) -> Sequence[AnyBlock]:
@@ -223,7 +221,7 @@ def _blocks(metric: str, groups: Groups, found: _ByGroup, estimate: OverGroups) 
         caption="One value a group; groups of few rows spread more than their truth does.",
         x_label=metric, y_label="groups", x_unit=declared.unit, edges=tuple(edges.tolist()),
         counts={"groups": tuple(int(count) for count in counts)},
-        references=(Reference(label=f"{percent:.0%} of groups below", value=estimate.value, axis="x"),),
+        references=(Reference(label=f"{100 * percent:g} % of groups below", value=estimate.value, axis="x"),),
     )  # fmt: skip
     order = np.argsort(found.values if estimate.higher else -found.values, kind="stable")[:WORST_SHOWN]
     side = "lower" if estimate.higher else "upper"

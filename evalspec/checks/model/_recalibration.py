@@ -84,16 +84,16 @@ def suggest(check: Calibration, inputs: Inputs, rows: Predictions) -> Suggestion
     truth = rows.truth.astype(np.int64)
     fit, judge = recalibration.halves(rows.n, inputs.rng, rows.clusters)
     few = _capped(np.flatnonzero(fit), rows.probabilities.shape[1], inputs.rng)
-    halves = {name: few for name in recalibration.METHODS} | {"temperature": np.flatnonzero(fit)}
+    fitted_on = {name: few for name in recalibration.METHODS} | {"temperature": np.flatnonzero(fit)}
     maps: dict[str, recalibration.Recalibration] = {}
-    for name, on in halves.items():
+    for name, on in fitted_on.items():
         fitted = recalibration.METHODS[name](rows.probabilities[on], truth[on])
         if fitted is not None:
             maps[name] = fitted
     clusters = None if rows.clusters is None else rows.clusters[few]
     chosen = recalibration.choose(rows.probabilities[few], truth[few], list(maps), inputs.rng, clusters)
     tried: dict[str | None, Tried] = {None: _judged(check, rows, judge, None, 0)}
-    tried |= {name: _judged(check, rows, judge, fitted, len(halves[name])) for name, fitted in maps.items()}
+    tried |= {name: _judged(check, rows, judge, fitted, len(fitted_on[name])) for name, fitted in maps.items()}
     return Suggestion(tried, chosen if judge.any() else None)
 
 

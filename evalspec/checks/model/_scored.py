@@ -90,11 +90,11 @@ class Scored:
         """The dataset as it stands in a sentence."""
         return f"dataset {self.dataset!r}"
 
-    def rows(self, inside: NDArray[np.bool_]) -> Scored:
+    def rows(self, inside: NDArray[np.bool_] | NDArray[np.intp]) -> Scored:
         """Only some rows.
 
         Args:
-            inside: shape (n,).
+            inside: shape (n,); or the numbers of the rows, rising, which is faster where they are few.
         """
         cut: dict[str, Any] = {}
         for name in BY_ROW:
@@ -102,8 +102,13 @@ class Scored:
             cut[name] = None if array is None else array[inside]
         for name in ("boxes", "true_boxes"):
             boxes = getattr(self, name)
-            cut[name] = None if boxes is None else _boxes_inside(boxes, inside)
+            cut[name] = None if boxes is None else _boxes_inside(boxes, self._mask(inside))
         return replace(self, **cut)
+
+    def _mask(self, inside: NDArray[np.bool_] | NDArray[np.intp]) -> NDArray[np.bool_]:
+        mask = np.zeros(self.n, dtype=np.bool_)
+        mask[inside] = True
+        return mask
 
     def labels(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
         """Classes, and the predicted class index, shape (n,).

@@ -18,6 +18,11 @@ GROUPED = (
 SHARE_WORSE = 0.1
 """Of groups that may be worse than the tenth percentile (the 90th, where lower is better)."""
 
+_APART = (
+    "Miettinen and Nurminen's score interval, corrected for skewness and continuity; of what is no share of "
+    "independent rows MOVER"
+)
+
 Form = Literal["each", "worst", "gap", "disparity", "percentile", "too small", "weak"]
 
 
@@ -62,7 +67,7 @@ def _named() -> dict[str, tuple[Asked, Metric]]:
                 replace(
                     metric, name=f"{metric.name}_gap", unit=apart, better="lower", parts=None,
                     summary=f"The largest difference in {metric.name} between two slices.",
-                    interval=f"all pairs must clear the threshold, each by MOVER over its slices: {metric.interval}",
+                    interval=f"all pairs must clear the threshold, each by {_APART}",
                 ),
             ),
             (
@@ -70,8 +75,7 @@ def _named() -> dict[str, tuple[Asked, Metric]]:
                 replace(
                     metric, name=f"{metric.name}_disparity", unit=apart, better="lower", parts="slice",
                     summary=f"How far the {metric.name} of a slice lies from that of `reference:`, either way.",
-                    interval="Miettinen and Nurminen's score interval, corrected for skewness and continuity; of what "
-                    "is no share of independent rows MOVER",
+                    interval=_APART,
                 ),
             ),
         ]  # fmt: skip

@@ -208,7 +208,7 @@ def _sliced(metric: str, rows: Scored, found: Cells, tools: Tools) -> Sliced:
         try:
             if cell.n == 0:
                 raise Undefined(f"slice {cell.name!r} has no rows in {rows.where}")
-            parts[cell.name] = one.estimate(rows.rows(cell.inside), tools)
+            parts[cell.name] = one.estimate(rows.rows(cell.rows), tools)
         except Undefined as undefined:
             missing[f"{metric}({cell.name})"] = f"slice {cell.name!r}: {undefined}"
             parts[cell.name] = ValueOnly(None, cell.n, str(undefined))
@@ -278,7 +278,7 @@ def _comparisons(
             try:
                 if cell.n == 0:
                     raise Undefined(f"slice {cell.name!r} has no rows in {rows.where}")
-                parts[cell.name] = one.compare(rows.rows(cell.inside), other.rows(cell.inside), tools)
+                parts[cell.name] = one.compare(rows.rows(cell.rows), other.rows(cell.rows), tools)
             except Undefined as undefined:
                 missing[f"{name}({cell.name}) vs {model}"] = str(undefined)
                 parts[cell.name] = NoComparison(None, cell.n, str(undefined))

@@ -34,6 +34,10 @@ class Quality(Check):
     Models that give a row any number of classes (`multilabel: true`): `micro_f1`, `macro_f1`, `precision(class)`,
     `recall(class)`, `f1(class)`, `subset_accuracy`, `hamming_loss`, `average_precision`, `roc_auc`.
     Models that write text: `exact_match`, `token_f1`, `rouge1`, `rouge2`, `rouge_l`, `bleu`, `chrf`.
+    Models that find boxes: `map`, `map_50`, `map_75`, `average_recall`, `ap(class)`.
+    Models that give a class for each pixel: `mean_iou`, `mean_dice`, `pixel_accuracy`, `iou(class)`.
+    Rows that are candidates of queries (`query:`), ranked by the model's value or its probability of the positive
+    class: `ndcg(k)`, `mrr`, `recall_at(k)`, `hit_rate(k)`.
     Beside them stand the scores of answers that never look at the row: always the most frequent class (`majority`) and
     a class drawn evenly (`chance`), the best single value or the most frequent text (`constant`), every class (`all`).
 
@@ -67,6 +71,18 @@ class Quality(Check):
     (rouge-score, F1, no stemming; it reads a to z and 0 to 9 only) as means; `bleu` and `chrf` of the corpus, 0 to 100,
     from sacrebleu's counts of each row, which are summed again for each resample; its signature stands with the
     conditions. ROUGE, BLEU and chrF need the extra `text`.
+    Boxes: matched by pycocotools, with its overlaps, its 101 recalls and its crowds; objects of any size, the 100
+    surest boxes of a class in a picture. Bounds by the jackknife over 200 groups of pictures, from 200 pictures on,
+    20 of them with objects of every class that counts. The pseudo-values are those of the area under the curve, as the
+    101 steps of recall would drown them; the bounds are moved apart by half a step. A class without objects has no
+    value and counts in no mean. Where every picture scores alike, such as 0 or 1, there is no bound. Needs the extra
+    `detection`.
+    Masks: pixels of all pictures are summed by class; a true class of -1 is not judged, a class without a pixel, true
+    or said, counts in no mean. BCa over pictures, from 50 on, 20 with every class that counts. Against a model only
+    classes count that have a value for both.
+    Lists: a number for each query, and their mean; n is queries. A row is relevant where its label is above 0, or is
+    the positive class. `ndcg` has linear gains. Rows with the same score stand with the least relevant first, so that
+    a model that says nothing finds nothing. Queries without a relevant row do not count, and are named.
     What is 0/0 has no value and says so: the precision of a class that is never predicted, the recall of a class
     without rows, and the macro averages over them. F1 of a class that has rows and is never predicted is 0.
 
@@ -74,7 +90,8 @@ class Quality(Check):
     Nurminen, Statistics in Medicine 1985. Zou and Donner, Statistics in Medicine 2008 (MOVER). Tango, Statistics in
     Medicine 1998. DeLong, DeLong and Clarke-Pearson, Biometrics 1988. Efron, JASA 1987 (BCa). Rajpurkar and others,
     EMNLP 2016 (SQuAD). Lin, 2004 (ROUGE). Papineni and others, ACL 2002 (BLEU). Popovic, WMT 2015 (chrF). Post, WMT
-    2018 (sacrebleu).
+    2018 (sacrebleu). Lin and others, ECCV 2014 (COCO). Tukey, Annals of Mathematical Statistics 1958 (jackknife).
+    Jarvelin and Kekalainen, ACM TOIS 2002 (NDCG).
 
     ## What it cannot show
     How it does on rows unlike these: see `shift` and `slices`. Whether the labels are right. Whether the test rows

@@ -15,17 +15,17 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from evalspec.checks.model import _catalogue_boxes
-from evalspec.checks.model._boxes_match import Matched, accumulated, scores
+from evalspec.checks.model._boxes import _PICKED
+from evalspec.checks.model._boxes_match import Matched, average_precision, matched, scores
 from evalspec.checks.model.quality import Quality
 from evalspec.checks.model.slices import Slices
 from evalspec.evidence.blocks import Examples, Table
-from evalspec.evidence.estimate import Comparison, Estimate, Parts
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Parts
 from evalspec.language.inputs import Boxes, Predictions
 from evalspec.language.parts import CheckResult
-from evalspec.stats.jackknife import from_groups
-from tests.checks.deciding import the
+from tests.checks.model.test_masks import scored
 from tests.fakes import FakeInputs, boxed
-from tests.stats.simulated import REPEATS, RESAMPLED, bounded, p_values, wrong_claims
+from tests.stats.simulated import RESAMPLED, bounded, p_values, wrong_claims
 
 CLASSES = ("car", "dog", "kite")
 
@@ -119,6 +119,11 @@ def value(result: CheckResult, metric: str, part: str | None = None) -> float | 
     return found.value
 
 
+def compared(found: Comparison | ComparisonParts) -> Comparison:
+    assert not isinstance(found, ComparisonParts)
+    return found
+
+
 @pytest.mark.parametrize(
     "how", [{}, {"jitter": 0.0, "wrong": 0.0}, {"jitter": 12.0, "crowds": 0.2}, {"classes": 1}, {"wrong": 160.0}]
 )
@@ -135,9 +140,6 @@ def test_values_are_those_of_pycocotools(tmp_path: Path, how: dict[str, Any]) ->
 
 
 def test_without_a_group_it_is_what_pycocotools_gives_of_the_other_pictures() -> None:
-    from evalspec.checks.model._boxes_match import matched
-    from tests.checks.model.test_masks import scored
-
     answers = pictures(40, 2, crowds=0.1)
     group = np.random.default_rng(1).permutation(40) % 5
     ours = scores(matched(scored(answers)), group)
@@ -145,7 +147,9 @@ def test_without_a_group_it_is_what_pycocotools_gives_of_the_other_pictures() ->
         kept = scored(answers).rows(group != one)
         left = dataclasses.replace(answers, n=kept.n, boxes=kept.boxes, true_boxes=kept.true_boxes)
         theirs = cocos(left)
-        assert np.nanmean(ours.precision[1 + one]) == pytest.approx(theirs.stats[0], abs=1e-9)
+        alone = scores(matched(kept), None)
+        assert np.nanmean(alone.precision) == pytest.approx(theirs.stats[0], abs=1e-9)
+        assert ours.area[1 + one] == pytest.approx(alone.area[0], abs=1e-12)
         assert np.nanmean(ours.recall[1 + one]) == pytest.approx(theirs.stats[8], abs=1e-9)
 
 
@@ -184,18 +188,16 @@ def test_few_pictures_or_clusters_have_a_value_only(tmp_path: Path) -> None:
 
 def test_a_comparison_is_paired(tmp_path: Path) -> None:
     better, worse = pictures(300, 1), pictures(300, 2, jitter=9.0, found=0.6, model="old")
-    asked = check("map >= old - 1 pp", "ap(car) >= old", "map_50 >= 0.9 x old")
+    asked = check("map >= old - 1 pp", "ap(car) >= old")
     result = run(tmp_path, asked, better, worse)
     found = result.comparisons["map", "old"]
-    apart = the(Comparison, found).difference(1.0, 0.0)
+    apart = compared(found).difference(1.0, 0.0)
     assert apart.value == pytest.approx(cocos(better).stats[0] - cocos(worse).stats[0], abs=1e-9)
     low = apart.bound(0.95, "lower")
     assert low is not None and 0 < low < apart.value
-    assert the(Comparison, found).baseline_value == pytest.approx(cocos(worse).stats[0], abs=1e-9)
-    ratio = the(Comparison, found).ratio()
-    assert ratio is not None and ratio.bound(0.95, "lower") is not None
+    assert compared(found).baseline_value == pytest.approx(cocos(worse).stats[0], abs=1e-9)
     same = run(tmp_path, check("map >= old"), better, dataclasses.replace(better, model="old"))
-    assert the(Comparison, same.comparisons["map", "old"]).difference(1.0, 0.0).value == 0.0
+    assert compared(same.comparisons["map", "old"]).difference(1.0, 0.0).value == 0.0
 
 
 def test_pictures_without_objects_and_without_boxes(tmp_path: Path) -> None:
@@ -231,7 +233,7 @@ def test_blocks_show_classes_and_pictures(tmp_path: Path) -> None:
     result = run(tmp_path, check(), pictures(40, 1))
     table = next(block for block in result.blocks if isinstance(block, Table) and block.title == "Classes")
     assert {row[0] for row in table.rows} == set(CLASSES)
-    examples = the(Examples, next(block for block in result.blocks if isinstance(block, Examples)))
+    examples = next(block for block in result.blocks if isinstance(block, Examples))
     first = examples.examples[0].fields
     assert first["missed"] + first["found nothing"] > 0  # type: ignore[operator]
     hidden = run(tmp_path, check(show_examples=False), pictures(40, 1))
@@ -245,40 +247,38 @@ def test_slices_have_a_map_of_their_own(tmp_path: Path) -> None:
         {"check": "slices", "dataset": "test", "by": ["night"], "min_n": 1, "require": ["map(night) >= 1 %"]}
     )
     result = asked.run(inputs(tmp_path, answers))
-    from tests.checks.model.test_masks import scored
-
     kept = scored(answers).rows(np.arange(60) % 2 == 0)
     left = dataclasses.replace(answers, n=kept.n, boxes=kept.boxes, true_boxes=kept.true_boxes)
     assert value(result, "map", "night") == pytest.approx(cocos(left).stats[0], abs=1e-9)
 
 
 def planted(rng: np.random.Generator, n: int) -> Matched:
-    """What the matching gives: of 1 or 2 objects a picture 7 in 10 are found, and a wrong box in 2 of 3 pictures."""
+    """What the matching gives: of 1 or 2 objects a picture 9 in 10 are found, and a wrong box in 2 of 3 pictures."""
     objects = rng.integers(1, 3, n)
     row = np.repeat(np.arange(n), objects)
-    right = row[rng.random(len(row)) < 0.7]
+    right = row[rng.random(len(row)) < 0.9]
     wrong = np.flatnonzero(rng.random(n) < 0.67)
     sure = np.concatenate([rng.beta(4, 2, len(right)), rng.beta(2, 3, len(wrong))])
     order = np.argsort(-sure)
     hits = (np.arange(len(sure)) < len(right))[order]
     return Matched(
-        np.concatenate([right, wrong])[order], np.zeros(len(sure), np.int64), hits[None], np.zeros((1, len(sure)), bool),
-        objects[:, None],
+        np.concatenate([right, wrong])[order], np.zeros(len(sure), np.int64), hits[None],
+        np.zeros((1, len(sure)), np.bool_), objects[:, None],
     )  # fmt: skip
 
 
 @pytest.mark.slow
 def test_bounds_of_average_precision_err_no_more_often_than_allowed() -> None:
+    """200 pictures; 9 in 10 found is the worst case: recall lies on one of COCO's steps.
+
+    By the same with 1,000 pictures: 5.1 and 0.7 % at 95 %. Found 5 in 10: 3.5 and 4.3 %; 98 in 100: 7.8 and 2.1 %.
+    """
     large = planted(np.random.default_rng(1), 400_000)
-    counted = np.ones(len(large.row), dtype=np.bool_)
-    truth = float(
-        accumulated(np.ones((1, 400_000)), large.row, large.hits[0], counted, np.array([large.objects.sum()]))[0][0]
-    )
-    rng = np.random.default_rng(2)
-    found = []
-    for _ in range(REPEATS):
-        values = scores(planted(rng, 200), rng.permutation(200)).precision[:, 0, 0]
-        found.append(p_values(from_groups(float(values[0]), values[1:], 200), truth))
+    truth = average_precision(large.hits[0], ~large.ignored[0], int(large.objects.sum()))[0]
+    rng, found = np.random.default_rng(2), []
+    for _ in range(1_000):
+        left = _PICKED["map"](scores(planted(rng, 200), rng.permutation(200)), np.array([0]))
+        found.append(p_values(left.estimate(200), truth))
     errors = wrong_claims(found)
     assert (errors <= RESAMPLED).all(), errors
     assert bounded(found) > 0.98

@@ -85,7 +85,7 @@ def test_the_interval_is_that_of_separate_rows(tmp_path: Path) -> None:
     assert isinstance(forest, Intervals)
     assert [row.label for row in forest.rows] == ["test", "field"]
     assert isinstance(table, Table)
-    assert table.rows[1][3] == pytest.approx(0.12)
+    assert table.rows[1][3] == pytest.approx(12.0)
 
 
 def test_every_origin_must_hold(tmp_path: Path) -> None:

@@ -235,8 +235,63 @@ def test_parts_and_columns_are_known_from_the_spec_where_slices_are_named() -> N
 def test_a_name_that_stands_twice_is_an_error() -> None:
     with pytest.raises(ValueError, match="'site' stands twice"):
         check(["site", "dark", "site"])
+    with pytest.raises(ValueError, match="'dark & site' stands twice"):
+        check([{"cross": ["site", "dark"]}, {"cross": ["dark", "site"]}])
+    with pytest.raises(ValueError, match="'site & site' crosses something with itself"):
+        check([{"cross": ["site", "site"]}])
     with pytest.raises(ValueError, match="cross"):
         check([{"cross": ["site"]}])
+
+
+@pytest.mark.parametrize("empty", [pa.nulls(400), pa.array([None] * 400, pa.string())], ids=["null", "text"])
+def test_a_column_that_is_missing_everywhere_is_a_slice_that_is_too_small(empty: pa.Array, tmp_path: Path) -> None:
+    truth = np.arange(400) % 2
+    asked = check(["dark", "site", {"cross": ["site", "class"]}], "worst_accuracy >= 50 %", "slices_too_small == 0")
+    result = run(tmp_path, asked, {"site": empty, "label": truth}, answers(truth >= 0, truth), dark=truth == 0)
+    assert outcome(result, asked.require[0]) == "PASS"
+    assert outcome(result, asked.require[1]) == "FAIL"
+    small = next(block for block in result.blocks if isinstance(block, Text)).text
+    assert small == "site (no row has a value for 'site') (0), site & class (no row has a value for 'site') (0)"
+
+
+def test_two_slices_of_one_name_are_refused_unless_they_are_the_same(tmp_path: Path) -> None:
+    truth = np.arange(400) % 2
+    table = {"a": ["1 & b=0"] * 200 + ["1"] * 200, "b": np.arange(400) % 2, "label": truth}
+    asked = check(["a", {"cross": ["a", "b"]}], "worst_accuracy >= 10 %", BOUND)
+    with pytest.raises(InputError, match="two slices are called 'a=1 & b=0', one of 'a' and one of 'a & b'"):
+        run(tmp_path, asked, table, answers(truth >= 0, truth))
+    same = check(["label", "class"], "worst_accuracy >= 10 %", BOUND)
+    assert list(values(run(tmp_path, same, table, answers(truth >= 0, truth)), "accuracy")) == ["label=0", "label=1"]
+
+
+def test_values_of_any_text_are_slices(tmp_path: Path) -> None:
+    truth = np.arange(400) % 2
+    words = ["<script>alert(1)</script>", "a (b)", "", "x\ny"] * 100
+    asked = check(["word"], "worst_accuracy >= 50 %", "accuracy(word=a (b)) >= 50 %", BOUND)
+    for column in (pa.array(words), pa.array(words).cast(pa.string_view()), pa.array(words).dictionary_encode()):
+        result = run(tmp_path, asked, {"word": column, "label": truth}, answers(truth >= 0, truth))
+        assert [outcome(result, one) for one in asked.require[:2]] == ["PASS", "PASS"]
+        assert set(values(result, "accuracy")) == {f"word={word}" for word in words}
+
+
+def test_a_gap_has_its_limit(tmp_path: Path) -> None:
+    rows = 20_000
+    table = {"a": np.arange(rows) % 11, "b": np.arange(rows) // 11 % 10, "label": np.arange(rows) % 2}
+    asked = check([{"cross": ["a", "b"]}], "accuracy_gap <= 20 pp", "worst_accuracy >= 50 %", BOUND)
+    result = run(tmp_path, asked, table, answers(np.arange(rows) % 9 > 0, table["label"]))
+    assert result.missing["accuracy_gap"] == "a gap between 110 slices has 5,995 pairs; require worst_accuracy"
+    assert [outcome(result, one) for one in asked.require[:2]] == ["MISSING", "PASS"]
+
+
+@pytest.mark.parametrize("right", [True, False], ids=["all right", "all wrong"])
+def test_one_class_only(right: bool, tmp_path: Path) -> None:
+    truth = np.zeros(600, dtype=int)
+    site = np.arange(600) % 2
+    sentences = ["worst_accuracy >= 90 %", "accuracy_gap <= 10 pp", "worst_roc_auc >= 60 %", "worst_recall >= 50 %"]
+    asked = check(["site"], *sentences, BOUND)
+    result = run(tmp_path, asked, {"site": site, "label": truth}, answers(np.full(600, right), truth))
+    found = [outcome(result, one) for one in asked.require[:4]]
+    assert found == ["PASS" if right else "FAIL", "PASS", "MISSING", "MISSING"]
 
 
 def test_where_no_slice_counts_nothing_passes(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_the_level_after_a_step_must_hold_the_threshold_too(tmp_path: Path) -> N
     assert "latency steps up" in said(result)
     found = part(result, "latency_p99", "200 qps").estimate
     assert isinstance(found, UnderLoad) and found.after is not None
-    whole, after = found.latency.p_value(5.0, "upper"), found.after.p_value(5.0, "upper")
+    whole, after = found.measured.p_value(5.0, "upper"), found.after.p_value(5.0, "upper")
     assert whole is not None and whole < 0.05 < (1.0 if after is None else after)
     # Several processes did the same, so what followed may show a violation that the whole does not.
     assert found.after.decides and status(result, check, "load/latency_p99(200 qps)") != "PASS"

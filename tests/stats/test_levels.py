@@ -1,0 +1,106 @@
+"""Processes that differ in level: t where their queries vary more, the normal tolerance bound where they vary less."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import pytest
+from scipy.stats import nct, norm, ttest_1samp
+
+from evalspec.stats._levels import Levels, levels
+
+LOGS = np.log([10.0, 11.0, 9.5, 10.4, 11.6])
+
+
+def spread(within: float, logs: np.ndarray = LOGS, noise: float = 0.0, p: float = 0.99, n: int = 20_000) -> Levels:
+    """Queries of a process are lognormal, with this standard deviation of their logarithms."""
+    even = (np.arange(n) + 0.5) / n
+    about = within * (norm.ppf(even[::-1]) - norm.ppf(p))
+    return Levels(p, logs, noise, about)
+
+
+@pytest.mark.parametrize("k", [5, 10])
+@pytest.mark.parametrize(("p", "confidence"), [(0.99, 0.95), (0.95, 0.95), (0.5, 0.95), (0.95, 0.998)])
+def test_where_only_processes_vary_the_bound_is_the_tolerance_bound(p: float, confidence: float, k: int) -> None:
+    logs = np.resize(LOGS, k)
+    found = spread(1e-9, logs, p=p).bound(confidence, 1 - p, "upper")
+    assert found is not None
+    factor = nct.ppf(confidence, k - 1, norm.ppf(p) * math.sqrt(k)) / math.sqrt(k)
+    assert (math.log(found) - logs.mean()) / logs.std(ddof=1) == pytest.approx(factor, rel=0.02)
+
+
+@pytest.mark.parametrize("side", ["upper", "lower"])
+def test_where_queries_vary_much_more_it_is_student_s_t(side: Literal["upper", "lower"]) -> None:
+    one = spread(20.0, n=400_000)
+    for threshold in (9.0, 10.0, 11.0, 12.0):
+        wanted = ttest_1samp(LOGS, math.log(threshold), alternative="less" if side == "upper" else "greater").pvalue
+        assert one.p_value(threshold, 0.01, side) == pytest.approx(wanted, abs=0.01)
+
+
+def test_the_quantile_of_all_is_that_of_the_sum() -> None:
+    """Normal in normal: a 99th percentile moves up by z (sqrt(w^2 + S^2) - w)."""
+    for within in (0.05, 0.2, 1.0):
+        own = np.array([0.05, 0.1, 0.4])
+        moved = spread(within, LOGS)._moved(own, 0.01)
+        assert moved == pytest.approx(norm.ppf(0.99) * (np.hypot(within, own) - within), rel=0.02, abs=1e-4)
+
+
+def test_a_violation_is_not_shown_by_what_can_t_be_ruled_out() -> None:
+    """Five processes may differ by much more than is seen; that makes the upper bound high, and no lower one."""
+    one = spread(1e-9)
+    lower, upper = one.bound(0.95, 0.01, "lower"), one.bound(0.95, 0.01, "upper")
+    assert lower is not None and upper is not None
+    moved = LOGS.mean() + norm.ppf(0.99) * LOGS.std(ddof=1)
+    assert math.log(lower) < moved < math.log(upper) and math.log(upper) - moved > 2 * (moved - math.log(lower))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.02, 0.3])
+def test_bounds_and_p_values_invert_each_other(share: float) -> None:
+    one = spread(0.1, noise=0.02)
+    for confidence in (0.6, 0.95, 0.998):
+        for side, inwards in (("upper", 0.999999), ("lower", 1.000001)):
+            bound = one.bound(confidence, share, side)
+            assert bound is not None
+            assert one.p_value(bound, share, side) <= 1 - confidence < one.p_value(inwards * bound, share, side)
+    assert one.p_value(0.0, share, "upper") == 1.0 and one.p_value(0.0, share, "lower") == 0.0
+
+
+def test_noise_is_that_of_the_number_of_queries() -> None:
+    """The median of n normal values has a standard error of sqrt(pi / 2 / n)."""
+    rng = np.random.default_rng(2)
+    series = [np.sort(np.exp(0.1 * rng.standard_normal(2000))) for _ in range(5)]
+    one = levels(series, 0.5, 1.0)
+    assert one is not None
+    assert one.noise == pytest.approx(0.1 * math.sqrt(math.pi / 2 / 2000), rel=0.15)
+    twice = levels(series, 0.5, 4.0)
+    assert twice is not None and twice.noise == pytest.approx(2 * one.noise, rel=0.15)
+    assert one.logs == pytest.approx([math.log(np.median(one)) for one in series], abs=1e-5)
+
+
+def test_processes_that_are_all_alike_have_no_width() -> None:
+    one = levels([np.full(100, 2.0)] * 5, 0.9, 1.0)
+    assert one is not None and one.bound(0.95, 0.1, "upper") == pytest.approx(2.0)
+    assert one.p_value(2.1, 0.1, "upper") == 0.0 and one.p_value(1.9, 0.1, "upper") == 1.0
+    assert one.processes_needed(2.1, 0.1, 0.05) is None
+
+
+def test_where_too_many_queries_failed_there_are_no_levels() -> None:
+    series = np.sort(np.append(np.ones(95), np.full(5, np.inf)))
+    assert levels([series] * 5, 0.99, 1.0) is None
+    assert levels([series] * 5, 0.9, 1.0) is not None
+    assert levels([np.ones(100)], 0.5, 1.0) is None
+
+
+def test_processes_needed_decide_in_four_of_five_runs() -> None:
+    """Levels with a standard deviation of 0.1, and a threshold for the median 8 % above."""
+    rng = np.random.default_rng(3)
+    exact = 0.1 * norm.ppf((np.arange(9) + 0.5) / 9)
+    exact *= 0.1 / exact.std(ddof=1)
+    threshold = math.exp(0.08)
+    needed = spread(0.01, exact, p=0.5).processes_needed(threshold, 0.5, 0.05)
+    assert needed is not None
+    shown = [spread(0.01, 0.1 * rng.standard_normal(needed), p=0.5).p_value(threshold, 0.5, "upper") <= 0.05
+             for _ in range(400)]  # fmt: skip
+    assert np.mean(shown) == pytest.approx(0.8, abs=0.08)
