@@ -65,7 +65,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any], 
     }  # fmt: skip
     answers = {
         "answer": written, "tags": said,
-        "b": [[[9.0 if row % 10 == 1 else 0.0, 0.0, 4.0 + 9.0 * (row % 10 == 1), 4.0]] * n for row, n in enumerate(counts)],
+        "b": [[[9.0, 0.0, 13.0, 4.0] if row % 10 == 1 else box["bbox"]] * count for row, count in enumerate(counts)],
         "s": [[0.9] * count for count in counts], "l": [["car"] * count for count in counts],
         "mask": [[[0, 1, 2], [0, 1, 0]]] * ROWS,
     }  # fmt: skip

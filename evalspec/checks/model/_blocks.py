@@ -126,12 +126,9 @@ def wrong_rows(inputs: Inputs, rows: Scored) -> Examples | None:
     worst, total = _worst(rows)
     if total == 0:
         return None
-    label = inputs.label(rows.dataset)
-    names = [name for name in inputs.feature_columns(rows.dataset) if name != label]
-    table = inputs.table(rows.dataset, names).take(worst.tolist())
-    columns = {name: table.column(name).to_pylist() for name in names}
+    shown = worst.tolist()
     examples = tuple(
-        _example(rows, int(row), {name: values[at] for name, values in columns.items()}) for at, row in enumerate(worst)
+        _example(rows, row, inside) for row, inside in zip(shown, cells_of(inputs, rows.dataset, shown), strict=True)
     )
     classes = rows.classes is not None
     return Examples(
@@ -140,6 +137,19 @@ def wrong_rows(inputs: Inputs, rows: Scored) -> Examples | None:
         examples=examples,
         total=total,
     )
+
+
+def cells_of(inputs: Inputs, dataset: str, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """What stands in some rows of a dataset beside their label; nothing where it has no other column.
+
+    Args:
+        inputs: What the check is handed.
+        dataset: Its name.
+        rows: Their indices.
+    """
+    names = [name for name in inputs.feature_columns(dataset) if name != inputs.label(dataset)]
+    # A table without columns forgets how many rows it has.
+    return inputs.table(dataset, names).take(list(rows)).to_pylist() if names else [{} for _ in rows]
 
 
 def residuals(rows: Scored) -> Sequence[AnyBlock]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.model._blocks import CLASSES_SHOWN, EXAMPLES_SHOWN, example
+from evalspec.checks.model._blocks import CLASSES_SHOWN, EXAMPLES_SHOWN, cells_of, example
 from evalspec.evidence.blocks import Column, Examples, Table
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def poor_pictures(inputs: Inputs, rows: Scored, found: Matched) -> Examples | No
     if total == 0:
         return None
     shown = np.argsort(-mistakes, kind="stable")[: min(total, EXAMPLES_SHOWN)]
-    names = [name for name in inputs.feature_columns(rows.dataset) if name != inputs.label(rows.dataset)]
-    cells = inputs.table(rows.dataset, names).take(shown.tolist()).to_pylist()
+    cells = cells_of(inputs, rows.dataset, shown.tolist())
     examples = tuple(
         example(
             row,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evalspec.checks.model._blocks import example
+from evalspec.checks.model._blocks import cells_of, example
 from evalspec.evidence.blocks import (
     AnyBlock,
     Bar,
@@ -252,23 +252,20 @@ def flipped(inputs: Inputs, rows: Scored, baseline: Scored) -> list[AnyBlock]:
     if total == 0:
         return []
     picked = [*_surest(rows, breaks, said), *_surest(baseline, fixes, before)][:EXAMPLES_SHOWN]
-    label = inputs.label(rows.dataset)
-    names = [name for name in inputs.feature_columns(rows.dataset) if name != label]
-    table = inputs.table(rows.dataset, names).take(picked)
-    columns = {name: table.column(name).to_pylist() for name in names}
 
-    def one(at: int, row: int) -> Example:
+    def one(row: int, inside: Mapping[str, Any]) -> Example:
         fields: Mapping[str, Cell] = {
             "true": classes[int(rows.truth[row])], baseline.model: classes[int(before[row])],
             rows.model: classes[int(said[row])],
         }  # fmt: skip
-        return example(row, fields, {name: values[at] for name, values in columns.items()})
+        return example(row, fields, inside)
 
+    shown = [one(row, inside) for row, inside in zip(picked, cells_of(inputs, rows.dataset, picked), strict=True)]
     return [
         Examples(
             title="Rows that only one of the models gets right",
             caption=f"Those that {rows.model} breaks first, surest first; then those that it fixes.",
-            examples=tuple(one(at, row) for at, row in enumerate(picked)), total=total,
+            examples=tuple(shown), total=total,
         )
     ]  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.model._blocks import CLASSES_SHOWN, EXAMPLES_SHOWN, example
+from evalspec.checks.model._blocks import CLASSES_SHOWN, EXAMPLES_SHOWN, cells_of, example
 from evalspec.checks.model._masks_counts import Pixels
 from evalspec.evidence.blocks import Column, Examples, Table
 
@@ -62,8 +62,7 @@ def poor_masks(inputs: Inputs, rows: Scored, found: Pixels) -> Examples | None:
         return None
     share = wrong / np.maximum(judged, 1)
     shown = np.argsort(-share, kind="stable")[: min(total, EXAMPLES_SHOWN)]
-    names = [name for name in inputs.feature_columns(rows.dataset) if name != inputs.label(rows.dataset)]
-    cells = inputs.table(rows.dataset, names).take(shown.tolist()).to_pylist()
+    cells = cells_of(inputs, rows.dataset, shown.tolist())
     classes = rows.classes or ()
     missed = (found.true - found.right)[shown].argmax(axis=1).tolist()
     examples = tuple(

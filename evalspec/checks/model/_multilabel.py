@@ -161,8 +161,7 @@ def _worst(seen: Seen) -> Examples | None:
     if total == 0:
         return None
     shown = np.argsort(-wrong, kind="stable")[: min(total, _blocks.EXAMPLES_SHOWN)]
-    columns = [name for name in seen.inputs.feature_columns(rows.dataset) if name != seen.inputs.label(rows.dataset)]
-    cells = seen.inputs.table(rows.dataset, columns).take(shown.tolist()).to_pylist()
+    cells = _blocks.cells_of(seen.inputs, rows.dataset, shown.tolist())
     examples = []
     for row, inside in zip(shown.tolist(), cells, strict=True):
         fields: dict[str, Cell] = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.model import _text_rows as text
-from evalspec.checks.model._blocks import EXAMPLES_SHOWN, TEXT_SHOWN
+from evalspec.checks.model._blocks import EXAMPLES_SHOWN, TEXT_SHOWN, cells_of
 from evalspec.evidence.blocks import Example, Examples
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def worst_texts(inputs: Inputs, rows: Scored) -> Examples | None:
     if not len(wrong):
         return None
     shown = wrong[np.argsort(overlap[wrong], kind="stable")[:EXAMPLES_SHOWN]]
-    names = [name for name in inputs.feature_columns(rows.dataset) if name != inputs.label(rows.dataset)]
-    cells = inputs.table(rows.dataset, names).take(shown.tolist()).to_pylist()
+    cells = cells_of(inputs, rows.dataset, shown.tolist())
     written, expected = text.said(rows), text.references(rows)
     examples = []
     for row, inside in zip(shown.tolist(), cells, strict=True):

@@ -69,7 +69,9 @@ class Discover(Part):
         le=1000,
         description="Where the metric is a mean loss (mae, log_loss, brier): its mean, times that of all rows.",
     )
-    metric: DiscoverMetric | None = Field(None, description="What is worse there; default: accuracy, mae, or what fits the model.")
+    metric: DiscoverMetric | None = Field(
+        None, description="What is worse there; default: accuracy, mae, or what fits the model."
+    )
 
     @model_validator(mode="after")
     def _once(self) -> Self:

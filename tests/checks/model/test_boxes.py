@@ -272,6 +272,8 @@ def test_bounds_of_average_precision_err_no_more_often_than_allowed() -> None:
     """200 pictures; 9 in 10 found is the worst case: recall lies on one of COCO's steps.
 
     By the same with 1,000 pictures: 5.1 and 0.7 % at 95 %. Found 5 in 10: 3.5 and 4.3 %; 98 in 100: 7.8 and 2.1 %.
+    Three classes, 300 pictures: 6.8 and 4.6 %. The difference of two detectors that miss much the same objects: 3.6 and
+    4.4 % with 200 pictures, 1.5 and 2.0 % with 1,000. `average_recall`: 5.4 and 3.6 %, its difference 6.0 and 5.2 %.
     """
     large = planted(np.random.default_rng(1), 400_000)
     truth = average_precision(large.hits[0], ~large.ignored[0], int(large.objects.sum()))[0]

@@ -333,3 +333,15 @@ def test_bounds_of_a_corpus_err_no_more_often_than_allowed(monkeypatch: pytest.M
     ]
     assert (wrong_claims(found) <= RESAMPLED).all()
     assert bounded(found) > 0.98
+
+
+def test_a_dataset_with_nothing_beside_its_label(tmp_path: Path) -> None:
+    """Predictions made elsewhere need no other column; wrong rows are shown all the same."""
+    truth = ["yes", "no", "yes"]
+    inputs = FakeInputs(
+        evidence=tmp_path, tables={"test": pa.table({"label": truth})}, labels={"test": "label"},
+        answers={("test", "candidate"): writer(["yes", "yes", "no"], truth)},
+    )  # fmt: skip
+    result = Quality.model_validate({"check": "quality", "dataset": "test", "report_only": True}).run(inputs)
+    examples = next(block for block in result.blocks if isinstance(block, Examples))
+    assert [one.fields["written"] for one in examples.examples] == ["yes", "no"]
