@@ -34,12 +34,15 @@ AROUND = """
 evalspec: 1
 name: around
 models:
-  candidate: {kind: onnx, path: m.onnx, inputs: {x: a}, outputs: {logits: y}, classes: [no, yes]}
+  candidate:
+    {kind: onnx, path: m.onnx, inputs: {x: a}, outputs: {logits: y}, classes: [no, yes],
+     quantization: {method: dynamic}}
   baseline: {kind: onnx, path: b.onnx, inputs: {x: a}, outputs: {logits: y}, classes: [no, yes]}
 datasets:
   train: {kind: parquet, path: train.parquet, label: y}
-  test: {kind: parquet, path: test.parquet, label: y}
+  test: {kind: parquet, path: test.parquet, label: y, origin: {site: lab}}
   traffic: {kind: parquet, path: traffic.parquet}
+  field: {kind: parquet, path: field.parquet, label: digit, origin: {site: field}}
 slices:
   - {name: dark, where: lux < 100}
   - {name: occluded, where: occlusion > 0.5}

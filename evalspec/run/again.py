@@ -70,26 +70,35 @@ class Again:
         """The runs that are gone on from, oldest first."""
         return (*self.record.continues, Continued(run=self.folder.name, started=self.record.started))
 
-    def check_environment(self, now: Environment) -> None:
-        """Refuse another machine, or other software: what is kept and what is measured now would not go together.
+    def check(
+        self,
+        now: Environment,
+        datasets: Mapping[str, DatasetRecord],
+        models: Mapping[str, ModelRecord],
+        keys: Mapping[str, str],
+    ) -> None:
+        """Refuse what would not go together with what is kept.
+
+        Args:
+            now: Where this run takes place.
+            datasets: As they are now, by name.
+            models: Likewise.
+            keys: Check: what stands for all that its result rests on.
 
         Raises:
-            RecordError: Names what differs.
+            RecordError: Another machine or other software, other data, another artifact, other settings; names it.
         """
+        self._check_environment(now)
+        self._check_subjects(datasets, models)
+        for name, key in keys.items():
+            self._check_key(name, key)
+
+    def _check_environment(self, now: Environment) -> None:
         found = differences(self.record.environment, now)
         if found:
             raise RecordError(f"this is not the environment of {self.folder}: {'; '.join(found[:3])}; {FRESH}")
 
-    def check_subjects(self, datasets: Mapping[str, DatasetRecord], models: Mapping[str, ModelRecord]) -> None:
-        """Refuse data or artifacts that are others than they were.
-
-        Args:
-            datasets: As they are now, by name.
-            models: Likewise.
-
-        Raises:
-            RecordError: Names the first.
-        """
+    def _check_subjects(self, datasets: Mapping[str, DatasetRecord], models: Mapping[str, ModelRecord]) -> None:
         for then in self.record.datasets:
             if then.name not in datasets or datasets[then.name].digest != then.digest:
                 raise RecordError(f"dataset {then.name} is another one than in {self.folder}; {FRESH}")
@@ -98,12 +107,7 @@ class Again:
             if now is None or (now.digest, now.preprocess_digest) != (model.digest, model.preprocess_digest):
                 raise RecordError(f"model {model.name} is another one than in {self.folder}; {FRESH}")
 
-    def check_key(self, name: str, key: str) -> None:
-        """Refuse a check that rests on something else than it did: threads, levels, or what was said before.
-
-        Raises:
-            RecordError: It does, or the journal does not tell of a check that was measured.
-        """
+    def _check_key(self, name: str, key: str) -> None:
         event = self.events.get(name)
         before = _of(self.record, name)
         never = event is None and before is not None and before.status == "not_run"

@@ -140,10 +140,8 @@ class _Run:
         if self.again is None:
             return
         try:
-            self.again.check_environment(where)
-            self.again.check_subjects(self.subjects.datasets, self.subjects.models)
-            for planned in self.plan.checks:
-                self.again.check_key(planned.check.name, self._key(planned))
+            keys = {one.check.name: self._key(one) for one in self.plan.checks}
+            self.again.check(where, self.subjects.datasets, self.subjects.models, keys)
             self.witness.check_same(self.again.folder)
             if not self.options.resume:
                 self.again.copy_evidence(self.folder)

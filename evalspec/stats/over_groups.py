@@ -65,7 +65,7 @@ class OverGroups:
     @property
     def method(self) -> str:
         """How the bounds are made, and from how many groups on there is one."""
-        text = f"binomial count over {self.n} groups, each by its own {100 * (1 - HOLDING):g} % bound"
+        text = f"count over {self.n} groups (binomial), each by its own {100 * (1 - HOLDING):g} % bound"
         least = math.ceil(math.log(0.05) / math.log1p(-self._missed))
         if self.n >= least:
             return text

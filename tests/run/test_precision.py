@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,28 +17,39 @@ from evalspec.run.jobs import Parts
 from evalspec.run.process import Limits
 from evalspec.run.subjects import Children, Subjects
 
-SPEC = Path(__file__).parents[2] / "suites" / "breast_cancer" / "evalspec.yaml"
+SUITE = Path(__file__).parents[2] / "suites" / "breast_cancer"
+SPEC = """
+evalspec: 1
+name: precision
+models:
+  right: {kind: sklearn, path: classifier.skops, precision: fp64}
+  wrong: {kind: sklearn, path: classifier.skops, precision: int8}
+datasets:
+  test: {kind: parquet, path: test.parquet, label: diagnosis, key: id}
+model:
+  - {check: quality, id: right, model: right, dataset: test, require: [accuracy >= 92 %]}
+  - {check: quality, id: wrong, model: wrong, dataset: test, require: [accuracy >= 92 %]}
+"""
 
 
-@pytest.mark.parametrize(("asked", "status"), [("fp64", "measured"), ("int8", "invalid")])
-def test_precision_asked_against_observed(asked: str, status: str, tmp_path: Path) -> None:
-    arguments = ["run", SPEC, "--set", f"models.candidate.precision={asked}", "--only", "quality"]
+def test_precision_asked_against_observed(tmp_path: Path) -> None:
+    for name in ("classifier.skops", "test.parquet"):
+        shutil.copy(SUITE / name, tmp_path)
+    (tmp_path / "evalspec.yaml").write_text(SPEC)
     done = subprocess.run(
-        [sys.executable, "-m", "evalspec", *map(str, arguments), "--output", str(tmp_path / "run")],
+        [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--output", "run"],
         capture_output=True,
         text=True,
         check=False,
+        cwd=tmp_path,
     )
     assert done.returncode == 3, done.stdout + done.stderr
     record = json.loads((tmp_path / "run" / "record.json").read_text())
-    quality = next(check for check in record["checks"] if check["id"] == "quality")
-    assert quality["status"] == status
-    statuses = {one["status"] for one in record["verdict"]["decisions"] if one["name"].startswith("quality/")}
-    if asked == "int8":
-        assert quality["reason"].startswith("model candidate is to compute in int8 and was seen to in fp64")
-        assert statuses == {"INVALID"}
-    else:
-        assert "INVALID" not in statuses
+    checks = {check["id"]: check for check in record["checks"]}
+    assert {name: check["status"] for name, check in checks.items()} == {"right": "measured", "wrong": "invalid"}
+    assert checks["wrong"]["reason"].startswith("model wrong is to compute in int8 and was seen to in fp64")
+    statuses = {one["name"]: one["status"] for one in record["verdict"]["decisions"]}
+    assert statuses == {"right/accuracy": "PASS", "wrong/accuracy": "INVALID"}
 
 
 class Quiet:

@@ -14,8 +14,6 @@ from scipy import stats
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
-from evalspec.stats import _bins
-from evalspec.stats._bins import fine_bins
 from evalspec.stats._folded import folded_mean, folded_sum_cdf
 from evalspec.stats.calibration import (
     CalibrationError,
@@ -27,7 +25,6 @@ from evalspec.stats.calibration import (
     make_bins,
     maximum_calibration_error,
     temperature_estimate,
-    top_label,
 )
 from tests.stats.simulated import ALLOWED, REPEATS, SIDES, Pair, bounded, p_values, wrong_claims
 
@@ -153,31 +150,6 @@ def test_equal_mass_bins_hold_as_many_rows_and_keep_ties_together() -> None:
     assert bins.confidence == pytest.approx([0.6, 0.7, 0.99])
 
 
-@pytest.mark.parametrize("scheme", ["equal_mass", "equal_width"])
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_rows_that_are_not_sorted_come_into_the_same_bins(scheme: Any, data: st.DataObject) -> None:
-    seed, n, places = data.draw(st.tuples(st.integers(0, 10_000), st.integers(1, 400), st.integers(0, 6)))
-    rng = np.random.default_rng(seed)
-    # Few decimals: many ties, and zeros and ones.
-    confidences, correct = np.round(rng.beta(0.5, 0.5, n), places), rng.random(n) < 0.5
-    count = data.draw(st.integers(2, 30))
-    few = fine_bins(confidences, correct, bins=count, scheme=scheme)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_bins, "MANY", 0)
-        many = fine_bins(confidences, correct, bins=count, scheme=scheme)
-    for name in ("edges", "count", "confidence", "accuracy", "right"):
-        np.testing.assert_array_equal(getattr(few, name), getattr(many, name), err_msg=name)
-    # By sorting: rows of each bin, from its edges.
-    ordered = np.sort(confidences)
-    assert few.edges[0] == ordered[0]
-    below = np.searchsorted(ordered, few.edges[1:], side="right")
-    if scheme == "equal_mass":
-        np.testing.assert_array_equal(np.diff(below, prepend=0), few.count)
-        wanted = ordered[np.floor(np.arange(1, count) * n / count + 0.5).astype(int).clip(1) - 1]
-        np.testing.assert_array_equal(few.edges[1:], np.unique(np.append(wanted, ordered[-1])))
-
-
 def test_bins_are_merged_until_each_expects_five_wrong_answers() -> None:
     confidences, correct = answers(400, np.random.default_rng(2))
     bins = make_bins(confidences, correct)
@@ -188,19 +160,6 @@ def test_bins_are_merged_until_each_expects_five_wrong_answers() -> None:
     assert make_bins(confidences, ~correct).count.tolist() == bins.count.tolist()
     sure = make_bins(np.full(300, 0.999), np.ones(300, dtype=bool))
     assert sure.count.tolist() == [300]
-
-
-@pytest.mark.parametrize("classes", [1, 2, 10, 40])
-@pytest.mark.parametrize("places", [1, 8])
-def test_the_top_label_is_the_first_of_the_most_probable(classes: int, places: int) -> None:
-    rng = np.random.default_rng(13)
-    # One decimal: many classes tie.
-    said = np.round(rng.dirichlet(np.ones(classes), 6000), places)
-    truth = rng.integers(0, classes, 6000)
-    confidence, correct = top_label(said, truth)
-    np.testing.assert_array_equal(confidence, np.minimum(said.max(axis=1), 1.0))
-    np.testing.assert_array_equal(correct, said.argmax(axis=1) == truth)
-    assert top_label(np.empty((0, classes)), np.empty(0, dtype=np.int64))[0].shape == (0,)
 
 
 @pytest.mark.parametrize("confidences", [[1.2, 0.5], [float("nan"), 0.5], [-0.1, 0.5]])

@@ -90,7 +90,10 @@ class Stepped:
 
 
 def _stepped(value: float, pseudo: NDArray[np.float64], slack: float, n: int) -> Estimate:
-    return Stepped(value, n, mean(pseudo - slack), mean(pseudo + slack), slack)
+    lower = mean(pseudo - slack)
+    if isinstance(lower, ValueOnly):
+        return ValueOnly(value, n, lower.method.replace("rows", "groups of pictures"))
+    return Stepped(value, n, lower, mean(pseudo + slack), slack)
 
 
 @dataclass(frozen=True, slots=True)
