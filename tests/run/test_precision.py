@@ -17,23 +17,27 @@ from evalspec.run.jobs import Parts
 from evalspec.run.process import Limits
 from evalspec.run.subjects import Children, Subjects
 
-SUITE = Path(__file__).parents[2] / "suites" / "breast_cancer"
-SPEC = """
+SUITE = Path(__file__).parents[2] / "suites" / "digits"
+MODEL = (
+    "{kind: onnx, path: fp32.onnx, preprocess: [{cast: float32}, {scale: 0.0625}], inputs: {image: pixels}, "
+    "outputs: {logits: y}, classes: classes.txt"
+)
+SPEC = f"""
 evalspec: 1
 name: precision
 models:
-  right: {kind: sklearn, path: classifier.skops, precision: fp64}
-  wrong: {kind: sklearn, path: classifier.skops, precision: int8}
+  candidate: {MODEL}, precision: fp32}}
+  wrong: {MODEL}, precision: int8}}
 datasets:
-  test: {kind: parquet, path: test.parquet, label: diagnosis, key: id}
+  test: {{kind: parquet, path: test.parquet, label: digit, key: id}}
 model:
-  - {check: quality, id: right, model: right, dataset: test, require: [accuracy >= 92 %]}
-  - {check: quality, id: wrong, model: wrong, dataset: test, require: [accuracy >= 92 %]}
+  - {{check: quality, id: right, model: candidate, dataset: test, require: [accuracy >= 92 %]}}
+  - {{check: quality, id: wrong, model: wrong, dataset: test, require: [accuracy >= 92 %]}}
 """
 
 
 def test_precision_asked_against_observed(tmp_path: Path) -> None:
-    for name in ("classifier.skops", "test.parquet"):
+    for name in ("fp32.onnx", "classes.txt", "test.parquet"):
         shutil.copy(SUITE / name, tmp_path)
     (tmp_path / "evalspec.yaml").write_text(SPEC)
     done = subprocess.run(
@@ -47,7 +51,7 @@ def test_precision_asked_against_observed(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     checks = {check["id"]: check for check in record["checks"]}
     assert {name: check["status"] for name, check in checks.items()} == {"right": "measured", "wrong": "invalid"}
-    assert checks["wrong"]["reason"].startswith("model wrong is to compute in int8 and was seen to in fp64")
+    assert checks["wrong"]["reason"].startswith("model wrong is to compute in int8 and was seen to in fp32")
     statuses = {one["name"]: one["status"] for one in record["verdict"]["decisions"]}
     assert statuses == {"right/accuracy": "PASS", "wrong/accuracy": "INVALID"}
 
