@@ -59,14 +59,28 @@ def coded(values: NDArray[Any]) -> tuple[IntArray, int]:
     Returns:
         Codes, shape (n,), and K.
     """
+    places, span = from_zero(values)
+    seen = np.bincount(places, minlength=span) > 0
+    if seen.all():
+        return places, span
+    return (np.cumsum(seen) - 1)[places], int(np.count_nonzero(seen))
+
+
+def from_zero(values: NDArray[Any]) -> tuple[IntArray, int]:
+    """Values as numbers from 0 on in the same order: integers less their smallest, unless they lie far apart.
+
+    Args:
+        values: shape (n,).
+
+    Returns:
+        The numbers, shape (n,), and one more than the largest.
+    """
     few = len(values) > 0 and values.dtype.kind in "iub"
     low, high = (int(values.min()), int(values.max())) if few else (0, 0)
     if not few or high - low > len(values) or high > np.iinfo(np.int64).max:
         names, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), len(names)
-    places = values.astype(np.int64) - low
-    seen = np.bincount(places) > 0
-    return (np.cumsum(seen) - 1)[places], int(np.count_nonzero(seen))
+    return values.astype(np.int64) - low, high - low + 1
 
 
 def cluster_sums(values: FloatArray, codes: IntArray, groups: int) -> FloatArray:

@@ -38,7 +38,7 @@ def n_for_power(share: float, allowed: float, alpha: float, processes: int) -> f
         counted = float(ndtr((distance * math.sqrt(n / unseen) + float(ndtri(alpha)) * null) / max(here, 1e-12)))
         if processes < 2:
             return counted
-        over_processes = t_power(distance * math.sqrt(n / processes) / (_WIDER * max(here, 1e-12)), processes, alpha)
+        over_processes = t_power(distance * math.sqrt(n / processes) / (_WIDER * max(here, null)), processes, alpha)
         return (1.0 - _DIFFER) * counted + _DIFFER * min(counted, over_processes)
 
     # However good the share is, a bound of this level needs so many queries without one over.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats._clusters import cluster_codes, coded
+from evalspec.stats._clusters import cluster_codes, coded, from_zero
 from evalspec.stats._invert import FEWEST_CARRYING, carrying, n_by_scaling
 from evalspec.stats._resample import Plan, Weighted, jackknife, replicates
 from evalspec.stats._types import FloatArray, IntArray
@@ -361,11 +361,14 @@ def _distinct(sample: Arrays) -> tuple[IntArray, IntArray] | None:
         return None
     kinds, many = np.zeros(n, dtype=np.int64), 1
     for array in sample:
-        codes, values = coded(array)
-        # Coded anew each time, so that products stay small.
-        kinds, many = coded(kinds * values + codes)
-        if many * _DRAWING_A_KIND > n:
-            return None
+        codes, values = from_zero(array)
+        if many * values > n:
+            # Coded anew, so that products stay small.
+            kinds, many = coded(kinds)
+        kinds, many = kinds * values + codes, many * values
+    kinds, many = coded(kinds)
+    if many * _DRAWING_A_KIND > n:
+        return None
     first = np.empty(many, dtype=np.int64)
     # The last row that is written is the first of its kind.
     first[kinds[::-1]] = np.arange(n - 1, -1, -1)

@@ -302,10 +302,13 @@ def _average_precision(
     # Summed from one row of the class to the next: of most rows only their sum matters, of those behind all nothing.
     ends, of_end = np.unique(last, return_inverse=True)
     ahead = order[: ends[-1] + 1]
-    between = csr_array(
-        (np.ones(len(ahead), dtype=np.float32), ahead, np.append(0, ends + 1)), shape=(len(ends), len(drawn))
-    )
-    taken, found = _running(between @ drawn), _running(own)
+    if drawn.shape[1] < _LONG_ROW:
+        taken, found = np.cumsum(drawn[ahead], axis=0)[ends], np.cumsum(own, axis=0)
+    else:
+        between = csr_array(
+            (np.ones(len(ahead), dtype=np.float32), ahead, np.append(0, ends + 1)), shape=(len(ends), len(drawn))
+        )
+        taken, found = _running(between @ drawn), _running(own)
     total = found[-1].astype(np.float64)
     if len(ends) < len(hits):
         last_hit = np.searchsorted(rising[hits], rising[hits], side="right") - 1
@@ -317,8 +320,6 @@ def _average_precision(
 
 def _running(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Sum of each row and those before it, shape as the rows."""
-    if rows.shape[1] < _LONG_ROW:
-        return np.cumsum(rows, axis=0)
     # numpy goes down one column after the other, which takes four times as long as whole rows.
     sums = np.empty_like(rows)
     sums[0] = rows[0]
@@ -356,7 +357,7 @@ def _counts(
     if len(codes[0]) * len(classes) <= _FEW_CELLS:
         ones = np.concatenate([one[:, None] == np.array(classes) for one in codes], axis=1)
         counts = np.asarray(weights @ ones.astype(weights.dtype), dtype=np.float64)
-        return tuple(np.split(counts, len(codes), axis=1))
+        return tuple(counts[:, at : at + len(classes)] for at in range(0, counts.shape[1], len(classes)))
     return tuple(_counts_of_many(one, classes, weights) for one in codes)
 
 
