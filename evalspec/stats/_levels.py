@@ -84,16 +84,27 @@ class Levels:
     def _p(self, at: float, share: float, side: Side) -> float:
         from scipy.special import ndtr
 
-        chances, times = self._times
-        moved = self._moved(self.own * np.sqrt(times), share)
-        if side == "lower":
-            # A wide spread, which can't be ruled out, moves a high percentile up: no evidence that it is there.
-            moved = np.minimum(moved, self._moved(np.array([self.own]), share))
-        away = float(self.logs.mean()) + moved - at
-        error = np.sqrt(np.maximum(self.spread**2 * times, self.noise**2) / len(self.logs))
+        middles, error = self._normals(share, side)
+        away = middles - at
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(error > 0, away / error, np.copysign(np.inf, away))
-        return float(chances @ ndtr(z if side == "upper" else -z))
+        return float(self._times[0] @ ndtr(z if side == "upper" else -z))
+
+    def _normals(self, share: float, side: Side) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where the quantile lies at each variance, and its standard error; whatever threshold is asked about."""
+        if (share, side) not in self._asked:
+            times = self._times[1]
+            moved = self._moved(self.own * np.sqrt(times), share)
+            if side == "lower":
+                # A wide spread, which can't be ruled out, moves a high percentile up: no evidence that it is there.
+                moved = np.minimum(moved, self._moved(np.array([self.own]), share))
+            error = np.sqrt(np.maximum(self.spread**2 * times, self.noise**2) / len(self.logs))
+            self._asked[share, side] = float(self.logs.mean()) + moved, error
+        return self._asked[share, side]
+
+    @cached_property
+    def _asked(self) -> dict[tuple[float, Side], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        return {}
 
     def processes_needed(self, threshold: float, share: float, alpha: float) -> int | None:
         """Processes of as many queries with which 80 % of runs show the side; None: nobody can tell."""
@@ -128,7 +139,8 @@ class Levels:
         edges = np.unique(np.clip(np.append(ranks, [0, share * n]), 0, n).astype(np.int64))
         nodes, weights = self.about[(edges[1:] + edges[:-1]) // 2], np.diff(edges) / n
         unmoved = float(nodes[min(np.searchsorted(np.cumsum(weights), share), len(nodes) - 1)])
-        spreads = np.geomspace(*(self.own * np.sqrt([times.min(), times.max()])), _SPREADS)
+        least, most = (self.own * math.sqrt(end) for end in (times.min(), times.max()))
+        spreads = np.geomspace(least, most, _SPREADS)
         low, high = unmoved - _REACH * spreads, unmoved + _REACH * spreads
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)

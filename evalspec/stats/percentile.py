@@ -177,11 +177,22 @@ class Percentile:
 
         What queries say about how much they depend on each other is read at this percentile, whatever the share.
         """
-        return self._with_levels(self._at_most(threshold, share), threshold, share, "upper")
+        return self._with_levels(self._counted(threshold, share, "upper"), threshold, share, "upper")
 
     def p_at_least(self, threshold: float, share: float) -> float | None:
         """Evidence that more than ``share`` of queries is over the threshold."""
-        return self._with_levels(self._at_least(threshold, share), threshold, share, "lower")
+        return self._with_levels(self._counted(threshold, share, "lower"), threshold, share, "lower")
+
+    def _counted(self, threshold: float, share: float, side: Side) -> float | None:
+        """Evidence of counting; made once, since bounds at all confidences ask about the same observations."""
+        asked = (threshold, share, side)
+        if asked not in self._evidence:
+            self._evidence[asked] = (self._at_most if side == "upper" else self._at_least)(threshold, share)
+        return self._evidence[asked]
+
+    @cached_property
+    def _evidence(self) -> dict[tuple[float, float, Side], float | None]:
+        return {}
 
     def _with_levels(self, counted: float | None, threshold: float, share: float, side: Side) -> float | None:
         """Evidence of counting, and of the processes' levels where they differ: queries can't tell by how much."""
@@ -287,7 +298,7 @@ class Percentile:
         """The first observation from which on all pass, as far as a grid of observations tells; then by bisection."""
 
         def fails(index: int) -> bool:
-            p = self._at_most(float(self._sorted[index]), 1.0 - self.p)
+            p = self._counted(float(self._sorted[index]), 1.0 - self.p, "upper")
             return p is None or p > 1.0 - confidence
 
         grid = np.unique(np.linspace(0, self.n - 1, _GRID).astype(np.int64))
@@ -303,7 +314,7 @@ class Percentile:
         """Place of the largest observation at which the share over is shown to be too large."""
 
         def too_low(index: int) -> bool:
-            p = self._at_least(float(np.nextafter(self._sorted[index], -np.inf)), 1.0 - self.p)
+            p = self._counted(float(np.nextafter(self._sorted[index], -np.inf)), 1.0 - self.p, "lower")
             return p is not None and p <= 1.0 - confidence
 
         return _last(too_low, 0, self.n - 1) if too_low(0) else None
