@@ -42,6 +42,7 @@ class Levels:
         logs: shape (k,), logarithm of each process's own p-quantile.
         noise: Standard deviation of these that the number of queries explains.
         about: shape (q,), falling: logarithms of all queries about their own process's quantile.
+        together: shape (q,), rising: all queries, ms.
 
     References:
         Krishnamoorthy and Mathew (2009), Statistical Tolerance Regions, 5.3 (one-way random model). Weerahandi (1993),
@@ -52,6 +53,7 @@ class Levels:
     logs: NDArray[np.float64]
     noise: float
     about: NDArray[np.float64]
+    together: NDArray[np.float64]
 
     @cached_property
     def spread(self) -> float:
@@ -79,7 +81,8 @@ class Levels:
                 shown = middle
             else:
                 hidden = middle
-        return math.exp(shown)
+        # Taking the logarithm of it again may come out on the other side.
+        return math.exp(shown + math.copysign(_EXACT * max(1.0, abs(shown)), shown - hidden))
 
     def _p(self, at: float, share: float, side: Side) -> float:
         from scipy.special import ndtr
@@ -96,8 +99,11 @@ class Levels:
             times = self._times[1]
             moved = self._moved(self.own * np.sqrt(times), share)
             if side == "lower":
-                # A wide spread, which can't be ruled out, moves a high percentile up: no evidence that it is there.
-                moved = np.minimum(moved, self._moved(np.array([self.own]), share))
+                # A wide spread, which can't be ruled out, moves a high percentile up: no evidence that it is there. Nor
+                # is what the levels let expect, but nobody saw.
+                seen = math.log(max(_LEAST_MS, float(self.together[_place(len(self.together), share)])))
+                expected = float(self._moved(np.array([self.own]), share)[0])
+                moved = np.minimum(moved, min(expected, seen - float(self.logs.mean())))
             error = np.sqrt(np.maximum(self.spread**2 * times, self.noise**2) / len(self.logs))
             self._asked[share, side] = float(self.logs.mean()) + moved, error
         return self._asked[share, side]
@@ -149,7 +155,7 @@ class Levels:
         return at, np.append(0.0, spreads), np.append(0.0, (0.5 * (low + high) - unmoved) / spreads)
 
     def _at(self, share: float) -> float:
-        return float(self.about[min(len(self.about) - 1, int(round(share * len(self.about), 6)))])
+        return float(self.about[len(self.about) - 1 - _place(len(self.about), share)])
 
     @cached_property
     def _times(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -164,11 +170,14 @@ class Levels:
         return {}
 
 
-def levels(ordered: Sequence[NDArray[np.float64]], p: float, effect: float) -> Levels | None:
+def levels(
+    ordered: Sequence[NDArray[np.float64]], together: NDArray[np.float64], p: float, effect: float
+) -> Levels | None:
     """Levels of processes by their p-quantiles.
 
     Args:
         ordered: One array per process, shape (q,), ms, rising.
+        together: All of them, rising.
         p: The percentile as a fraction.
         effect: Design effect inside the processes.
 
@@ -183,7 +192,12 @@ def levels(ordered: Sequence[NDArray[np.float64]], p: float, effect: float) -> L
     n = len(about)
     step = math.sqrt(p * (1.0 - p) * effect * len(own) / n)
     above, below = (about[min(n - 1, max(0, int(n * (1.0 - p + by))))] for by in (-step, step))
-    return Levels(p, own, float(above - below) / 2.0, about) if math.isfinite(above) else None
+    return Levels(p, own, float(above - below) / 2.0, about, together) if math.isfinite(above) else None
+
+
+def _place(n: int, share: float) -> int:
+    """Of the (1 - share)-quantile by nearest rank, counted from 0."""
+    return max(0, n - 1 - int(round(share * n, 6)))
 
 
 def _quantile(ordered: NDArray[np.float64], p: float) -> float:

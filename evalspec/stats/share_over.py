@@ -139,9 +139,9 @@ class ShareOver:
     @cached_property
     def _downwards(self) -> list[_Stretch]:
         value = self.value or 0.0
-        # Where some query is not over, dependence is read at the deadline whatever the share.
-        further = _SHARES[::-1].tolist() if value == 1.0 else []
-        return self._between([value, *further, 0.0])
+        # Where some query is not over, dependence is read at the deadline whatever the share; levels are read at each.
+        further = _SHARES[::-1]
+        return self._between([value, *further[further < value].tolist(), 0.0])
 
     def _between(self, ends: list[float]) -> list[_Stretch]:
         return [_Stretch(near, far, self._any.at(1.0 - near)) for near, far in pairwise(ends)]

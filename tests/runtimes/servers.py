@@ -118,6 +118,7 @@ class Server:
     """Handshakes that were begun and requests that were read, in their order."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     open_: list[socket.socket] = field(default_factory=list)
+    dead: bool = False
     listener: socket.socket = field(init=False)
     port: int = field(init=False)
 
@@ -137,7 +138,7 @@ class Server:
                 return
             with self.lock:
                 self.accepted += 1
-                self.open_.append(connection)
+            self._keep(connection)
             threading.Thread(target=self._connection, args=(connection,), daemon=True).start()
 
     def die(self) -> None:
@@ -146,11 +147,21 @@ class Server:
         with suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        # Each is closed by its own thread: another one may be about to write to it, and its number would be another's.
         with self.lock:
+            self.dead = True
             for connection in self.open_:
-                with suppress(OSError):
-                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
+                self._end(connection)
+
+    def _end(self, connection: socket.socket) -> None:
+        # Each is closed by its own thread: another one may be about to write to it, and its number would be another's.
+        with suppress(OSError):
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+    def _keep(self, connection: socket.socket) -> None:
+        with self.lock:
+            self.open_.append(connection)
+            if self.dead:
+                self._end(connection)
 
     def _connection(self, connection: socket.socket) -> None:
         buffer = b""
@@ -181,8 +192,7 @@ class Server:
         with self.lock:
             self.seen.append("handshake")
         secured = tls.wrap_socket(connection, server_side=True)
-        with self.lock:
-            self.open_.append(secured)
+        self._keep(secured)
         return secured
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evalspec.stats.percentile import _binomial_at_most
+from evalspec.stats._tails import at_most
 
 TABLE = {
     # percentile: least n with t = 0, 1, 2, 5, 10, 20, 50 queries over the threshold, at 99 %
@@ -31,7 +31,7 @@ ROWS = [(p, c, t, n) for (p, c), row in TABLE.items() for t, n in zip(OVER, row,
 
 def passes(t: int, n: int, p: float, confidence: float) -> bool:
     """So many over of so many show the percentile."""
-    return bool(_binomial_at_most(t, n, 1.0 - p, 1.0) <= 1.0 - confidence + 1e-12)
+    return bool(at_most(t, n, 1.0 - p, 1.0) <= 1.0 - confidence + 1e-12)
 
 
 @pytest.mark.parametrize(("p", "confidence", "over", "n"), ROWS)

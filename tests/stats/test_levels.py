@@ -18,7 +18,13 @@ def spread(within: float, logs: np.ndarray = LOGS, noise: float = 0.0, p: float 
     """Queries of a process are lognormal, with this standard deviation of their logarithms."""
     even = (np.arange(n) + 0.5) / n
     about = within * (norm.ppf(even[::-1]) - norm.ppf(p))
-    return Levels(p, logs, noise, about)
+    # The quantiles of such processes together are those of the sum.
+    together = np.exp(logs.mean() + np.hypot(within, logs.std(ddof=1)) * norm.ppf(even))
+    return Levels(p, logs, noise, about, together)
+
+
+def of(series: list[np.ndarray], p: float, effect: float = 1.0) -> Levels | None:
+    return levels(series, np.sort(np.concatenate(series)), p, effect)
 
 
 @pytest.mark.parametrize("k", [5, 10])
@@ -56,6 +62,15 @@ def test_a_violation_is_not_shown_by_what_can_t_be_ruled_out() -> None:
     assert math.log(lower) < moved < math.log(upper) and math.log(upper) - moved > 2 * (moved - math.log(lower))
 
 
+def test_no_lower_bound_lies_above_what_was_seen() -> None:
+    """Of five processes that only differ among each other the slowest is less than the p99 of all that there may be."""
+    series = [np.full(400, math.exp(log)) for log in LOGS]
+    one = of(series, 0.99)
+    assert one is not None
+    lower = one.bound(0.6, 0.01, "lower")
+    assert lower is not None and LOGS.mean() < math.log(lower) <= LOGS.max()
+
+
 @pytest.mark.parametrize("share", [0.01, 0.02, 0.3])
 def test_bounds_and_p_values_invert_each_other(share: float) -> None:
     one = spread(0.1, noise=0.02)
@@ -71,16 +86,16 @@ def test_noise_is_that_of_the_number_of_queries() -> None:
     """The median of n normal values has a standard error of sqrt(pi / 2 / n)."""
     rng = np.random.default_rng(2)
     series = [np.sort(np.exp(0.1 * rng.standard_normal(2000))) for _ in range(5)]
-    one = levels(series, 0.5, 1.0)
+    one = of(series, 0.5)
     assert one is not None
     assert one.noise == pytest.approx(0.1 * math.sqrt(math.pi / 2 / 2000), rel=0.15)
-    twice = levels(series, 0.5, 4.0)
+    twice = of(series, 0.5, 4.0)
     assert twice is not None and twice.noise == pytest.approx(2 * one.noise, rel=0.15)
     assert one.logs == pytest.approx([math.log(np.median(one)) for one in series], abs=1e-5)
 
 
 def test_processes_that_are_all_alike_have_no_width() -> None:
-    one = levels([np.full(100, 2.0)] * 5, 0.9, 1.0)
+    one = of([np.full(100, 2.0)] * 5, 0.9)
     assert one is not None and one.bound(0.95, 0.1, "upper") == pytest.approx(2.0)
     assert one.p_value(2.1, 0.1, "upper") == 0.0 and one.p_value(1.9, 0.1, "upper") == 1.0
     assert one.processes_needed(2.1, 0.1, 0.05) is None
@@ -88,9 +103,9 @@ def test_processes_that_are_all_alike_have_no_width() -> None:
 
 def test_where_too_many_queries_failed_there_are_no_levels() -> None:
     series = np.sort(np.append(np.ones(95), np.full(5, np.inf)))
-    assert levels([series] * 5, 0.99, 1.0) is None
-    assert levels([series] * 5, 0.9, 1.0) is not None
-    assert levels([np.ones(100)], 0.5, 1.0) is None
+    assert of([series] * 5, 0.99) is None
+    assert of([series] * 5, 0.9) is not None
+    assert of([np.ones(100)], 0.5) is None
 
 
 def test_processes_needed_decide_in_four_of_five_runs() -> None:

@@ -15,7 +15,8 @@ from scipy.signal import lfilter
 from scipy.stats import binom, norm
 
 from evalspec.stats._dependence import design_effect, separate_episodes
-from evalspec.stats.percentile import _binomial_at_least, _binomial_at_most, percentile, queries_needed
+from evalspec.stats._tails import at_least, at_most
+from evalspec.stats.percentile import percentile, queries_needed
 from evalspec.stats.share_over import share_over
 from tests.stats.simulated import ALLOWED, REPEATS, p_values, wrong_claims
 
@@ -43,22 +44,22 @@ def correlated(shape: int | tuple[int, int], rho: float, rng: np.random.Generato
 def test_independent_queries_without_one_over_show_a_percentile_from_this_n_on(
     p: float, confidence: float, n: int
 ) -> None:
-    assert _binomial_at_most(0, n, 1 - p, 1.0) <= 1 - confidence + 1e-12
-    assert _binomial_at_most(0, n - 1, 1 - p, 1.0) > 1 - confidence
+    assert at_most(0, n, 1 - p, 1.0) <= 1 - confidence + 1e-12
+    assert at_most(0, n - 1, 1 - p, 1.0) > 1 - confidence
 
 
 @pytest.mark.parametrize(("n", "allowed"), [(1000, 2), (5000, 33), (10_000, 77), (24_576, 209)])
 def test_the_allowed_count_over_is_that_of_the_exact_binomial(n: int, allowed: int) -> None:
     # How many of n may be over a p99 at 99 %: MLPerf's table.
-    assert _binomial_at_most(allowed, n, 0.01, 1.0) <= 0.01 < _binomial_at_most(allowed + 1, n, 0.01, 1.0)
+    assert at_most(allowed, n, 0.01, 1.0) <= 0.01 < at_most(allowed + 1, n, 0.01, 1.0)
 
 
 def test_tails_are_those_of_scipy() -> None:
     for t in range(101):
-        assert _binomial_at_most(t, 100, 0.1, 1.0) == pytest.approx(binom.cdf(t, 100, 0.1), abs=1e-12)
-        assert _binomial_at_least(t, 100, 0.1, 1.0) == pytest.approx(binom.sf(t - 1, 100, 0.1), abs=1e-12)
+        assert at_most(t, 100, 0.1, 1.0) == pytest.approx(binom.cdf(t, 100, 0.1), abs=1e-12)
+        assert at_least(t, 100, 0.1, 1.0) == pytest.approx(binom.sf(t - 1, 100, 0.1), abs=1e-12)
         # Two copies of every query say as much as one.
-        assert _binomial_at_most(2 * t, 200, 0.1, 2.0) == pytest.approx(binom.cdf(t, 100, 0.1), abs=1e-12)
+        assert at_most(2 * t, 200, 0.1, 2.0) == pytest.approx(binom.cdf(t, 100, 0.1), abs=1e-12)
 
 
 def test_the_upper_bound_is_the_n_minus_t_th_smallest() -> None:
@@ -68,7 +69,7 @@ def test_the_upper_bound_is_the_n_minus_t_th_smallest() -> None:
 
     def passes(t: int) -> bool:
         effect = max(estimate.design_effect, design_effect([latencies[0] > ordered[2000 - t - 1]]))
-        return _binomial_at_most(t, 2000, 0.01, effect) <= 0.05
+        return at_most(t, 2000, 0.01, effect) <= 0.05
 
     largest = next(t for t in range(40) if not passes(t)) - 1
     assert largest > 5
@@ -304,6 +305,18 @@ def test_the_bound_of_a_share_is_that_of_counting_where_low_percentiles_say_noth
     assert upper is not None and upper <= 0.01
 
 
+def test_a_share_is_shown_though_the_deadline_lies_in_a_gap() -> None:
+    """15 % of queries take ten times as long: the 85th percentile of a process is a matter of luck, the 98th is not."""
+    rng = np.random.default_rng(4)
+    series = [rng.lognormal(0, SPREAD, 400) * np.where(rng.random(400) < share, 10.0, 1.0)
+              for share in (0.11, 0.13, 0.15, 0.17, 0.19)]  # fmt: skip
+    share = share_over(series, 5.0)
+    assert share.value is not None
+    assert share.value == pytest.approx(0.15, abs=0.02) and percentile(series, 1 - share.value).differ
+    p, lower = share.p_value(0.02, "lower"), share.bound(0.95, "lower")
+    assert p is not None and p < 0.002 and lower is not None and 0.05 < lower < share.value
+
+
 def test_share_over_at_its_ends() -> None:
     share = share_over([np.ones(100)], 5.0)
     assert share.value == 0.0 and share.p_value(0.0, "lower") == 1.0 and share.p_value(0.0, "upper") == 1.0
@@ -360,47 +373,21 @@ def test_error_rates_of_a_few_bursts(p: float, length: int) -> None:
     assert (wrong[[1, 2]] <= ALLOWED[[1, 2]]).all()
 
 
-Over = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Share of the queries of a process over a logarithm of latency, counted from the level of the process."""
-
-
-def exponential(above: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of latencies with a mean of 1."""
-    shares: NDArray[np.float64] = np.exp(-np.exp(above))
-    return shares
-
-
-def normal(within: float) -> Over:
-    """Of lognormal latencies."""
-    return lambda above: np.asarray(norm.sf(above / within))
-
-
-def quantile_of_all(over: Over, level: float, p: float) -> float:
-    """That of all queries, where the logarithms of the processes' levels are normal with this standard deviation."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    grid = np.linspace(-3.0, 3.0, 20_001)
-    shares = sum(w * over(grid - level * z) for z, w in zip(nodes, weights / weights.sum(), strict=True))
-    return float(np.exp(np.interp(-(1 - p), -np.asarray(shares), grid)))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("p", "within", "level", "n"),
-    [(0.5, None, 0.2, 400), (0.95, 0.2, 0.1, 200), (0.99, 0.2, 0.05, 400), (0.5, 0.03, 0.1, 200)],
+    ("p", "within", "level", "n"), [(0.95, 0.2, 0.1, 200), (0.99, 0.2, 0.05, 400), (0.5, 0.03, 0.1, 200)]
 )
-def test_error_rates_where_processes_differ(p: float, within: float | None, level: float, n: int) -> None:
-    """By counting and t over the shares alone: PASS in 16 % (second), 10 % (third), FAIL in 1.3 % (fourth).
+def test_error_rates_where_processes_differ(p: float, within: float, level: float, n: int) -> None:
+    """Lognormal latencies of five processes about lognormal levels.
 
-    The third is the hardest: processes differ by as much as five can hide. More than 4.4 standard errors from 5 %.
+    By counting and t over the shares alone PASS in 16 % (first) and 10 % (second), FAIL in 1.3 % (third). The second is
+    the hardest found: processes differ by as much as five can hide.
     """
     rng = np.random.default_rng(12)
-    truth = quantile_of_all(exponential if within is None else normal(within), level, p)
-
-    def run() -> list[NDArray[np.float64]]:
-        levels = np.exp(level * rng.standard_normal((5, 1)))
-        return list(levels * (rng.exponential(1, (5, n)) if within is None else rng.lognormal(0, within, (5, n))))
-
-    wrong = error_rates(run, p, truth)
+    truth = math.exp(math.hypot(within, level) * float(norm.ppf(p)))
+    wrong = error_rates(
+        lambda: list(np.exp(level * rng.standard_normal((5, 1))) * rng.lognormal(0, within, (5, n))), p, truth
+    )
     assert (wrong[[1, 2]] <= ALLOWED[[1, 2]]).all()
 
 

@@ -36,7 +36,7 @@ STREAMS = 8
 AUDITED = 800
 """Queries of the audit for caching, for the plan."""
 
-_BINOMIAL = "binomial on the share of queries over, with a design effect; t where processes differ"
+_BINOMIAL = "binomial on the share of queries over, with a design effect; levels of processes where they differ"
 _PAIRS = "against a model t over pairs of processes (log ratios, or differences)"
 
 
@@ -60,10 +60,11 @@ class Latency(Check):
     passes when the binomial chance of t or fewer is at most 1 - confidence; the upper bound is the (n - t)-th smallest
     latency. Queries depend on each other, so t and n are divided by a design effect (the larger of the summed
     autocorrelation and the spread of 20 blocks, of the indicator of the run's own percentile and of the threshold);
-    where processes differ, Student's t over their shares must show the same. Fewer than 10 separate slow episodes give
-    no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice that are planned. Where queries
-    can't be counted so, a low percentile can still be held by whole processes (Markov's inequality on the share over in
-    each): five that stay far within a median's threshold show it.
+    where processes differ, a bound from the levels of the processes (the logarithms of their own percentiles, taken as
+    normal: a tolerance bound, by generalized p-values) must show the same, and Student's t over their shares. Fewer
+    than 10 separate slow episodes give no bound, so a percentile needs 10/(1 - p) queries at least (p99: 1,000); twice
+    that are planned. Where queries can't be counted so, a low percentile can still be held by whole processes (Markov's
+    inequality on the share over in each): five that stay far within a median's threshold show it.
     A query that fails counts as slower than any threshold.
     Mean and jitter: t over processes. Against another model: A B B A blocks of at least 1 s in pairs of fresh
     processes, the first tenth of each block dropped; t on the log ratio of each pair's percentiles (a difference: t on
@@ -76,8 +77,9 @@ class Latency(Check):
     (Pettitt's test), what followed must hold the threshold too, and decides (t over processes); one that does so alone
     may have had a neighbour, and is told. Frames that take longer than their interval (fewer ended than came, t over 20
     blocks of time) and are late at the end are over-saturated: FAIL. Void are fewer queries than planned and a machine
-    busy with other work; and, unless the requirement is violated all the same, frames that our generator sent late (at
-    the percentile required; decided again without the lag) and answers from a cache.
+    busy with other work (of the pairs by themselves: they are watched too); and, unless the requirement is violated all
+    the same, frames that our generator sent late (at the percentile required; decided again without the lag) and
+    answers from a cache.
     The audit for caching asks 400 times twice: the second time may save at most 10 % of the time (95 % lower bound, t
     over 20 blocks). In process it asks for the same item again, in a fresh process before all else. A server has been
     asked for every row before: there the first of a pair is the row with one number changed in its last digits, the
@@ -90,8 +92,9 @@ class Latency(Check):
     ## What it cannot show
     Waiting: without `interval:` nothing queues here, so latency under load is longer. What is rarer than the run
     itself: slow spells that come three times or less in a run of this length are missed altogether in 5 % of runs or
-    more. Other machines, and this one when it is busy. Network and serialisation, unless the model is a server. How
-    much fresh processes of a server differ. A cache that takes rows for the same that differ in their last digits.
+    more. Processes that are slower than all that were measured: what one in five is like is missed in a third of runs.
+    Other machines, and this one when it is busy. Network and serialisation, unless the model is a server. How much
+    fresh processes of a server differ. A cache that takes rows for the same that differ in their last digits.
 
     ## Example
     ```yaml
