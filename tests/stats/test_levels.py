@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import nct, norm, ttest_1samp
 
 from evalspec.stats._levels import Levels, levels
+from tests.stats.simulated import SIDES
 
 LOGS = np.log([10.0, 11.0, 9.5, 10.4, 11.6])
 
@@ -75,7 +76,7 @@ def test_no_lower_bound_lies_above_what_was_seen() -> None:
 def test_bounds_and_p_values_invert_each_other(share: float) -> None:
     one = spread(0.1, noise=0.02)
     for confidence in (0.6, 0.95, 0.998):
-        for side, inwards in (("upper", 0.999999), ("lower", 1.000001)):
+        for side, inwards in zip(SIDES, (1.000001, 0.999999), strict=True):
             bound = one.bound(confidence, share, side)
             assert bound is not None
             assert one.p_value(bound, share, side) <= 1 - confidence < one.p_value(inwards * bound, share, side)
