@@ -48,6 +48,8 @@ NOT_INTERPRETABLE = dict.fromkeys(
     ),
     "INVALID",
 )
+# The saved processes differ among each other by more than their queries explain, and five of them don't tell p99.
+UNLIKE = {"latency/latency_p99": "INCONCLUSIVE"}
 CANCER = {
     "latency/latency_p99": "PASS",
     "latency/latency_p50": "PASS",
@@ -71,7 +73,9 @@ class Suite:
 
 EXPECTED = {
     "digits": Suite("READY", 0, DIGITS, {"field_shift/c2st_auc": "FAIL"}),
-    "digits-flawed": Suite("NOT READY", 1, DIGITS | THREE_FLAWS | NOT_INTERPRETABLE, {"field_shift/c2st_auc": "FAIL"}),
+    "digits-flawed": Suite(
+        "NOT READY", 1, DIGITS | THREE_FLAWS | NOT_INTERPRETABLE | UNLIKE, {"field_shift/c2st_auc": "FAIL"}
+    ),
     "breast_cancer": Suite("READY", 0, CANCER),
 }
 TIMED = ("latency/", "throughput/")
