@@ -34,11 +34,12 @@ from evalspec.language.parts import Check, CheckResult
 from evalspec.language.units import convert
 from evalspec.measure.arrivals import describe
 from evalspec.run.requirements import Levels, write_tests
+from evalspec.stats._tails import at_least
 from evalspec.stats.calibration import ece_band, expected_calibration_error
 from evalspec.stats.macro import f1, mover_difference
 from evalspec.stats.mean import t_mean
 from evalspec.stats.paired import PairedProportion, paired_proportion
-from evalspec.stats.percentile import _binomial_at_least, percentile, queries_needed
+from evalspec.stats.percentile import percentile, queries_needed
 from evalspec.stats.power import PairedDesign, mean_design
 from evalspec.stats.proportion import Proportion, proportion
 from evalspec.stats.rates import Factor
@@ -467,7 +468,7 @@ def test_n12_a_clock_against_a_short_operation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("shards", "slow"), [(100, 0.6339677), (10, 0.0956179)])
 def test_n50_n51_a_page_waits_for_its_slowest_shard(shards: int, slow: float) -> None:
     # At least one of so many queries beyond a p99: the upper tail of the project's own binomial.
-    assert _binomial_at_least(1, shards, 0.01, 1.0) == pytest.approx(slow, abs=5e-8)
+    assert at_least(1, shards, 0.01, 1.0) == pytest.approx(slow, abs=5e-8)
 
 
 def test_n52_one_percent_of_a_million_requests() -> None:
