@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 export OMP_NUM_THREADS ?= 1
+# Hundreds of processes are started: without bytecode each would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: quickstart test lint unit served base setup browser gpu clean
 

@@ -168,6 +168,9 @@ class Record(Frozen):
     datasets: tuple[DatasetRecord, ...] = ()
     family: tuple[str, ...] = Field((), description="Names of the blocking requirements decided from a sample.")
     family_warn: tuple[str, ...] = ()
+    same: dict[str, str] = Field(
+        default_factory=dict, description="Requirement: one of a family that makes the same claim; both count once."
+    )
     environment: Environment = Environment()
     predictions: tuple[EvidenceFile, ...] = Field((), description="Answers that several checks read, made once.")
     checks: tuple[CheckRecord, ...] = ()

@@ -22,7 +22,7 @@ _AGAINST = re.compile(
 _TIGHT_SIGN = re.compile(r"(?P<model>[a-z][a-z0-9_]*) ?(?P<sign>[+-]) ?(?P<offset>[0-9.].*)", re.ASCII)
 _LOOKS_ALIKE = {"=<": "<=", "=>": ">=", "=": "==", "≤": "<=", "≥": ">="}
 _GRAMMAR = "write METRIC[(PART)] OP VALUE [UNIT] or METRIC[(PART)] OP [Kx] MODEL [+|- VALUE [UNIT]]"
-_NEVER_BELOW_ZERO = ("fraction", "time", "query rate", "sample rate", "size", "ratio", "rows", "count")
+_NEVER_BELOW_ZERO = ("fraction", "time", "query rate", "sample rate", "size", "ratio", "rows", "count", "age")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,27 @@ class Requirement:
         part = f"({self.part})" if self.part is not None else ""
         against = f" vs {self.model}" if self.model is not None else ""
         return f"{check_id}/{self.metric}{part}{against}"
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """What a requirement on a paired difference claims, in whichever check it stands.
+
+    Args:
+        metric: Of `quality`, with its part where it has one.
+        dataset: Whose rows are paired.
+        model: The model.
+        baseline: The model that it is held against.
+        strict: Equal to the margin is not enough.
+        margin: The least that the metric may differ by, model less baseline, better upwards; in the requirement's unit.
+    """
+
+    metric: str
+    dataset: str
+    model: str
+    baseline: str
+    strict: bool
+    margin: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.language.parts import Check, Known, NeedPredictions, NeedRows
-from evalspec.language.requirement import Requirement
+from evalspec.language.requirement import Requirement, Same
 from evalspec.spec import Spec
 
 PREDICT_ROWS_PER_S = 2000.0
@@ -53,6 +53,7 @@ class Plan:
         predictions: (dataset, model), each made once.
         family: Blocking requirements that are decided from a sample; Holm corrects over all of them.
         family_warn: Likewise those under ``warn``.
+        same: Requirement: one of the family that makes the same claim of the same rows; both count once.
         only: Names given by ``--only``; checks outside are not run, and the family stays.
     """
 
@@ -61,6 +62,7 @@ class Plan:
     predictions: tuple[tuple[str, str], ...]
     family: tuple[str, ...]
     family_warn: tuple[str, ...]
+    same: Mapping[str, str]
     only: tuple[str, ...] = ()
 
     @property
@@ -93,12 +95,15 @@ def plan(spec: Spec, *, only: Iterable[str] = ()) -> Plan:
     wanted = _wanted(spec, only)
     planned = tuple(_planned(check, spec) for check in (*spec.data, *spec.model, *spec.system) if check.name in wanted)
     predictions = tuple(dict.fromkeys(pair for one in planned for pair in one.predictions))
+    family, same = _family(spec, lambda check: check.blocking)
+    family_warn, same_warn = _family(spec, lambda check: check.warn)
     return Plan(
         spec=spec,
         checks=planned,
         predictions=predictions,
-        family=_family(spec, lambda check: check.blocking),
-        family_warn=_family(spec, lambda check: check.warn),
+        family=family,
+        family_warn=family_warn,
+        same=same | same_warn,
         only=only,
     )
 
@@ -144,11 +149,20 @@ def _planned(check: Check, spec: Spec) -> PlannedCheck:
     )
 
 
-def _family(spec: Spec, which: Callable[[Check], tuple[Requirement, ...]]) -> tuple[str, ...]:
-    names = []
+def _family(spec: Spec, which: Callable[[Check], tuple[Requirement, ...]]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Requirements that are decided from a sample, each claim once, and those that repeat another one's claim."""
+    names: list[str] = []
+    first: dict[Same, str] = {}
+    same: dict[str, str] = {}
     for check in spec.checks:
         for one in which(check):
-            metric = check.metric(one.metric)
-            if one.model is not None or metric is None or not metric.exact:
-                names.append(one.name(check.name))
-    return tuple(dict.fromkeys(names))
+            metric, name = check.metric(one.metric), one.name(check.name)
+            if one.model is None and metric is not None and metric.exact:
+                continue
+            claim = check.same(one)
+            known = name if claim is None else first.setdefault(claim, name)
+            if known == name:
+                names.append(name)
+            else:
+                same[name] = known
+    return tuple(dict.fromkeys(names)), same

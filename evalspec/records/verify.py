@@ -7,10 +7,11 @@ import math
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
-from evalspec.errors import EvalspecError, SpecError
+from evalspec.errors import EvalspecError, RecordError, SpecError
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.language.parts import Access
 from evalspec.plan import Plan, plan
@@ -129,6 +130,7 @@ def _recompute(record: Record, folder: Path, findings: _Findings, damaged: set[s
     findings.compare("seed", record.seed, planned.spec.seed)
     findings.compare("family", list(record.family), list(planned.family))
     findings.compare("family of warnings", list(record.family_warn), list(planned.family_warn))
+    findings.compare("requirements that claim the same", dict(record.same), dict(planned.same))
     findings.compare("policy", _plain(record.policy), _plain(planned.spec.policy))
     findings.compare("waivers", [_plain(one) for one in record.waivers], [_plain(one) for one in planned.spec.waivers])
     findings.compare("checks", sorted(one.id for one in record.checks), sorted(one.name for one in planned.spec.checks))
@@ -230,6 +232,7 @@ def _check(
             threads=1,
             environment={},
             answers={model: evidence / predictions_file(*pair) for model, pair in answers_beside(planned, one).items()},
+            today=_day(record),
         )
         try:
             result = run_check(job, lambda *_: None, Replay(evidence, check.id))
@@ -241,6 +244,13 @@ def _check(
     for name in {**now, **before}:
         findings.compare(name, before.get(name), now.get(name))
     findings.compare(f"values of {check.id}", check.measured, again.measured)
+
+
+def _day(record: Record) -> date:
+    try:
+        return date.fromisoformat(record.started[:10])
+    except ValueError as error:
+        raise RecordError(f"the record says that it began at {record.started!r}, which is no time") from error
 
 
 def _equal(before: Any, now: Any) -> bool:

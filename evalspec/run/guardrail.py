@@ -35,7 +35,7 @@ class Compared:
         different: Of the items, those with another answer at least once.
         broken: Distinct rows, none of the items, that the model only ever failed on, though it answered them where
             quality is computed.
-        by_sums: Not the answers were compared, which are boxes or masks, but a weighted sum of each.
+        by_sums: Not the answers were compared, which are boxes, masks or embeddings, but a weighted sum of each.
     """
 
     items: int
@@ -156,7 +156,7 @@ def compare(samples: list[Samples], path: Path) -> Compared:
         failed[rows[_by_itself(one)[:, None] & _of_query(one)]] = True
     # One that was answered elsewhere, or whose answer was not kept, is no row that always fails.
     failed &= ~seen & ~_answered_rows(samples, judged.n)
-    by_sums = judged.task in ("boxes", "mask")
+    by_sums = judged.task in ("boxes", "mask", "embedding")
     return Compared(int(seen.sum()), judged.n, int(differs.sum()), int(failed.sum()), by_sums)
 
 

@@ -185,6 +185,7 @@ class _Run:
             self.plan.alpha_fail,
             self.options.threads,
             __version__,
+            self.started.date().isoformat() if planned.check.dated else None,
         )
 
     def _check(self, planned: PlannedCheck) -> None:
@@ -277,6 +278,7 @@ class _Run:
             environment=self.children.environment,
             timings_from=self._timings() if planned.timed else None,
             answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
+            today=self.started.date(),
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
         answer = self._answer(job, limit_s)
@@ -384,6 +386,7 @@ class _Run:
             datasets=tuple(self.subjects.datasets.values()),
             family=self.plan.family,
             family_warn=self.plan.family_warn,
+            same=dict(self.plan.same),
             environment=where,
             predictions=tuple(self.subjects.answered),
             checks=tuple(sorted(self.checks, key=lambda one: order.get(one.id, 0))),

@@ -17,7 +17,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Boxes, Task, task_of
 from evalspec.runtimes._boxes import joined_boxes
 from evalspec.runtimes._kept import columns_of, fields_of, numbers, shape_of
-from evalspec.runtimes._outputs import Mapped
+from evalspec.runtimes._outputs import Mapped, only_embeds
 
 META_KEY = b"evalspec"
 COLUMNS = ("predicted", "value", "lower", "upper")
@@ -38,6 +38,7 @@ class Answers:
         texts: shape (n,), str objects; or None.
         masks: shape (n, H, W), class index; or None.
         boxes: What was found in each row; or None.
+        embeddings: shape (n, d), float32; or None.
     """
 
     n: int
@@ -52,6 +53,7 @@ class Answers:
     texts: NDArray[np.object_] | None = None
     masks: NDArray[np.int64] | None = None
     boxes: Boxes | None = None
+    embeddings: NDArray[np.float32] | None = None
 
     @property
     def task(self) -> Task:
@@ -70,7 +72,7 @@ def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, det
     found = [(part.n, part.boxes) for part in parts if part.boxes is not None]
     return Answers(
         n=n,
-        classes=None if values is not None or texts is not None else classes,
+        classes=None if values is not None or texts is not None or only_embeds(parts) else classes,
         probabilities=whole("probabilities"),
         predicted=whole("predicted"),
         values=values,
@@ -81,6 +83,7 @@ def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, det
         texts=texts,
         masks=whole("masks"),
         boxes=joined_boxes(found) if found else None,
+        embeddings=whole("embeddings"),
     )
 
 

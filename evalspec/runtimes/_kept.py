@@ -51,6 +51,11 @@ class Given(Protocol):
         """Of boxes."""
         ...
 
+    @property
+    def embeddings(self) -> NDArray[np.float32] | None:
+        """Of embeddings."""
+        ...
+
 
 def columns_of(answers: Given) -> dict[str, pa.Array]:
     """Columns that hold them, one row each.
@@ -68,6 +73,8 @@ def columns_of(answers: Given) -> dict[str, pa.Array]:
     if answers.masks is not None:
         smallest = np.min_scalar_type(int(answers.masks.max(initial=0)))
         columns["mask"] = _fixed(answers.masks.astype(smallest))
+    if answers.embeddings is not None:
+        columns["embedding"] = _fixed(answers.embeddings)
     boxes = answers.boxes
     if boxes is not None and boxes.scores is not None:
         ends = pa.array(np.searchsorted(boxes.row, np.arange(answers.n + 1)), pa.int64())
@@ -97,6 +104,8 @@ def fields_of(table: pa.Table, meta: Mapping[str, Any]) -> dict[str, Any]:
         found["texts"] = np.array(table.column("text").to_pylist(), dtype=object)
     if "mask" in there:
         found["masks"] = _unfixed(table.column("mask")).reshape(-1, *meta["mask_shape"]).astype(np.int64)
+    if "embedding" in there:
+        found["embeddings"] = _unfixed(table.column("embedding")).astype(np.float32)
     if "boxes" in there:
         listed = {name: table.column(name).combine_chunks() for name in ("boxes", "scores", "box_classes")}
         flat = {name: column.flatten() for name, column in listed.items()}
@@ -127,11 +136,11 @@ def numbers(answers: Given) -> Numbers:
     """One number for each row, by which answers are held against others, shape (n,).
 
     Texts and sets of labels give 48 bits of a digest: equal numbers are equal answers. Boxes and masks give a weighted
-    sum (of scores with classes and corners; of the class of each pixel), in which rounding changes little and another
-    answer much.
+    sum (of scores with classes and corners; of the class of each pixel; of an embedding's numbers), in which rounding
+    changes little and another answer much.
 
     Args:
-        answers: Of a task with several labels, a text, boxes or a mask for each row.
+        answers: Of a task with several labels, a text, boxes, a mask or an embedding for each row.
 
     Raises:
         InputError: They are of none of these.
@@ -145,6 +154,9 @@ def numbers(answers: Given) -> Numbers:
         return _of_masks(answers.masks)
     if answers.boxes is not None:
         return _of_boxes(answers.boxes, answers.n)
+    if answers.embeddings is not None:
+        weights = 1.0 + np.random.default_rng(0).random(answers.embeddings.shape[1])
+        return np.asarray(answers.embeddings.astype(np.float64) @ weights)
     raise InputError("the outputs hold no answers to compare")
 
 

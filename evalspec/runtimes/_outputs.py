@@ -1,9 +1,9 @@
-"""From what a model gives to probabilities, classes, values, texts, boxes and masks."""
+"""From what a model gives to probabilities, classes, values, texts, boxes, masks and embeddings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -16,7 +16,16 @@ from evalspec.runtimes._boxes import found_boxes
 from evalspec.runtimes._labels import class_indices
 from evalspec.runtimes._masks import said_masks
 from evalspec.runtimes._members import said_members
-from evalspec.runtimes._numbers import matrix, one_column, shares, sigmoid, softmax64, two_columns
+from evalspec.runtimes._numbers import (
+    finite,
+    matrix,
+    one_column,
+    shape_text,
+    shares,
+    sigmoid,
+    softmax64,
+    two_columns,
+)
 from evalspec.runtimes._texts import said_texts
 
 SUM_TOLERANCE = 1e-3
@@ -41,6 +50,7 @@ class Mapped:
         texts: shape (n,), or None.
         masks: shape (n, H, W), or None.
         boxes: Their rows counted from the first of these, or None.
+        embeddings: shape (n, d), or None.
     """
 
     n: int
@@ -53,6 +63,15 @@ class Mapped:
     texts: NDArray[np.object_] | None = None
     masks: NDArray[np.int64] | None = None
     boxes: Boxes | None = None
+    embeddings: NDArray[np.float32] | None = None
+
+
+def only_embeds(parts: Sequence[Mapped]) -> bool:
+    """They hold embeddings and no answer."""
+    if not parts or parts[0].embeddings is None:
+        return False
+    one = parts[0]
+    return all(found is None for found in (one.predicted, one.values, one.members, one.texts, one.masks, one.boxes))
 
 
 def resolve_outputs(
@@ -149,9 +168,41 @@ def map_outputs(
 
     Raises:
         InputError: Another width than the classes, NaN or infinity, no probabilities, a label that no class has, no
-            text, boxes or masks that can't be read.
+            text, boxes, masks or embeddings that can't be read.
     """
     named: dict[OutputName, NDArray[Any]] = {kind: np.asarray(outputs[name]) for kind, name in kinds.items()}
+    embedding = named.pop("embedding", None)
+    if embedding is None:
+        return _judged(named, kinds, classes, labels, first_row, multilabel=multilabel)
+    embeddings = _embeddings(embedding, kinds["embedding"], first_row)
+    if not named:
+        return Mapped(len(embeddings), embeddings=embeddings)
+    answers: Kinds = {kind: name for kind, name in kinds.items() if kind != "embedding"}
+    found = _judged(named, answers, classes, labels, first_row, multilabel=multilabel)
+    return replace(found, embeddings=embeddings)
+
+
+def _embeddings(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.float32]:
+    """One vector a row, shape (n, d); sizes of 1 are dropped, as pooling leaves them."""
+    sizes = [size for size in array.shape[1:] if size != 1]
+    if len(sizes) > 1 or array.ndim < 2:
+        raise InputError(
+            f"the embedding {name!r} has shape {shape_text(array)}, not one vector for each row",
+            remedy="name an output after pooling, with one vector a row",
+        )
+    return finite(array, name, first_row).reshape(len(array), -1).astype(np.float32)
+
+
+def _judged(
+    named: Mapping[OutputName, NDArray[Any]],
+    kinds: Kinds,
+    classes: Sequence[str] | None,
+    labels: Sequence[str] | None,
+    first_row: int,
+    *,
+    multilabel: bool,
+) -> Mapped:
+    """Answers that quality is computed on."""
     n = len(next(iter(named.values())))
     if "value" in named:
         value, lower, upper = (
@@ -201,7 +252,7 @@ def _one_class(
     else:
         raise InputError(
             f"the outputs {', '.join(kinds)} hold nothing that can be judged",
-            choices=("logits", "probabilities", "label", "value", "text", "boxes", "mask"),
+            choices=("logits", "probabilities", "label", "value", "text", "boxes", "mask", "embedding"),
         )
     return Mapped(len(predicted), probabilities=probabilities, predicted=predicted)
 

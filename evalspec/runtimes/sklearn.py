@@ -36,7 +36,7 @@ HARMLESS = (
 )
 """Types of scikit-learn and numpy that hold data only, and that skops leaves to its user."""
 COEFFICIENTS = ("coef_", "intercept_", "coefs_", "intercepts_")
-METHODS = ("predict_proba", "decision_function", "predict")
+METHODS = ("predict_proba", "decision_function", "predict", "transform")
 
 
 class Sklearn(FileModel):
@@ -73,8 +73,9 @@ class Sklearn(FileModel):
         """As `Model.load`."""
         path = self.model_file(access)
         estimator = _unpickled(path, self.path, access) if path.suffix in PICKLES else _skops(path, self.path, access)
-        if not hasattr(estimator, "predict"):
-            raise InputError(f"{self.path!r} holds a {type(estimator).__name__}, which has no predict")
+        if not any(hasattr(estimator, method) for method in ("predict", "transform")):
+            name = type(estimator).__name__
+            raise InputError(f"{self.path!r} holds a {name}, which has neither predict nor transform")
         return _loaded(estimator, self.outputs, threads or usable_cpus())
 
 
@@ -145,7 +146,7 @@ def _loaded(estimator: Any, outputs: Mapping[OutputName, str | int], threads: in
     names = getattr(estimator, "feature_names_in_", None)
     classes = getattr(estimator, "classes_", None)
     can = tuple(method for method in METHODS if hasattr(estimator, method))
-    default: dict[OutputName, str] = {"value": "predict"}
+    default: dict[OutputName, str] = {"value": "predict"} if "predict" in can else {"embedding": "transform"}
     if is_classifier(estimator):
         default = {"probabilities": "predict_proba"} if "predict_proba" in can else {"label": "predict"}
     wanted = tuple(dict.fromkeys(can[name] if isinstance(name, int) and 0 <= name < len(can) else name
@@ -191,7 +192,7 @@ class LoadedSklearn(Loaded):
             value = getattr(self.estimator, name)(rows)
             if isinstance(value, list):
                 raise InputError(f"{name} gives {len(value)} targets; evalspec judges one")
-            found[name] = np.asarray(value)
+            found[name] = value.toarray() if hasattr(value, "toarray") else np.asarray(value)
         return found
 
     def parameters(self) -> int | None:

@@ -44,7 +44,7 @@ def decide(record: Record) -> Verdict:
     alpha = 1.0 - record.policy.confidence
     waivers, expired = _waivers(record)
     judged = _data_first(_judge_all(record, alpha), record, waivers)
-    decisions = [_decision(one, waivers, record.policy.confidence) for one in judged]
+    decisions = [_decision(one, waivers, record.policy.confidence, record.same) for one in judged]
     decisions += _crashed_without_requirement(record)
     if record.subject is None:
         decisions.append(_subject_decision(waivers))
@@ -55,10 +55,17 @@ def decide(record: Record) -> Verdict:
 def _judge_all(record: Record, alpha: float) -> list[_Judged]:
     pairs = [(check, test) for check in record.checks for test in check.tests]
     p_fail = {test.name: test.p_fail if _has_evidence(check, test) else None for check, test in pairs}
-    failing = holm({name: p_fail.get(name) for name in record.family}, alpha) | holm(
-        {name: p_fail.get(name) for name in record.family_warn}, alpha
+    failing = holm({name: _shared(name, p_fail, record.same) for name in record.family}, alpha) | holm(
+        {name: _shared(name, p_fail, record.same) for name in record.family_warn}, alpha
     )
-    return [_judge(check, test, alpha, failing=test.name in failing) for check, test in pairs]
+    return [_judge(check, test, alpha, failing=record.same.get(test.name, test.name) in failing)
+            for check, test in pairs]  # fmt: skip
+
+
+def _shared(name: str, p_fail: Mapping[str, float | None], same: Mapping[str, str]) -> float | None:
+    """The p-value of a claim: of equal ones the largest, among those that have evidence."""
+    one_claim = (p_fail.get(name), *(p_fail.get(other) for other, first in same.items() if first == name))
+    return max((p for p in one_claim if p is not None), default=None)
 
 
 def _has_evidence(check: CheckRecord, test: Test) -> bool:
@@ -132,9 +139,11 @@ def _waivers(record: Record) -> tuple[dict[str, Waiver], tuple[Waiver, ...]]:
     return holding, tuple(waiver for waiver in record.waivers if waiver.expires < today)
 
 
-def _decision(one: _Judged, waivers: Mapping[str, Waiver], confidence: float) -> Decision:
+def _decision(one: _Judged, waivers: Mapping[str, Waiver], confidence: float, same: Mapping[str, str]) -> Decision:
     waived = one.test.name in waivers and one.status not in ("PASS", "ERROR")
     sentence = describe(one.test, one.status, confidence, looks_violated=one.looks_violated, reason=one.reason)
+    first = same.get(one.test.name)
+    notes = one.notes if first is None else (*one.notes, f"the same claim as {first}: both count once")
     return Decision(
         name=one.test.name,
         status=one.status,
@@ -143,7 +152,7 @@ def _decision(one: _Judged, waivers: Mapping[str, Waiver], confidence: float) ->
         looks_violated=one.looks_violated,
         waived=waived,
         reason=one.reason,
-        notes=tuple(dict.fromkeys(one.notes + one.test.notes)),
+        notes=tuple(dict.fromkeys(notes + one.test.notes)),
     )
 
 

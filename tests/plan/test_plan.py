@@ -49,6 +49,45 @@ def test_the_family_is_fixed_by_the_spec_also_under_only(digits: object) -> None
     assert "field_shift/c2st_auc" in whole.family_warn
 
 
+CLAIMS = """
+evalspec: 1
+name: claims
+models:
+  candidate: {{kind: onnx, path: a.onnx, quantization: {{method: dynamic}}}}
+  baseline: {{kind: onnx, path: b.onnx}}
+datasets:
+  test: {{kind: parquet, path: t.parquet, label: y}}
+  field: {{kind: parquet, path: f.parquet, label: y}}
+model:
+  - check: quality
+    dataset: test
+    require: [{quality}]
+  - check: compression
+    dataset: {dataset}
+    method: quantization
+    require: [{drop}, ece_increase <= 0.02]
+"""
+
+
+@pytest.mark.parametrize(
+    ("quality", "drop", "dataset", "once"),
+    [
+        ("accuracy >= baseline - 2 pp", "accuracy_drop <= 2 pp", "test", True),
+        ("top_k_accuracy(5) >= baseline - 1 pp", "top_5_drop <= 1 pp", "test", True),
+        ("accuracy >= baseline - 2 pp", "accuracy_drop <= 2 pp", "field", False),
+        ("accuracy >= baseline - 2 pp", "accuracy_drop <= 1 pp", "test", False),
+        ("accuracy > baseline - 2 pp", "accuracy_drop <= 2 pp", "test", False),
+        ("accuracy >= 90 %", "accuracy_drop <= 2 pp", "test", False),
+    ],
+)
+def test_one_claim_of_two_checks_counts_once(tmp_path: Path, quality: str, drop: str, dataset: str, once: bool) -> None:
+    (tmp_path / "spec.yaml").write_text(CLAIMS.format(quality=quality, drop=drop, dataset=dataset))
+    planned = plan(load(tmp_path / "spec.yaml", options=Options(files=False)))
+    assert len(planned.family) == (2 if once else 3)
+    assert bool(planned.same) == once
+    assert all(first.startswith("quality/") and name.startswith("compression/") for name, first in planned.same.items())
+
+
 def test_only_takes_a_requirement_and_refuses_strangers(digits: object) -> None:
     part = plan(digits, only=["quality/accuracy vs baseline"])  # type: ignore[arg-type]
     assert [one.check.name for one in part.checks] == ["quality"]

@@ -131,7 +131,7 @@ def test_a_good_model_is_ready(folder: Path) -> None:
 
 BAD = {
     "raises": "RuntimeError: the weights are gone",
-    "hangs": "gave no answer within 20 s and was killed",
+    "hangs": "gave no answer within 12 s and was killed",
     "exits": "exited with code 0 without an answer",
     "leaves": "exited with code 0 without an answer",
     "killed": "was killed by SIGKILL",
@@ -149,7 +149,7 @@ def all_bad_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(folder: Path) -> None:
         write_parts(folder)
         (folder / "evalspec.yaml").write_text(spec(**{name: name for name in BAD}))
-        done = run_spec(folder, "--time-limit", "20 s", "--memory-limit", "700 MiB")
+        done = run_spec(folder, "--time-limit", "12 s", "--memory-limit", "700 MiB")
         (folder / "ended.json").write_text(json.dumps([done.returncode, done.stdout + done.stderr]))
 
     return shared_folder(tmp_path_factory, "all-bad-models", make)

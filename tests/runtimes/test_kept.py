@@ -48,6 +48,7 @@ ANSWERS: dict[Task, Answers] = {
     "text": of(texts=TEXTS, classes=None),
     "boxes": of(boxes=BOXES),
     "mask": of(masks=MASKS),
+    "embedding": of(embeddings=np.array([[0.5, -1.0], [2.0, 0.0], [0.0, 3.5]], np.float32), classes=None),
 }
 
 
@@ -144,6 +145,9 @@ def test_files_of_predictions_hold_every_task(access: Access) -> None:
     assert got.task == "labels" and got.members is not None and got.members.tolist() == MEMBERS.tolist()
     got = predicted(access, {"m": MASKS.tolist()}, outputs={"mask": "m"}, classes=CLASSES)
     assert got.masks is not None and got.masks.tolist() == MASKS.tolist()
+    vectors = [[0.5, 1.0], [2.0, 0.0], [0.0, 3.5]]
+    got = predicted(access, {"v": vectors}, outputs={"embedding": "v"})
+    assert got.task == "embedding" and got.embeddings is not None and got.embeddings.tolist() == vectors
 
 
 def test_lines_of_json_hold_boxes_too(access: Access) -> None:

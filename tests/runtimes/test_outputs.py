@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access, OutputName
+from evalspec.runtimes._answers import joined
 from evalspec.runtimes._labels import class_indices, label_text, read_classes, truth
 from evalspec.runtimes._outputs import Mapped, map_outputs, resolve_outputs, sigmoid, softmax64
 
@@ -73,7 +74,7 @@ def test_probabilities_of_half_precision_are_made_to_sum_to_one() -> None:
         ("value", [np.nan], r"NaN or infinite in row 40"),
         ("label", ["a", "z"], r"'z' \(1 of 2 rows\) is in no class \(choices: a, b, c\)"),
         ("label", [["a", "b"]], r"has shape \(1, 2\), not one label a row"),
-        ("embedding", [[1.0]], r"hold nothing that can be judged \(choices: logits, probabilities, label, value, text"),
+        ("scores", [[1.0]], r"hold nothing that can be judged \(choices: logits, probabilities, label, value, text"),
     ],
 )
 def test_outputs_that_are_no_answers(kind: OutputName, array: Any, sentence: str) -> None:
@@ -117,6 +118,33 @@ def test_intervals_are_carried() -> None:
 def test_what_outputs_are_is_said_and_not_guessed(stated: dict[Any, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         resolve_outputs(stated, ("y", "p"), {})
+
+
+def test_an_embedding_stands_beside_an_answer_or_alone() -> None:
+    vectors, logits = np.arange(6.0).reshape(2, 3, 1, 1), np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
+    kinds: Kinds = {"logits": "y", "embedding": "e"}
+    both = map_outputs({"y": logits, "e": vectors}, kinds, ABC, None)
+    assert both.embeddings is not None and both.embeddings.dtype == np.float32 and both.predicted is not None
+    assert both.embeddings.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] and both.predicted.tolist() == [2, 0]
+    alone = map_outputs({"e": vectors}, {"embedding": "e"}, None, None)
+    assert alone.n == 2 and alone.predicted is None
+    joint = joined([alone, alone], 4, ABC, {})
+    assert joint.task == "embedding" and joint.embeddings is not None and joint.embeddings.shape == (4, 3)
+    assert joined([both], 2, ABC, {}).task == "classes"
+
+
+@pytest.mark.parametrize(
+    ("array", "sentence"),
+    [
+        (np.zeros((2, 5, 3)), r"'y' has shape \[2, 5, 3\], not one vector for each row; name an output after pooling"),
+        (np.zeros(2), r"'y' has shape \[2\], not one vector"),
+        (np.array([[0.0, np.nan]]), "'y' is NaN or infinite in row 7"),
+        (np.array([["a"]]), "'y' holds <U1, not numbers"),
+    ],
+)
+def test_embeddings_that_are_none(array: NDArray[Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        mapped("embedding", array, None, first_row=7)
 
 
 def test_outputs_named_as_what_they_are_need_no_words() -> None:

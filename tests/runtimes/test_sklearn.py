@@ -62,6 +62,17 @@ def test_a_column_that_the_estimator_was_fitted_on_is_missing(
         served(access, path="m.skops").predict_all(rows.drop_columns(["x2"]))
 
 
+def test_an_estimator_that_only_transforms_gives_embeddings(tmp_path: Path, access: Access, rows: pa.Table) -> None:
+    import skops.io
+    from sklearn.decomposition import PCA
+
+    estimator = PCA(2, random_state=0).fit(array(rows))
+    skops.io.dump(estimator, tmp_path / "m.skops")
+    answers = served(access, path="m.skops", inputs={"X": "x"}).predict_all(rows, batch=3)
+    assert answers.task == "embedding" and answers.embeddings is not None
+    np.testing.assert_allclose(answers.embeddings, estimator.transform(array(rows)), rtol=1e-5, atol=1e-6)
+
+
 def test_other_outputs(tmp_path: Path, access: Access, rows: pa.Table, estimators: dict[str, bytes]) -> None:
     (tmp_path / "m.skops").write_bytes(estimators["plain.skops"])
     common = {"path": "m.skops", "inputs": {"X": "x"}}

@@ -114,6 +114,20 @@ def test_holm_counts_the_whole_family_also_without_evidence() -> None:
     assert status_of(together, "quality/accuracy") == "INCONCLUSIVE"
 
 
+def test_equal_claims_count_once_by_the_weaker_of_their_p_values() -> None:
+    weak = a_check(a_test(**(FAILING | {"p_fail": 0.03})))
+    again = a_check(a_test("int8", "accuracy_drop", **(FAILING | {"p_fail": 0.04})), id="int8")
+    once = {"family": ("quality/accuracy",), "same": {"int8/accuracy_drop": "quality/accuracy"}}
+    together = decide(a_record(weak, again, **once))
+    assert [status_of(together, name) for name in ("quality/accuracy", "int8/accuracy_drop")] == ["FAIL", "FAIL"]
+    apart = decide(a_record(weak, again))
+    assert [status_of(apart, name) for name in ("quality/accuracy", "int8/accuracy_drop")] == ["INCONCLUSIVE"] * 2
+    weaker = a_check(a_test("int8", "accuracy_drop", **(FAILING | {"p_fail": 0.06})), id="int8")
+    assert status_of(decide(a_record(weak, weaker, **once)), "quality/accuracy") == "INCONCLUSIVE"
+    crashed = a_check(a_test("int8", "accuracy_drop", **FAILING), id="int8", status="error", reason="it crashed")
+    assert status_of(decide(a_record(weak, crashed, **once)), "quality/accuracy") == "FAIL"
+
+
 def test_violated_before_holm_only_looks_violated_and_blocks_under_every_policy() -> None:
     tests = [a_test(f"q{index}") for index in range(4)]
     weak = a_test(**(FAILING | {"p_fail": 0.03}))

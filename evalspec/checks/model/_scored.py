@@ -334,6 +334,8 @@ def _admitted(answers: Predictions) -> NDArray[Any]:
     if answers.n == 0:
         raise InputError(f"dataset {answers.dataset!r} has no rows", remedy="check its path and its `where:`")
     truth = answers.truth
+    if answers.task == "embedding":
+        raise NotRunError(f"model {answers.model!r} gives nothing but embeddings, so there is nothing to score")
     if answers.task == "boxes" and answers.true_boxes is not None:
         truth = np.bincount(answers.true_boxes.row, minlength=answers.n)
     if truth is None:

@@ -22,6 +22,7 @@ from evalspec.language.parts import (
     NeedTiming,
     SpecNames,
 )
+from evalspec.language.requirement import Same
 from evalspec.language.units import custom_error
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ START_S = 3.0
 QUERIES = 200
 _TANGO = "Tango's score interval on the rows of both models"
 _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
+
+
+LOST: Mapping[str, str] = {
+    "accuracy_drop": "accuracy", "top_5_drop": "top_k_accuracy(5)", "mae_increase": "mae",
+}  # fmt: skip
+"""What is lost: the metric of `quality` that loses it."""
 
 
 class Compression(Check):
@@ -214,6 +221,14 @@ class Compression(Check):
         timings = [NeedTiming(self.dataset, model, PAIRS * QUERIES, seconds) for model in self.others]
         timings.append(NeedTiming(self.dataset, self.baseline, PAIRS * QUERIES * len(self.others), 0.0))
         return (*answers, NeedRows(self.dataset, label=True), *(timings if self.speed else ()))
+
+    def same(self, requirement: Requirement) -> Same | None:
+        """Points lost, which `quality` may require too."""
+        metric = LOST.get(requirement.metric)
+        if metric is None:
+            return None
+        strict, margin = requirement.op == "<", -requirement.threshold
+        return Same(metric, self.dataset, self.model, self.baseline, strict, margin)
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Hold both models against each other."""

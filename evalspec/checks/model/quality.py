@@ -16,6 +16,7 @@ from evalspec.checks.model._catalogue_text import missing_package
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows
+from evalspec.language.requirement import Same
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
@@ -157,6 +158,18 @@ class Quality(Check):
             return f"{metric} needs `query:`, the column that says which rows are the candidates of one query"
         missing = missing_package(metric) or missing_detection(metric)
         return missing or never_passes(requirement, rows.get(self.dataset), confidence)
+
+    def same(self, requirement: Requirement) -> Same | None:
+        """Points lost against another model, which `compression` may require too."""
+        if requirement.model is None or requirement.factor != 1.0 or self.decision_threshold is not None:
+            return None
+        if requirement.metric not in ("accuracy", "top_k_accuracy", "mae") or requirement.op == "==":
+            return None
+        if (requirement.metric == "top_k_accuracy") != (requirement.part is not None):
+            return None
+        margin = -requirement.threshold if requirement.upper else requirement.threshold
+        metric = requirement.metric if requirement.part is None else f"{requirement.metric}({requirement.part})"
+        return Same(metric, self.dataset, self.model, requirement.model, requirement.op in ("<", ">"), margin)
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Score the model's answers."""

@@ -14,8 +14,9 @@ from evalspec.checks.model._compression import divergences
 from evalspec.checks.model._compression_blocks import front
 from evalspec.checks.model._scored import scored
 from evalspec.checks.model.compression import Compression, uncalibrated
+from evalspec.checks.model.quality import Quality
 from evalspec.evidence.blocks import Bars, Examples, Intervals, Table
-from evalspec.evidence.estimate import Estimate, Fact, Measured
+from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Measured
 from evalspec.language.inputs import Predictions, Probe, Samples, Schedule
 from evalspec.language.names import SpecNames
 from evalspec.language.parts import CheckResult, NeedTiming
@@ -53,6 +54,26 @@ def value(result: CheckResult, metric: str) -> float:
 
 ROWS = np.arange(2000)
 TRUTH = ROWS % 7
+
+
+def test_points_lost_are_the_test_that_quality_makes(tmp_path: Path) -> None:
+    """Both count once in the family, so both must say the same."""
+    rng = np.random.default_rng(0)
+    said = [told(rng.random(2000) < share, TRUTH, name) for name, share in (("candidate", 0.9), ("baseline", 0.93))]
+    inputs = inputs_of(tmp_path, TRUTH, *said)
+    sentences = {"accuracy_drop": "accuracy", "top_5_drop": "top_k_accuracy(5)"}
+    drops = check().run(inputs)
+    asked = [f"{metric} >= baseline - 2 pp" for metric in sentences.values()]
+    compared = Quality.model_validate({"check": "quality", "dataset": "test", "require": asked}).run(inputs)
+    whole = compared.comparisons[("accuracy", "baseline")]
+    by_k = compared.comparisons[("top_k_accuracy", "baseline")]
+    assert not isinstance(whole, ComparisonParts) and isinstance(by_k, ComparisonParts)
+    for drop, better in (("accuracy_drop", whole), ("top_5_drop", by_k.parts["5"])):
+        lost = drops.estimates[drop]
+        assert isinstance(lost, Estimate)
+        kept = better.difference(1.0, -0.02)
+        assert kept.p_value(-0.02, "lower") == pytest.approx(lost.p_value(0.02, "upper"), rel=1e-9), drop
+        assert kept.p_value(-0.02, "upper") == pytest.approx(lost.p_value(0.02, "lower"), rel=1e-9), drop
 
 
 def test_every_loss(tmp_path: Path) -> None:
