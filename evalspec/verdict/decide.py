@@ -103,7 +103,7 @@ def _judge_fact(check: CheckRecord, test: Test) -> _Judged:
 
 
 def _data_first(judged: list[_Judged], record: Record, waivers: Mapping[str, Waiver]) -> list[_Judged]:
-    """A model's PASS on data whose own blocking requirement is not PASS can't be read.
+    """A model's PASS on data whose own blocking requirement is not PASS can't be read; a fact is no score of the data.
 
     A data requirement that was set aside on purpose, by a waiver, ``--only`` or the policy, leaves a note.
     """
@@ -126,7 +126,7 @@ def _read_on(one: _Judged, unsound: Mapping[str, list[_Judged]], aside: Set[str]
         return one
     notes = tuple(f"the data are in doubt: {doubt.test.name} is {doubt.status}" for doubt in doubts)
     blocking = [doubt for doubt in doubts if doubt.test.severity == "require" and doubt.test.name not in aside]
-    if one.status == "PASS" and blocking:
+    if one.status == "PASS" and blocking and not one.test.exact:
         names = ", ".join(sorted({f"{doubt.test.name} is {doubt.status}" for doubt in blocking}))
         return replace(one, status="INVALID", reason=f"not interpretable: {names}", notes=one.notes + notes)
     return replace(one, notes=one.notes + notes)

@@ -219,6 +219,15 @@ def test_data_first() -> None:
     assert "not interpretable: contamination/exact_duplicates is FAIL" in verdict.decisions[1].sentence
 
 
+def test_a_fact_of_the_files_stands_whatever_the_data_are() -> None:
+    leak = a_test("contamination", "exact_duplicates", exact=True, op="==", threshold=0.0, unit="rows", value=3.0)
+    size = a_test("compression", "size_ratio", exact=True, op=">=", threshold=2.0, unit="x", value=3.9)
+    data = a_check(leak, id="contamination", dimension="data")
+    verdict = decide(a_record(data, a_check(size, id="compression")))
+    assert status_of(verdict, "compression/size_ratio") == "PASS"
+    assert "the data are in doubt" in verdict.decisions[1].notes[0]
+
+
 def test_data_in_doubt_leaves_a_failure_a_failure_with_the_note() -> None:
     verdict = decide(a_record(a_check(a_test(**FAILING)), leaked("require")))
     decision = next(one for one in verdict.decisions if one.name == "quality/accuracy")
