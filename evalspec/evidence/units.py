@@ -53,6 +53,7 @@ UNITS: dict[str, Unit] = {
     "FLOP/s": Unit("operation rate", 1.0),
     "FLOP/B": Unit("operations by byte", 1.0),
     "rows": Unit("rows", 1.0),
+    "days": Unit("age", 1.0),
     "count": Unit("count", 1.0),
     "score": Unit("score", 1.0),
     "label": Unit("label", 1.0),
@@ -71,7 +72,7 @@ def from_unit(value: float, unit: str) -> float:
 
 
 def format_number(value: float, unit: str = "") -> str:
-    """A number for people: four significant digits, thousands separated, no exponents from 1e-9 to 1e15.
+    """A number for people: four significant digits, thousands separated, no exponents from 1e-6 to 1e15.
 
     A fraction just below 1 (or a percentage just below 100) keeps the digits that tell it from the whole.
     """
@@ -80,7 +81,7 @@ def format_number(value: float, unit: str = "") -> str:
     whole = {"fraction": 1.0, "score": 1.0, "%": 100.0}.get(unit)
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
-    if not 1e-9 <= abs(value) < 1e15:
+    if not 1e-6 <= abs(value) < 1e15:
         return f"{value:.3g}"
     magnitude = abs(float(f"{value:.4g}"))
     if magnitude >= 1000:
@@ -100,4 +101,6 @@ def format_quantity(value: float, unit: str) -> str:
         return number
     if unit == "rows" and value == 1:
         return "1 row"
+    if unit == "days" and value == 1:
+        return "1 day"
     return f"{number}x" if unit == "x" else f"{number} {unit}"
