@@ -9,6 +9,7 @@ from pathlib import Path
 from evalspec.errors import EvalspecError, InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import CheckRecord, EvidenceFile
+from evalspec.imports import arrow_without_pandas
 from evalspec.language.parts import CheckResult
 from evalspec.run.child import Handler
 from evalspec.run.describe import words
@@ -26,6 +27,7 @@ from evalspec.run.timing import Timing, Workers
 
 def start(job: CheckJob) -> Handler:
     """The handler of this child."""
+    arrow_without_pandas()
 
     def handle(question: Message, progress: Progress) -> Message:
         if job.timings_from is not None:

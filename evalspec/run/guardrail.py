@@ -51,13 +51,12 @@ class Compared:
         answered otherwise, so few would be seen only with the hypergeometric probability that is held against
         1 - confidence. Where all were compared it is a count.
         """
-        from scipy.stats import hypergeom
+        from evalspec.stats.binomial import drawn_at_most
 
         too_many = math.floor(MAY_DIFFER * self.rows + 1e-9) + 1
         if too_many > self.rows or not self.items:
             return False
-        p = float(hypergeom.cdf(self.different, self.rows, too_many, self.items))
-        return p <= 1.0 - confidence
+        return drawn_at_most(self.different, self.rows, too_many, self.items) <= 1.0 - confidence
 
 
 def guarded(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from evalspec.errors import InputError
 from evalspec.evidence.record import DatasetRecord, ModelRecord
+from evalspec.imports import arrow_without_pandas
 from evalspec.language.parts import Access, Dataset, Model
 from evalspec.run.child import Handler
 from evalspec.run.jobs import Parts
@@ -17,6 +18,7 @@ STATED = re.compile(r"sha256:[0-9a-f]{64}")
 
 def start(parts: Parts) -> Handler:
     """The handler of this child."""
+    arrow_without_pandas()
 
     def handle(question: Message, progress: Progress) -> Message:
         name = str(question["name"])
@@ -34,20 +36,24 @@ def dataset_record(name: str, parts: Parts) -> DatasetRecord:
     Raises:
         InputError: It can't be read.
     """
-    from evalspec.sources._open import open_counted
-    from evalspec.sources._rows import dataset_digest
+    import pyarrow as pa
+
+    from evalspec.sources._open import open_batches
+    from evalspec.sources._rows import TableDigest
 
     dataset: Dataset = parts.datasets[name]
-    opened = open_counted(dataset, parts.access)
-    table = opened.table
-    if parts.rows is not None:
-        table = table.slice(0, parts.rows)
+    opened = open_batches(dataset, parts.access)
+    digest, fields = TableDigest(), {}
+    for batch in opened:
+        fields = {field.name: str(field.type) for field in batch.schema}
+        table = pa.Table.from_batches([batch])
+        digest.update(table if parts.rows is None else table.slice(0, max(0, parts.rows - digest.rows)))
     return DatasetRecord(
         name=name,
         kind=dataset.kind,
-        digest=dataset_digest(table),
-        rows=table.num_rows,
-        columns={field.name: str(field.type) for field in table.schema},
+        digest=digest.end(),
+        rows=digest.rows,
+        columns=fields,
         label=dataset.label,
         label_unit=dataset.label_unit,
         cluster=dataset.cluster,

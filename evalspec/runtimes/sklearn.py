@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from evalspec.errors import InputError
+from evalspec.imports import skops_without_torch
 from evalspec.language.parts import Access, OutputName
 from evalspec.runtimes._code import first_line, need_trust
 from evalspec.runtimes._loaded import Loaded, Tensor
@@ -85,6 +86,7 @@ def _skops(path: Path, shown: str, access: Access) -> Any:
     Raises:
         InputError: No skops file, types that are not known to be harmless, or a tree that points outside itself.
     """
+    skops_without_torch()
     import skops.io
 
     unknown, foreign = _unknown_types(path, shown)
@@ -108,6 +110,7 @@ def _unknown_types(path: Path, shown: str) -> tuple[list[str], str | None]:
     """
     import zipfile
 
+    skops_without_torch()
     import skops.io
 
     if not zipfile.is_zipfile(path):

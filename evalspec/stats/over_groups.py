@@ -10,6 +10,7 @@ import numpy as np
 from evalspec.evidence.estimate import Side
 from evalspec.stats._invert import far_side
 from evalspec.stats._types import FloatArray
+from evalspec.stats.binomial import above, at_most
 from evalspec.stats.proportion import rows_for_power
 
 HOLDING = 0.2
@@ -73,16 +74,14 @@ class OverGroups:
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound: a group's own, the one up to which enough groups are counted; None with too few groups."""
-        from scipy.stats import binom
-
         k, alpha = self.n, 1.0 - confidence
         counts = np.arange(k + 1)
         if self._holds(side):
-            allowed = np.flatnonzero(binom.cdf(counts, k, self._missed) <= alpha)
+            allowed = np.flatnonzero(at_most(counts, k, self._missed) <= alpha)
             place = int(allowed[-1]) if len(allowed) else k
             ordered = self._worst_first(self.holding)
         else:
-            needed = np.flatnonzero(binom.sf(counts - 1, k, self._alarmed) <= alpha)
+            needed = np.flatnonzero(above(counts - 1, k, self._alarmed) <= alpha)
             place = int(needed[0]) - 1 if len(needed) else k
             ordered = self._worst_first(self.violated)
         if place >= k:
@@ -92,14 +91,12 @@ class OverGroups:
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """The binomial tail of the groups that are not shown to hold (or that are shown to violate) the threshold."""
-        from scipy.stats import binom
-
         if not self.n:
             return None
         if self._holds(side):
-            return float(binom.cdf(self._not_shown(threshold), self.n, self._missed))
+            return float(at_most(self._not_shown(threshold), self.n, self._missed))
         reached = self.violated <= threshold if self.higher else self.violated >= threshold
-        return float(binom.sf(int(np.count_nonzero(reached)) - 1, self.n, self._alarmed))
+        return float(above(int(np.count_nonzero(reached)) - 1, self.n, self._alarmed))
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Groups, of as many rows as these have, for 80 % power; None where it takes more rows in each."""

@@ -14,6 +14,7 @@ from evalspec.stats._clusters import Design, cluster_codes, design_effect
 from evalspec.stats._invert import POWER, bound_from_p, far_side
 from evalspec.stats._score import PairTable, moments_under, score_z
 from evalspec.stats._types import BoolArray, IntArray
+from evalspec.stats.binomial import at_most
 from evalspec.stats.value_only import ValueOnly
 
 _ONE_CLUSTER = "no bound: all rows are one cluster; needs at least 2"
@@ -184,11 +185,9 @@ class PairedProportion:
         References:
             McNemar (1947), Psychometrika 12.
         """
-        from scipy.stats import binom
-
         fewer = min(self.table.candidate_only, self.table.baseline_only)
         discordant = self.table.candidate_only + self.table.baseline_only
-        return min(1.0, 2.0 * float(binom.cdf(fewer, discordant, 0.5)))
+        return min(1.0, 2.0 * float(at_most(fewer, discordant, 0.5)))
 
     def difference(self, factor: float = 1.0, margin: float = 0.0) -> ScoreDifference | ValueOnly:
         """Estimate of candidate - factor x baseline; ``margin`` is taken from the threshold when it is asked.

@@ -77,7 +77,8 @@ class ProportionDesign:
     def power(self, truth: float, threshold: float, side: Side, alpha: float) -> float:
         """Chance that the binomial test is significant on this side, from the binomial distribution itself."""
         import numpy as np
-        from scipy.stats import binom
+
+        from evalspec.stats.binomial import above, rarely_above
 
         n = math.floor(self.n / self.design_effect)
         if n < 1 or not 0.0 < threshold < 1.0:
@@ -85,8 +86,8 @@ class ProportionDesign:
         if (truth > threshold) == (side == "lower") and truth != threshold:
             return float(binomial_power(np.array([float(n)]), truth, threshold, alpha)[0])
         if side == "lower":
-            return float(binom.sf(binom.isf(alpha, n, threshold), n, truth))
-        return float(binom.sf(binom.isf(alpha, n, 1.0 - threshold), n, 1.0 - truth))
+            return float(above(rarely_above(alpha, n, threshold), n, truth))
+        return float(above(rarely_above(alpha, n, 1.0 - threshold), n, 1.0 - truth))
 
 
 @dataclass(frozen=True, slots=True)

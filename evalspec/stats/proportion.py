@@ -12,6 +12,7 @@ from evalspec.evidence.estimate import Side
 from evalspec.stats._clusters import cluster_codes, design_effect
 from evalspec.stats._invert import POWER, far_side, p_from_bounds
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
+from evalspec.stats.binomial import above, rarely_above
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +167,10 @@ def binomial_power(n: FloatArray, truth: float, threshold: float, alpha: float) 
     Returns:
         shape (k,).
     """
-    from scipy.stats import binom
-
     if truth > threshold:
-        # isf(alpha) is the smallest k with P(X > k) <= alpha; the test is significant from k + 1 on.
-        return np.asarray(binom.sf(binom.isf(alpha, n, threshold), n, truth), dtype=np.float64)
-    return np.asarray(binom.sf(binom.isf(alpha, n, 1.0 - threshold), n, 1.0 - truth), dtype=np.float64)
+        # The test is significant from k + 1 on.
+        return above(rarely_above(alpha, n, threshold), n, truth)
+    return above(rarely_above(alpha, n, 1.0 - threshold), n, 1.0 - truth)
 
 
 def rows_for_power(truth: float, threshold: float, alpha: float, power: float = POWER) -> int:
