@@ -11,6 +11,7 @@ from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_number
 from evalspec.report._blocks import BlockView, block_view, forest
 from evalspec.report._claims import Doubts, claim_sentence
+from evalspec.report._clean import clean_notes
 from evalspec.report._doubts import doubted
 from evalspec.report._names import anchors, quantity
 from evalspec.report._requirements import SIGNS, Row, by_check
@@ -112,7 +113,7 @@ def _check(record: Record, check: CheckRecord, rows: tuple[Row, ...], anchor: st
         doubt=_doubt(check, rows, doubts[check.id]),
         more=len(check.measured) - len(measured),
         blocks=(*drawn, *parts),
-        notes=check.notes,
+        notes=(*clean_notes(record, check), *check.notes),
         cannot_show=check.cannot_show,
         evidence=_files(check),
         owner=check.owner or "",

@@ -11,10 +11,11 @@ from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
 from evalspec.report._checks import TITLES, Section
 from evalspec.report._claims import unlike_words
 from evalspec.report._doubts import NOT_TRUSTED, doubted
-from evalspec.report._names import quantity, short_digest
+from evalspec.report._names import anchors, quantity, short_digest
 from evalspec.report._requirements import SIGNS, Row, by_check
 from evalspec.report._tables import cell
 from evalspec.report._words import DASH, Badge
+from evalspec.verdict.diagnosis import AXES, RESOURCES, Symptom, diagnose
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,15 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class Matrix:
+    """Where time and memory go: a row for data, algorithm and machine; empty where nothing of it was measured."""
+
+    resources: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Symptom, ...]], ...]
+    anchors: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """All that the page *Together* shows."""
 
@@ -73,6 +83,7 @@ class Together:
     datasets: tuple[DatasetUse, ...]
     beside: tuple[Beside, ...]
     claims: tuple[ClaimRow, ...]
+    diagnosis: Matrix
 
 
 def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> Together:
@@ -89,7 +100,17 @@ def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> T
             if row.test is not None and row.test.against and row.test.candidate is not None
         ),
         claims=tuple(_claim(claim, record, by_check(rows)) for claim in record.claims),
+        diagnosis=_matrix(record),
     )
+
+
+def _matrix(record: Record) -> Matrix:
+    symptoms = diagnose(record)
+    if all(one.state == "not measured" for one in symptoms):
+        return Matrix(RESOURCES, (), {})
+    ids = [check.id for check in record.checks]
+    rows = tuple((axis, tuple(one for one in symptoms if one.axis == axis)) for axis in AXES)
+    return Matrix(RESOURCES, rows, dict(zip(ids, anchors("check", ids), strict=True)))
 
 
 def _meanings(status: Mapping[str, str], agreements: Sequence[Agreement]) -> tuple[str, ...]:

@@ -280,12 +280,22 @@ def _narrowed(record: Record) -> list[str]:
     if record.overrides:
         lines.append(f"set on the command line: {', '.join(record.overrides)}")
     blocking = [check for check in record.checks if any(test.severity == "require" for test in check.tests)]
-    about = {name for check in blocking for name in check.models if name not in check.baseline_models}
+    about = {name for check in blocking for name in _models_judged(check)}
     if len(about) > 1:
         lines.append(
             f"the requirements are about several models ({', '.join(sorted(about))}), the subject is one of them"
         )
     return lines
+
+
+def _models_judged(check: CheckRecord) -> tuple[str, ...]:
+    """Models that its requirements are about; those that only describe the rows of a dataset are none."""
+    scored = check.conditions.get("predictions of")
+    return tuple(
+        name
+        for name in check.models
+        if name not in check.baseline_models and (check.dimension != "data" or name == scored)
+    )
 
 
 def _measured_again(check: CheckRecord) -> str:

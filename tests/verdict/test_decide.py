@@ -387,6 +387,16 @@ def test_what_the_spec_asks_less_of_stands_at_the_top() -> None:
     )
 
 
+def test_a_model_that_only_describes_rows_is_not_what_a_data_requirement_is_about() -> None:
+    """An embedding is an instrument; whose predictions are scored is a subject."""
+    quality = a_check(a_test()).model_copy(update={"models": ("candidate",)})
+    data = {"dimension": "data", "models": ("candidate", "embedder")}
+    leaks = a_check(a_test("leaks"), id="leaks").model_copy(update=data)
+    assert decide(a_record(quality, leaks)).weakened == ()
+    scored = leaks.model_copy(update={"conditions": {"predictions of": "embedder"}})
+    assert "(candidate, embedder)" in decide(a_record(quality, scored)).weakened[0]
+
+
 def test_decisions_come_worst_first() -> None:
     tests = (
         a_test(metric="a"),

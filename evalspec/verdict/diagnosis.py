@@ -1,0 +1,198 @@
+"""Where time and memory go: data, algorithm and machine against compute, memory and I/O, from measured evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from evalspec.evidence.record import CheckRecord, Record
+from evalspec.evidence.units import format_quantity
+
+Axis = Literal["data", "algorithm", "machine"]
+Resource = Literal["compute", "memory", "I/O"]
+State = Literal["found", "not found", "not measured"]
+
+AXES: tuple[Axis, ...] = ("data", "algorithm", "machine")
+RESOURCES: tuple[Resource, ...] = ("compute", "memory", "I/O")
+
+LARGE_SHARE = 30.0
+"""Percent of a query's time from which on a stage is worth naming: without it the query is 1.4 times as fast."""
+SATURATED = 60.0
+"""Percent of the measured roof from which on the device, and not the model's shape, is what is left to change."""
+NEARLY_FULL = 80.0
+"""Percent of the memory."""
+MODEL_STAGES = ("inference", "server")
+COPIES = ("copy_to_device", "copy_to_host")
+PARSING = ("parse", "frame", "postprocess")
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """One cell.
+
+    Args:
+        axis: What would have to change.
+        resource: What runs short.
+        name: The symptom in words.
+        state: Whether the evidence shows it.
+        finding: The measured evidence in words; of ``not measured``: what would measure it.
+        checks: Ids of the checks that it comes from.
+        remedy: What helps where it is found.
+    """
+
+    axis: Axis
+    resource: Resource
+    name: str
+    state: State
+    finding: str
+    checks: tuple[str, ...] = ()
+    remedy: str = ""
+
+
+Found = tuple[State, str, tuple[str, ...]]
+
+
+def diagnose(record: Record) -> tuple[Symptom, ...]:
+    """The nine cells, row by row; numbers that are not to be trusted diagnose nothing.
+
+    Args:
+        record: A record; its verdict is not looked at.
+
+    References:
+        The data, algorithm, machine taxonomy of Machine Learning Systems (Reddi et al.), benchmarking chapter.
+    """
+    symptoms = []
+    for axis, resource, name, look, remedy in _CELLS:
+        state, finding, checks = look(record)
+        symptoms.append(Symptom(axis, resource, name, state, finding, checks, remedy if state == "found" else ""))
+    return tuple(symptoms)
+
+
+def _measured(record: Record, kind: str) -> Iterator[CheckRecord]:
+    """Checks of a kind on the subject whose numbers may be read."""
+    for check in record.checks:
+        if check.check == kind and check.status == "measured" and not any(test.invalid for test in check.tests):
+            yield check
+
+
+def _number(check: CheckRecord, name: str) -> float | None:
+    value = check.measured.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _stage_shares(check: CheckRecord) -> dict[str, float]:
+    """Stage: percent of the undivided query's time."""
+    shares = {}
+    for name in check.measured:
+        value = _number(check, name) if name.startswith("stage_share(") else None
+        if value is not None:
+            shares[name[len("stage_share(") : -1]] = value
+    return shares
+
+
+def _stages(wanted: Callable[[str], bool], nothing: str) -> Callable[[Record], Found]:
+    """A cell that is about stages of a query."""
+
+    def look(record: Record) -> Found:
+        for check in _measured(record, "stages"):
+            shares = _stage_shares(check)
+            ours = {stage: share for stage, share in shares.items() if wanted(stage)}
+            if not ours:
+                return "not found", nothing, (check.id,)
+            total = sum(ours.values())
+            largest = max(ours, key=lambda stage: ours[stage])
+            words = f"{format_quantity(total, '%')} of a query"
+            words += f", most of it {largest}" if len(ours) > 1 else f": {largest}"
+            return "found" if total >= LARGE_SHARE else "not found", words, (check.id,)
+        return "not measured", "`stages` would tell", ()
+
+    return look
+
+
+def _under_the_roof(bound: str) -> Callable[[Record], Found]:
+    """A cell that is about what bounds the model itself."""
+
+    def look(record: Record) -> Found:
+        for check in _measured(record, "roofline"):
+            seen = check.conditions.get("bound")
+            if seen is None:
+                return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
+            fraction = _number(check, "roof_fraction")
+            words = f"bound by {seen}"
+            words += "" if fraction is None else f", at {format_quantity(fraction, '%')} of the measured roof"
+            return "found" if seen == bound else "not found", words, (check.id,)
+        return "not measured", "`roofline` would tell", ()
+
+    return look
+
+
+def _saturated(bound: str) -> Callable[[Record], Found]:
+    """A cell that is about a device which gives nearly all it has."""
+
+    def look(record: Record) -> Found:
+        for check in _measured(record, "roofline"):
+            fraction, seen = _number(check, "roof_fraction"), check.conditions.get("bound")
+            if fraction is None:
+                return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
+            words = f"{format_quantity(fraction, '%')} of the measured roof, bound by {seen}"
+            hit = seen == bound and fraction >= SATURATED
+            return "found" if hit else "not found", words, (check.id,)
+        return "not measured", "`roofline` would tell", ()
+
+    return look
+
+
+def _main_memory(record: Record) -> Found:
+    room = record.environment.facts.get("memory_MiB")
+    for check in _measured(record, "memory"):
+        peak = _number(check, "peak_host_memory")
+        if peak is None or not isinstance(room, int | float):
+            continue
+        share = 100.0 * peak / float(room)
+        words = f"{format_quantity(peak, 'MiB')} of {format_quantity(float(room), 'MiB')}, rows included"
+        return "found" if share >= NEARLY_FULL else "not found", words, (check.id,)
+    return "not measured", "`memory` would tell", ()
+
+
+_CELLS: tuple[tuple[Axis, Resource, str, Callable[[Record], Found], str], ...] = (
+    (
+        "data", "compute", "preprocessing is slow",
+        _stages(lambda stage: stage not in (*MODEL_STAGES, *COPIES, *PARSING), "no preprocessing is timed"),
+        "preprocess ahead of time, in parallel, or on the device; a faster model gains little",
+    ),
+    (
+        "data", "memory", "rows and model nearly fill the memory", _main_memory,
+        "smaller batches, rows read in portions, or a machine with more memory",
+    ),
+    (
+        "data", "I/O", "taking requests apart and putting answers together is slow",
+        _stages(lambda stage: stage in PARSING, "nothing is parsed"),
+        "a binary format, fewer fields, larger batches",
+    ),
+    (
+        "algorithm", "compute", "its operations take the time", _under_the_roof("compute"),
+        "fewer operations (distillation, pruning of whole blocks) or a lower precision",
+    ),
+    (
+        "algorithm", "memory", "moving weights and activations takes the time", _under_the_roof("memory"),
+        "a lower precision, fused operators, larger batches that use weights again",
+    ),
+    (
+        "algorithm", "I/O", "starting many small operators takes the time", _under_the_roof("overhead"),
+        "larger batches, fused operators, a compiled or captured graph",
+    ),
+    (
+        "machine", "compute", "the processor gives nearly all it has", _saturated("compute"),
+        "a faster device or several; software has little left to gain",
+    ),
+    (
+        "machine", "memory", "the memory's bandwidth is used up", _saturated("memory"),
+        "a device with more bandwidth; more arithmetic units gain nothing",
+    ),
+    (
+        "machine", "I/O", "copies between host and device take the time",
+        _stages(lambda stage: stage in COPIES, "nothing is copied between host and device"),
+        "pinned memory, copies beside computing, preprocessing on the device",
+    ),
+)  # fmt: skip
