@@ -16,6 +16,7 @@ from evalspec.report._requirements import SIGNS, Row, by_check
 from evalspec.report._tables import cell
 from evalspec.report._words import DASH, Badge
 from evalspec.verdict.diagnosis import AXES, RESOURCES, Symptom, diagnose
+from evalspec.verdict.trade import trades
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class Together:
     beside: tuple[Beside, ...]
     claims: tuple[ClaimRow, ...]
     diagnosis: Matrix
+    trades: tuple[str, ...]
 
 
 def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> Together:
@@ -101,6 +103,7 @@ def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> T
         ),
         claims=tuple(_claim(claim, record, by_check(rows)) for claim in record.claims),
         diagnosis=_matrix(record),
+        trades=tuple(one.sentence for one in trades(record)),
     )
 
 
