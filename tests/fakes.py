@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Boxes, Predictions, Probe, Samples, Schedule, SliceMask
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
+from evalspec.sources._table import choose
 
 CANDIDATE = "candidate"
 
@@ -43,6 +45,7 @@ class FakeInputs:
         facts: Model: its facts.
         origins: Dataset: its origin.
         answering: (rows, dataset, model) -> predictions of rows that the check made.
+        today: The day of the run.
     """
 
     evidence: Path
@@ -59,10 +62,12 @@ class FakeInputs:
     facts: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
     origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     answering: Callable[[pa.Table, str, str], Predictions] | None = None
+    batch_rows: int = 65_536
     model: str = CANDIDATE
     confidence: float = 0.95
     alpha_fail: float = 0.002
     draft: bool = False
+    today: date = date(2026, 11, 20)
     seed: int = 7
     progressed: list[tuple[float, float, str]] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
@@ -81,6 +86,12 @@ class FakeInputs:
         """Rows."""
         table = self.tables[dataset]
         return table if columns is None else table.select(list(columns))
+
+    def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows, ``batch_rows`` at a time."""
+        table = self.tables[dataset]
+        table = table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))
+        return (batch for batch in table.to_batches(self.batch_rows) if batch.num_rows)
 
     def label(self, dataset: str) -> str | None:
         """Label column."""
@@ -164,6 +175,14 @@ class FakeInputs:
     def code(self, path: str, what: str) -> Path:
         """Code lies in the folder for evidence."""
         return self.evidence / path
+
+    def file(self, path: str) -> Path:
+        """Files lie in the folder for evidence."""
+        return self.evidence / path
+
+    def files(self, dataset: str) -> tuple[Path, ...]:
+        """One file, named as the dataset, in the folder for evidence."""
+        return (self.evidence / f"{dataset}.parquet",)
 
     def progress(self, done: float, total: float, what: str) -> None:
         """Kept in ``progressed``."""

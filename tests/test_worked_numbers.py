@@ -46,6 +46,7 @@ from evalspec.stats.rates import Factor
 from evalspec.stats.share_over import share_over
 from evalspec.stats.timing import block_cv, over_processes, paired_log_ratio
 from evalspec.verdict import decide
+from tests.checks.data.visits import benchmark
 from tests.checks.deciding import outcome
 from tests.checks.model.mobilenet import mobilenet
 from tests.checks.planted import confident
@@ -438,6 +439,17 @@ def test_n97_n98_points_lost_on_what_users_send(tmp_path: Path, home: int, away:
     result = check.run(inputs)
     assert value(result, "ood_gap", "users") == pytest.approx(points / 100)
     assert [outcome(result, one) for one in check.requirements] == ["FAIL", "PASS"]
+
+
+def test_n104_a_benchmark_that_is_solved(tmp_path: Path) -> None:
+    """MNIST at 99.8 %: two tenths of a point are left, which is little more than its own interval is wide."""
+    inputs, check = benchmark(tmp_path, 0.002, 10_000)
+    result = check.run(inputs)
+    left, width = result.estimates["headroom"], result.estimates["interval_width"]
+    assert isinstance(left, Estimate) and isinstance(width, Fact)
+    assert left.value == pytest.approx(0.002)
+    assert width.value == pytest.approx(0.0016, abs=5e-5)
+    assert [outcome(result, one) for one in check.requirements[:2]] == ["FAIL", "PASS"]
 
 
 def test_n100_two_points_more_do_not_pay_for_the_rest() -> None:

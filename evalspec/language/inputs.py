@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from evalspec.evidence.frozen import Cell
 
 if TYPE_CHECKING:
+    import datetime
+
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -19,12 +21,13 @@ Cells = Mapping[str, Cell]
 """Facts by name."""
 
 
-Task = Literal["classes", "values", "labels", "text", "boxes", "mask"]
-"""What a model gives for a row: one class, one value, any number of classes, a text, boxes, a class for each pixel."""
+Task = Literal["classes", "values", "labels", "text", "boxes", "mask", "embedding"]
+"""What a model gives for a row: one class, one value, any number of classes, a text, boxes, a class for each pixel, or
+nothing but an embedding."""
 
 GIVES: Mapping[Task, str] = {
     "classes": "classes", "values": "values", "labels": "several labels a row", "text": "texts", "boxes": "boxes",
-    "mask": "masks",
+    "mask": "masks", "embedding": "embeddings",
 }  # fmt: skip
 """What a model of each task gives, as it stands in a sentence."""
 
@@ -54,6 +57,11 @@ class Answered(Protocol):
     @property
     def classes(self) -> tuple[str, ...] | None:
         """Label of each class index."""
+        ...
+
+    @property
+    def values(self) -> NDArray[np.float64] | None:
+        """Of values."""
         ...
 
     @property
@@ -87,7 +95,11 @@ def task_of(answers: Answered) -> Task:
         ("labels", answers.members), ("text", answers.texts), ("boxes", answers.boxes), ("mask", answers.masks),
     )  # fmt: skip
     given = next((task for task, found in others if found is not None), None)
-    return given or ("values" if answers.classes is None else "classes")
+    if given is not None:
+        return given
+    if answers.classes is not None:
+        return "classes"
+    return "embedding" if answers.values is None else "values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +128,8 @@ class Predictions:
         masks: ``mask``: shape (n, H, W), class index of each pixel.
         boxes: ``boxes``: what the model found.
         true_boxes: ``boxes``: what is there; None where the dataset has no label.
+        embeddings: shape (n, d), float32: what the model makes of a row before it answers, or beside its answer; None:
+            none is named in its ``outputs``.
     """
 
     model: str
@@ -137,6 +151,7 @@ class Predictions:
     masks: NDArray[np.int64] | None = None
     boxes: Boxes | None = None
     true_boxes: Boxes | None = None
+    embeddings: NDArray[np.float32] | None = None
 
     @property
     def task(self) -> Task:
@@ -345,12 +360,24 @@ class Inputs(Protocol):
         ...
 
     @property
+    def today(self) -> datetime.date:
+        """The day on which the run began (UTC); where a record is verified, that of the record."""
+        ...
+
+    @property
     def evidence(self) -> Path:
         """Folder for this check's raw samples (parquet)."""
         ...
 
     def table(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a dataset; None: all columns."""
+        ...
+
+    def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The same rows in the same order, some at a time, none of the batches empty; nothing is kept in memory.
+
+        Each call begins with the first row. What is wrong with a row is raised when its batch is asked for.
+        """
         ...
 
     def label(self, dataset: str) -> str | None:
@@ -443,6 +470,18 @@ class Inputs(Protocol):
         Raises:
             InputError: It is not there, or code may not run.
         """
+        ...
+
+    def file(self, path: str) -> Path:
+        """A file that the check names.
+
+        Raises:
+            InputError: It is not there, or lies outside the spec's folder and may not.
+        """
+        ...
+
+    def files(self, dataset: str) -> tuple[Path, ...]:
+        """The files that a dataset is read from; empty where it comes with a package."""
         ...
 
     def progress(self, done: float, total: float, what: str) -> None:

@@ -5,7 +5,7 @@ A part only validates. It never probes: no network, no clock, no environment, no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema
 from evalspec.errors import InputError, Problem, SpecError
 from evalspec.evidence.metric import Metric
 from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, check_where
-from evalspec.language.requirement import Requirement, parse_requirement, sentence_schema
+from evalspec.language.requirement import Requirement, Same, parse_requirement, sentence_schema
 from evalspec.language.units import custom_error
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from evalspec.language.header import Header
     from evalspec.language.inputs import Inputs
 
+
+BATCH_ROWS = 65_536
+"""Rows that are held at a time where data are read in batches."""
 
 class Part(BaseModel):
     """Base of every part of a spec: frozen, and nothing unknown."""
@@ -140,6 +143,8 @@ class Model(Part):
     """It always runs code that the spec names."""
     served: ClassVar[bool] = False
     """It is a server, so no file here shows what it is: its digest is as stated."""
+    remembered: ClassVar[bool] = False
+    """Its answers were kept by an earlier run: nothing that was timed then is a baseline for what is timed now."""
     looks_heavily: ClassVar[bool] = False
     """`hides_code` imports a framework, so it is asked in a process of its own."""
 
@@ -206,6 +211,28 @@ class Model(Part):
         """Dataset: the file with its answers, of a model that is read and not run; empty: it is run."""
         return {}
 
+    def kept_answers(self, access: Access, dataset: str, digest: str) -> Path | None:
+        """The file with its answers on a dataset, written by an earlier run; None: it is asked now.
+
+        Args:
+            access: Where it may be looked for.
+            dataset: Name of the dataset.
+            digest: Of its rows as they are now.
+
+        Raises:
+            InputError: What was kept can't be read.
+            NotRunError: It was not asked about these rows then.
+        """
+        return None
+
+    def kept_digest(self, access: Access) -> str | None:
+        """Digest of the artifact that gave the kept answers; None: there is none.
+
+        Raises:
+            InputError: What was kept can't be read.
+        """
+        return None
+
     def load(self, access: Access, *, threads: int | None = None) -> LoadedModel:
         """The model in memory; heavy libraries are imported here.
 
@@ -259,6 +286,23 @@ class Dataset(Part):
             InputError: As `header`, or a column isn't there.
         """
         raise NotImplementedError
+
+    def batches(
+        self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of `read`, with the same values and types, some at a time; each call begins with the first.
+
+        A source that can holds no more than a batch in memory; others read all rows first.
+
+        Args:
+            access: Where it may be read from.
+            columns: These columns; None: all.
+            rows: Rows of a batch at most.
+
+        Raises:
+            InputError: As `read`; where the damage lies further on, when a batch is asked for.
+        """
+        return iter(self.read(access, columns).to_batches(max_chunksize=rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +406,8 @@ class Check(Part):
     """False for checks that look at data only: the ``model`` field then means nothing and is refused."""
     needs_start: ClassVar[bool] = False
     """It is about a server that the spec starts itself."""
+    dated: ClassVar[bool] = False
+    """What it finds depends on the day of the run."""
 
     check: str
     id: Name | None = Field(None, description="Names the check where two of a kind stand in a spec; default: its kind.")
@@ -500,6 +546,13 @@ class Check(Part):
             requirement: One of its own.
             rows: Dataset: its rows, None where they are not known.
             confidence: The policy's, at which it must be shown.
+        """
+        return None
+
+    def same(self, requirement: Requirement) -> Same | None:
+        """What this requirement claims, where a requirement of another check may claim the same: both count once.
+
+        Equal claims must come from the same test of the same rows. None: it is a claim of its own.
         """
         return None
 

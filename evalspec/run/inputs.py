@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,11 @@ class RunInputs:
         return self._job.draft
 
     @property
+    def today(self) -> date:
+        """The day on which the run began."""
+        return self._job.today
+
+    @property
     def evidence(self) -> Path:
         """Folder for raw samples."""
         return self._job.evidence
@@ -61,6 +67,10 @@ class RunInputs:
     def table(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a dataset."""
         return self._tables.get(dataset, columns)
+
+    def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The same rows, some at a time."""
+        return self._tables.batches(dataset, columns)
 
     def label(self, dataset: str) -> str | None:
         """Name of the label column."""
@@ -76,7 +86,7 @@ class RunInputs:
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
         """Columns that the candidate is said to read, or all that are neither label, key nor cluster."""
-        names = self._tables.get(dataset).column_names
+        names = self._tables.names(dataset)
         candidate = self._job.parts.models.get("candidate")
         read = _columns_read(candidate) if candidate is not None else ()
         if read and all(name in names for name in read):
@@ -87,7 +97,8 @@ class RunInputs:
 
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Index of each row's cluster."""
-        return self._clusters(dataset, self._tables.get(dataset))
+        column = self._job.parts.datasets[dataset].cluster
+        return None if column is None else self._clusters(dataset, self._tables.column(dataset, column))
 
     def _clusters(self, dataset: str, table: pa.Table) -> NDArray[np.int64] | None:
         from evalspec.sources._open import clusters
@@ -150,6 +161,7 @@ class RunInputs:
             masks=answers.masks,
             boxes=answers.boxes,
             true_boxes=true_boxes,
+            embeddings=answers.embeddings,
         )
 
     def slice_names(self) -> tuple[str, ...]:
@@ -205,6 +217,14 @@ class RunInputs:
         access = self._job.parts.access
         need_trust(access, f"{what} runs the code {path}")
         return access.path(path)
+
+    def file(self, path: str) -> Path:
+        """A file that the check names."""
+        return self._job.parts.access.path(path)
+
+    def files(self, dataset: str) -> tuple[Path, ...]:
+        """The files that a dataset is read from."""
+        return self._job.parts.datasets[dataset].files(self._job.parts.access)
 
     def progress(self, done: float, total: float, what: str) -> None:
         """Tell how far the check has come."""

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,7 @@ class CheckJob:
         environment: Of the workers.
         timings_from: Folder of a run whose raw timings are used; None: time now.
         answers: Timed model: file of the answers that quality is computed on, on the rows that are timed.
+        today: The day on which the run began (UTC).
     """
 
     parts: Parts
@@ -76,6 +78,7 @@ class CheckJob:
     environment: Mapping[str, str]
     timings_from: Path | None = None
     answers: Mapping[str, Path] = field(default_factory=dict)
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
 def predictions_file(dataset: str, model: str) -> str:

@@ -74,7 +74,7 @@ def model_record(name: str, model: Model, access: Access) -> ModelRecord:
     from evalspec.runtimes._labels import read_classes
     from evalspec.runtimes._preprocess import stage_names
 
-    stated = stated_digest(model)
+    stated = stated_digest(model) or model.kept_digest(access)
     files = () if stated is not None else artifact_files(model, access)
     return ModelRecord(
         name=name,

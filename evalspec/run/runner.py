@@ -323,6 +323,7 @@ class _Run:
             reason=reason,
             models=planned.models,
             datasets=planned.datasets,
+            baseline_models=check.baselines,
             tests=empty_tests(check),
             seed=seed_of(self.spec.seed, check.name),
             why=check.why,

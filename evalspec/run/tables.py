@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalspec.run.jobs import Parts
@@ -35,6 +35,52 @@ class Tables:
             self._read[dataset] = table if self._parts.rows is None else table.slice(0, self._parts.rows)
         table = self._read[dataset]
         return table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))
+
+    def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The same rows, some at a time; they come from the table where it was read before.
+
+        Raises:
+            InputError: It can't be read, or a column isn't there.
+        """
+        from evalspec.language.parts import BATCH_ROWS
+        from evalspec.sources._open import open_batches
+        from evalspec.sources._table import choose
+
+        wanted = None if columns is None else choose(columns, self.names(dataset), f"dataset {dataset}")
+        if dataset in self._read:
+            yield from self.get(dataset, wanted).to_batches(max_chunksize=BATCH_ROWS)
+            return
+        left = self._parts.rows
+        for batch in open_batches(self._parts.datasets[dataset], self._parts.access, wanted):
+            batch = batch if wanted is None else batch.select(wanted)
+            yield batch if left is None else batch.slice(0, left)
+            if left is not None:
+                left -= batch.num_rows
+                if left <= 0:
+                    return
+
+    def names(self, dataset: str) -> tuple[str, ...]:
+        """Its columns, without reading rows where the format allows.
+
+        Raises:
+            InputError: It can't be read.
+        """
+        if dataset in self._read:
+            return tuple(self._read[dataset].column_names)
+        return tuple(self._parts.datasets[dataset].header(self._parts.access).columns)
+
+    def column(self, dataset: str, name: str) -> pa.Table:
+        """A table with one of its columns, all rows.
+
+        Raises:
+            InputError: It can't be read, or the column isn't there.
+        """
+        import pyarrow as pa
+
+        from evalspec.sources._table import choose
+
+        choose([name], self.names(dataset), f"dataset {dataset}")
+        return pa.Table.from_batches(self.batches(dataset, [name]))
 
     def reserved(self, dataset: str) -> tuple[str, ...]:
         """Columns that mean something else than an input: cluster, and what slices and ``where`` look at."""

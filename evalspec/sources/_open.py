@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError, did_you_mean
-from evalspec.language.parts import Access, Dataset
-from evalspec.language.where import mask, parse_where
+from evalspec.language.parts import BATCH_ROWS, Access, Dataset
+from evalspec.language.where import Where, mask, parse_where
 from evalspec.sources._table import choose
 
 
@@ -47,6 +47,96 @@ def open_counted(dataset: Dataset, access: Access, columns: Sequence[str] | None
     Raises:
         InputError: It can't be read, a column isn't there, labels or clusters are missing, or no row is left.
     """
+    where, marked, wanted, read = _columns(dataset, access, columns)
+    table = dataset.read(access, read)
+    rows, unknown = table.num_rows, 0
+    if where is not None:
+        chosen = mask(table, where)
+        unknown = chosen.missing
+        table = table.filter(pa.array(chosen.inside))
+    if columns is not None:
+        table = table.select(wanted)
+    if not table.num_rows:
+        raise _nothing(dataset, rows)
+    for what in ("label", "cluster"):
+        name = marked[what]
+        if name is not None:
+            _refuse_missing(table, name, what)
+    return Opened(table=table, rows=rows, unknown=unknown)
+
+
+def open_batches(
+    dataset: Dataset, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+) -> Batches:
+    """The rows of `open_dataset`, some at a time, none of the batches empty.
+
+    Args:
+        dataset: A dataset of the spec.
+        access: Where it may be read from.
+        columns: Columns wanted; label, key and cluster come along. None: all.
+        rows: Of a batch at most.
+
+    Raises:
+        InputError: As `open_counted`; about rows when their batch is asked for.
+    """
+    return Batches(dataset, access, columns, rows)
+
+
+class Batches:
+    """Goes through the rows of a dataset once. What became of the others is known when all batches were asked for.
+
+    Args:
+        rows: Rows before ``where``, so far.
+        unknown: Rows of which ``where`` says nothing, so far.
+    """
+
+    def __init__(self, dataset: Dataset, access: Access, columns: Sequence[str] | None, rows: int) -> None:
+        self.rows = 0
+        self.unknown = 0
+        self._dataset = dataset
+        self._where, self._marked, self._wanted, read = _columns(dataset, access, columns)
+        self._every = columns is None
+        self._batches = self._kept(dataset.batches(access, read, rows))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Itself."""
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        """The next rows."""
+        return next(self._batches)
+
+    def _kept(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        kept = 0
+        for batch in batches:
+            self.rows += batch.num_rows
+            if self._where is not None:
+                chosen = mask(pa.Table.from_batches([batch]), self._where)
+                self.unknown += chosen.missing
+                batch = batch.filter(pa.array(chosen.inside))
+            if not self._every:
+                batch = batch.select(self._wanted)
+            for what in ("label", "cluster"):
+                name = self._marked[what]
+                if name is not None:
+                    missing = int(missing_values(pa.chunked_array([batch.column(name)])).sum())
+                    if missing:
+                        raise _missing(name, what, missing, f"the rows up to {self.rows:,}")
+            kept += batch.num_rows
+            if batch.num_rows:
+                yield batch
+        if not kept:
+            raise _nothing(self._dataset, self.rows)
+
+
+def _columns(
+    dataset: Dataset, access: Access, columns: Sequence[str] | None
+) -> tuple[Where | None, dict[str, str | None], list[str], list[str] | None]:
+    """What ``where`` says, columns that mean something, columns wanted, and columns to read (None: all).
+
+    Raises:
+        InputError: A column that means something isn't there.
+    """
     where = parse_where(dataset.where) if dataset.where else None
     marked = {"label": dataset.label, "key": dataset.key, "cluster": dataset.cluster}
     there = list(dataset.header(access).columns)
@@ -56,22 +146,12 @@ def open_counted(dataset: Dataset, access: Access, columns: Sequence[str] | None
     wanted = there if columns is None else [*columns, *(name for name in marked.values() if name is not None)]
     wanted = list(dict.fromkeys(wanted))
     needed = where.columns if where else ()
-    table = dataset.read(access, None if columns is None else list(dict.fromkeys([*wanted, *needed])))
-    rows, unknown = table.num_rows, 0
-    if where is not None:
-        chosen = mask(table, where)
-        unknown = chosen.missing
-        table = table.filter(pa.array(chosen.inside))
-    if columns is not None:
-        table = table.select(wanted)
-    if not table.num_rows:
-        left = f"`where: {dataset.where}` holds for none of its {rows:,} rows" if rows else "it has no rows"
-        raise InputError(f"there is nothing to look at: {left}")
-    for what in ("label", "cluster"):
-        name = marked[what]
-        if name is not None:
-            _refuse_missing(table, name, what)
-    return Opened(table=table, rows=rows, unknown=unknown)
+    return where, marked, wanted, None if columns is None else list(dict.fromkeys([*wanted, *needed]))
+
+
+def _nothing(dataset: Dataset, rows: int) -> InputError:
+    left = f"`where: {dataset.where}` holds for none of its {rows:,} rows" if rows else "it has no rows"
+    return InputError(f"there is nothing to look at: {left}")
 
 
 def missing_values(column: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -87,10 +167,14 @@ def missing_values(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 def _refuse_missing(table: pa.Table, name: str, what: str) -> None:
     missing = int(missing_values(table.column(name)).sum())
     if missing:
-        raise InputError(
-            f"{what} column {name!r} is missing (null or NaN) in {missing:,} of {table.num_rows:,} rows",
-            remedy=f"drop them with `where: {name} is not None`, or fill them in",
-        )
+        raise _missing(name, what, missing, f"{table.num_rows:,} rows")
+
+
+def _missing(name: str, what: str, missing: int, of: str) -> InputError:
+    return InputError(
+        f"{what} column {name!r} is missing (null or NaN) in {missing:,} of {of}",
+        remedy=f"drop them with `where: {name} is not None`, or fill them in",
+    )
 
 
 def clusters(table: pa.Table, column: str) -> NDArray[np.int64]:

@@ -62,6 +62,22 @@ def decode(
     return array_column(stack, "the column of images")
 
 
+def pixels_of(data: bytes, name: str) -> NDArray[Any]:
+    """Pixels of one picture's file, shape (h, w) for grey, (h, w, 3) for colour.
+
+    Args:
+        data: The file.
+        name: What it is called in errors.
+
+    Raises:
+        InputError: It can't be read, or is too large; pillow isn't here.
+    """
+    try:
+        return _pixels(from_bytes(data), name, None, None)
+    except ImportError as error:
+        raise InputError("pictures need pillow", remedy="pip install 'evalspec-gate[images]'") from error
+
+
 def _differ(first: str, a: NDArray[Any], name: str, b: NDArray[Any]) -> InputError:
     if a.ndim != b.ndim or a.dtype != b.dtype:
         kinds = [("grey" if one.ndim == 2 else "colour") + f" of {one.dtype.itemsize * 8} bits" for one in (a, b)]

@@ -26,6 +26,8 @@ from evalspec.stats.hashing import Words, hash_segments, keys, mix
 
 LANES = 2
 ROWS_AT_A_TIME = 1 << 16
+PORTION_ROWS = 1 << 16
+"""Rows beyond which a table's digest is that of its portions' digests."""
 # What a value is, so that equal bits of different types differ.
 _NULL, _INTEGER, _FLOAT, _BOOL, _TEXT, _BYTES, _LIST, _TIME, _ZONED, _DAY, _SPAN, _STRUCT, _BIG = range(1, 14)
 
@@ -209,8 +211,57 @@ def dataset_digest(table: pa.Table) -> str:
     """``sha256:`` of a table's content as it was read, after ``where``: columns, types, rows, order.
 
     The file format doesn't count, but types do: rows of a csv and of a parquet file have one digest only where both
-    give the same types. Chunks and slices don't count.
+    give the same types. Chunks and slices don't count. Of more than 65,536 rows it is the digest of the digests of each
+    65,536, so that it can be made without holding all of them.
     """
+    digest = TableDigest()
+    digest.update(table)
+    return digest.end()
+
+
+class TableDigest:
+    """`dataset_digest` of rows that come one after the other."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._schema: pa.Schema | None = None
+        self._waiting: list[pa.Table] = []
+        self._portions: list[str] = []
+
+    def update(self, table: pa.Table) -> None:
+        """More rows, at least one call."""
+        self._schema = table.schema
+        while table.num_rows:
+            room = PORTION_ROWS - self.rows % PORTION_ROWS
+            self._waiting.append(table.slice(0, room))
+            self.rows += self._waiting[-1].num_rows
+            table = table.slice(room)
+            if self.rows % PORTION_ROWS == 0:
+                self._close()
+
+    def _close(self) -> None:
+        self._portions.append(_portion_digest(pa.concat_tables(self._waiting)))
+        self._waiting = []
+
+    def end(self) -> str:
+        """The digest of all rows.
+
+        Raises:
+            ValueError: There was no table, so there are no columns.
+        """
+        if self._schema is None:
+            raise ValueError("no table, no digest")
+        if self._waiting:
+            self._close()
+        if not self._portions:
+            return _portion_digest(self._schema.empty_table())
+        if len(self._portions) == 1:
+            return self._portions[0]
+        all_of_them = hashlib.sha256(f"rows {self.rows}\n".encode() + "\n".join(self._portions).encode())
+        return f"sha256:{all_of_them.hexdigest()}"
+
+
+def _portion_digest(table: pa.Table) -> str:
     digest = hashlib.sha256()
     digest.update(f"rows {table.num_rows}\n".encode())
     for name in table.column_names:

@@ -36,8 +36,13 @@ def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> li
     return list(dict.fromkeys(columns))
 
 
-def tidy(table: pa.Table) -> pa.Table:
+def tidy(table: pa.Table, lengths: Mapping[str, int | None] | None = None) -> pa.Table:
     """Dictionaries decoded, views and large types made plain, lists of one length made fixed-size lists.
+
+    Args:
+        table: The rows.
+        lengths: Of rows that are a part of the whole: list column: the length of all its lists (`list_lengths`), or
+            None where they have several. None: these rows are the whole.
 
     Raises:
         InputError: A column is damaged: text that is no UTF-8, lengths that point outside the file.
@@ -48,38 +53,45 @@ def tidy(table: pa.Table) -> pa.Table:
         except pa.ArrowException as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"column {field.name!r} is damaged or not text in UTF-8: {reason}") from error
-        column = _plain(table.column(index))
+        column = _plain(table.column(index), field.name, lengths)
         if not column.type.equals(field.type):
             table = table.set_column(index, pa.field(field.name, column.type), column)
     return table
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _plain(column: pa.ChunkedArray, name: str, lengths: Mapping[str, int | None] | None) -> pa.ChunkedArray:
     kind = column.type
     if isinstance(kind, pa.FixedShapeTensorType):
         return column
     if isinstance(kind, pa.BaseExtensionType):
-        return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+        return _plain(_storage(column), name, lengths)
     if pa.types.is_dictionary(kind):
-        return _plain(column.cast(kind.value_type))
+        return _plain(column.cast(kind.value_type), name, lengths)
     if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
         return column.cast(pa.string())
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _fixed(column)
+        size = one_length(column) if lengths is None else lengths.get(name)
+        return column if size is None else _fixed(column, size)
     return column
 
 
-def _fixed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A list column of numbers as a fixed-size list, where every row has the same length."""
+def _storage(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+
+
+def one_length(column: pa.ChunkedArray) -> int | None:
+    """The length of all lists of numbers in a column; None: they have several, or hold something else."""
     value = column.type.value_type
     if not (pa.types.is_integer(value) or pa.types.is_floating(value)) or column.null_count or not len(column):
-        return column
+        return None
     lengths = {int(n) for chunk in column.chunks for n in np.unique(np.diff(_offsets(chunk)))}
-    if len(lengths) != 1 or lengths == {0}:
-        return column
-    size = lengths.pop()
+    return None if len(lengths) != 1 or lengths == {0} else lengths.pop()
+
+
+def _fixed(column: pa.ChunkedArray, size: int) -> pa.ChunkedArray:
+    """A list column as a fixed-size list."""
     chunks = [pa.FixedSizeListArray.from_arrays(chunk.flatten(), size) for chunk in column.chunks]
-    return pa.chunked_array(chunks, pa.list_(value, size))
+    return pa.chunked_array(chunks, pa.list_(column.type.value_type, size))
 
 
 def _offsets(chunk: pa.Array) -> NDArray[Any]:

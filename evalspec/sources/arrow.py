@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Dataset
+from evalspec.language.parts import BATCH_ROWS, Access, Dataset
+from evalspec.sources._batches import tidied
 from evalspec.sources._files import check_format, many_files, reading
 from evalspec.sources._table import choose, merged, tidy, type_texts
 
@@ -32,15 +34,13 @@ class Arrow(Dataset):
         return many_files(access, self.path, "arrow", SUFFIXES)
 
     def header(self, access: Access) -> Header:
-        """Rows and columns. Batches are mapped, not copied.
+        """Rows and columns. Batches are mapped; compressed ones are unpacked one at a time.
 
         Raises:
             InputError: Missing, empty, truncated or of another format.
         """
-        tables = [self._mapped(access, path) for path in self.files(access)]
-        schema = merged([table.schema for table in tables], repr(self.path))
-        choose(None, schema.names, repr(self.path))
-        return Header(rows=sum(table.num_rows for table in tables), columns=type_texts(schema))
+        rows, schema = self._schema(access)
+        return Header(rows=rows, columns=type_texts(schema))
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows, these columns.
@@ -52,6 +52,48 @@ class Arrow(Dataset):
         schema = merged([table.schema for table in tables], repr(self.path))
         names = choose(columns, schema.names, repr(self.path))
         return tidy(pa.concat_tables([table.select(names) for table in tables], promote_options="permissive"))
+
+    def batches(
+        self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of `read`; memory holds one of the file's own batches.
+
+        Raises:
+            InputError: As `read`.
+        """
+        _, schema = self._schema(access)
+        names = choose(columns, schema.names, repr(self.path))
+
+        def raw(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            for path in self.files(access):
+                with self._opened(access, path) as (_, batches):
+                    for batch in batches:
+                        yield batch.select(list(wanted))
+
+        return tidied(raw, pa.schema([schema.field(name) for name in names]), repr(self.path), rows)
+
+    def _schema(self, access: Access) -> tuple[int, pa.Schema]:
+        """Rows, and the types that columns have in all files together."""
+        rows, schemas = 0, []
+        for path in self.files(access):
+            with self._opened(access, path) as (schema, batches):
+                schemas.append(schema)
+                rows += sum(batch.num_rows for batch in batches)
+        schema = merged(schemas, repr(self.path))
+        choose(None, schema.names, repr(self.path))
+        return rows, schema
+
+    @contextmanager
+    def _opened(self, access: Access, path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+        """A file's schema and its batches."""
+        check_format(access, path, "arrow")
+        with reading(access, path, "arrow"), path.open("rb") as stream, pa.memory_map(str(path)) as source:
+            if stream.read(6) == b"ARROW1":
+                file = pa.ipc.open_file(source)
+                yield file.schema, (file.get_batch(index) for index in range(file.num_record_batches))
+            else:
+                ipc = pa.ipc.open_stream(source)
+                yield ipc.schema, iter(ipc)
 
     def _mapped(self, access: Access, path: Path) -> pa.Table:
         check_format(access, path, "arrow")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,11 +15,16 @@ from pydantic import Field
 
 from evalspec.errors import InputError
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Dataset
+from evalspec.language.parts import BATCH_ROWS, Access, Dataset
+from evalspec.sources._batches import tidied
+from evalspec.sources._csv_types import whole_types
 from evalspec.sources._files import check_format, one_file, reading, shown
-from evalspec.sources._table import choose, small_header, tidy, type_texts
+from evalspec.sources._table import SMALL_BYTES, choose, small_header, tidy, type_texts
 
 HEAD_BYTES = 2**20
+BLOCK_BYTES = 4 * 2**20
+"""Read at a time where rows are read in batches."""
+LARGEST_ROW = 2**30
 TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
     "integer": pa.int64(),
@@ -86,6 +91,56 @@ class Csv(Dataset):
             raise InputError(f"{shown(access, path)} has a quote that is never closed: its rest was one cell")
         return tidy(pa.table([self._missing(column) for column in table.columns], names=names))
 
+    def batches(
+        self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of `read`; of a file over 8 MiB memory holds some MiB, and it is read twice: types go by all cells.
+
+        Raises:
+            InputError: As `read`.
+        """
+        path = self._checked(access)
+        if path.stat().st_size <= SMALL_BYTES:
+            return super().batches(access, columns, rows)
+        there = self._names(access, path)
+        names = choose(columns, there, repr(self.path))
+        with reading(access, path, "csv"):
+            types = self._types(access, path, there, names)
+
+        def raw(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            last = None
+            with reading(access, path, "csv"):
+                for batch in self._blocks(path, types, list(wanted)):
+                    last = pa.Table.from_batches([batch])
+                    yield pa.RecordBatch.from_arrays(
+                        [self._missing(column).combine_chunks() for column in last.columns], names=list(wanted)
+                    )
+            if last is not None and self._unclosed(path, last):
+                raise InputError(f"{shown(access, path)} has a quote that is never closed: its rest was one cell")
+
+        return tidied(raw, pa.schema([(name, types[name]) for name in names]), repr(self.path), rows)
+
+    def _types(self, access: Access, path: Path, there: list[str], names: list[str]) -> dict[str, pa.DataType]:
+        """The types that `read` would give, which go by all cells."""
+        try:
+            types = whole_types(lambda known: self._blocks(path, known, names), there, self.types)
+        except pa.ArrowInvalid as error:
+            raise self._located(access, path, error, lambda: self._once_more(path, names)) from error
+        self._refuse_binary(access, path, pa.schema(types))
+        return types
+
+    def _once_more(self, path: Path, names: list[str]) -> None:
+        """Read all blocks in one thread, which tells the row of an error; as text, so that only that is one."""
+        for _ in self._blocks(path, dict.fromkeys(names, pa.string()), names, threads=False):
+            pass
+
+    def _blocks(
+        self, path: Path, types: Mapping[str, pa.DataType], names: list[str], threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        with self._stream(path) as stream:
+            read = pacsv.ReadOptions(use_threads=threads, block_size=BLOCK_BYTES)
+            yield from pacsv.open_csv(stream, read, self._parse(), self._convert(names, types))
+
     def _checked(self, access: Access) -> Path:
         path = one_file(access, self.path, "csv")
         # Encodings of two bytes a letter are text with zero bytes.
@@ -113,23 +168,44 @@ class Csv(Dataset):
 
     def _table(self, access: Access, path: Path, names: list[str]) -> pa.Table:
         try:
-            with self._stream(path) as stream:
-                table = pacsv.read_csv(stream, self._read(True), self._parse(), self._convert(names))
+            table = self._once(path, names, threads=True)
         except pa.ArrowInvalid as error:
-            raise self._located(access, path, names, error) from error
-        for field in table.schema:
+            if "straddl" not in str(error):
+                raise self._located(access, path, error, lambda: self._once(path, names, threads=False)) from error
+            table = self._huge(access, path, names)
+        self._refuse_binary(access, path, table.schema)
+        return table
+
+    def _huge(self, access: Access, path: Path, names: list[str]) -> pa.Table:
+        """A file with a row that no block holds: blocks as long as the file, up to 1 GiB."""
+        block = min(max(path.stat().st_size, HEAD_BYTES), LARGEST_ROW)
+        try:
+            with self._stream(path) as stream:
+                read = pacsv.ReadOptions(block_size=block)
+                return pacsv.read_csv(stream, read, self._parse(), self._convert(names))
+        except pa.ArrowInvalid as error:
+            if "straddl" not in str(error):
+                raise self._located(access, path, error, lambda: None) from error
+            raise InputError(f"{shown(access, path)} has a row of more than {block:,} bytes") from error
+
+    def _once(self, path: Path, names: list[str], *, threads: bool) -> pa.Table:
+        with self._stream(path) as stream:
+            return pacsv.read_csv(stream, self._read(threads), self._parse(), self._convert(names))
+
+    def _refuse_binary(self, access: Access, path: Path, schema: pa.Schema) -> None:
+        for field in schema:
             if pa.types.is_binary(field.type):
                 raise InputError(
                     f"column {field.name!r} of {shown(access, path)} is not text in {self.encoding}",
                     remedy="name the file's `encoding`, such as latin-1",
                 )
-        return table
 
-    def _located(self, access: Access, path: Path, names: list[str], error: pa.ArrowInvalid) -> InputError:
+    def _located(
+        self, access: Access, path: Path, error: pa.ArrowInvalid, once_more: Callable[[], object]
+    ) -> InputError:
         """The same error with the row's number, which only reading in one thread tells."""
         try:
-            with self._stream(path) as stream:
-                pacsv.read_csv(stream, self._read(False), self._parse(), self._convert(names))
+            once_more()
         except pa.ArrowInvalid as again:
             error = again
         reason = str(error).removeprefix("CSV parse error: ").removeprefix("CSV conversion error: ")
@@ -148,10 +224,10 @@ class Csv(Dataset):
     def _parse(self) -> pacsv.ParseOptions:
         return pacsv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
 
-    def _convert(self, names: list[str] | None) -> pacsv.ConvertOptions:
+    def _convert(self, names: list[str] | None, types: Mapping[str, pa.DataType] | None = None) -> pacsv.ConvertOptions:
         usual = pacsv.ConvertOptions().null_values
         return pacsv.ConvertOptions(
-            column_types={name: TYPES[kind] for name, kind in self.types.items()},
+            column_types={**(types or {}), **{name: TYPES[kind] for name, kind in self.types.items()}},
             null_values=[*usual, *self.missing],
             include_columns=names,
         )

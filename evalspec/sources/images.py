@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from evalspec.errors import InputError
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Dataset
+from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.sources._files import one_file, shown
 from evalspec.sources._pictures import Colours, decode, from_file
 from evalspec.sources._table import choose, tidy, type_text
@@ -24,6 +24,8 @@ from evalspec.sources.parquet import Parquet
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 IMAGE, PATH, LABEL = "image", "path", "label"
 Side = Annotated[int, Field(ge=1, le=16384)]
+DECODED_BYTES = 1 << 26
+"""Of images that are held at a time where they are read in batches."""
 
 
 class Images(Dataset):
@@ -88,6 +90,31 @@ class Images(Dataset):
         if IMAGE in names:
             found[IMAGE] = self._decoded(access, files)
         return tidy(pa.table({name: found[name] for name in names}))
+
+    def batches(
+        self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of `read`; so many images are decoded at a time as fit into 64 MiB.
+
+        Raises:
+            InputError: As `read`.
+        """
+        names = choose(columns, list(self.header(access).columns), repr(self.path))
+        if IMAGE not in names:
+            yield from super().batches(access, columns, rows)
+            return
+        files = self._images(access)
+        known = self.read(access, [name for name in names if name != IMAGE] or [PATH])
+        first = self._decoded(access, files[:1])
+        size = min(rows, max(1, DECODED_BYTES // max(first.nbytes, 1)))
+        for start in range(0, len(files), size):
+            images = self._decoded(access, files[start : start + size])
+            if images.type != first.type:
+                # Says which two differ, and how.
+                self._decoded(access, (files[0], files[start]))
+            part = known.slice(start, size).combine_chunks()
+            found = {name: images if name == IMAGE else part.column(name) for name in names}
+            yield from pa.table(found).combine_chunks().to_batches()
 
     def _images(self, access: Access) -> tuple[Path, ...]:
         folder = access.path(self.path)

@@ -13,11 +13,15 @@ from pydantic import Field
 
 from evalspec.errors import InputError
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Dataset
+from evalspec.language.parts import BATCH_ROWS, Access, Dataset
+from evalspec.sources._batches import tidied
 from evalspec.sources._files import check_format, one_file, reading, shown
+from evalspec.sources._json_types import joined
 from evalspec.sources._table import SMALL_BYTES, choose, small_header, tidy, type_texts
 
 BLOCK_BYTES = 64 * 2**20
+PART_BYTES = 8 * 2**20
+"""Read at a time, up to the end of a line, where rows are read in batches."""
 
 
 class Jsonl(Dataset):
@@ -64,6 +68,53 @@ class Jsonl(Dataset):
             table = self._parsed(access, path, stream, path.stat().st_size)
         return tidy(table.select(choose(columns, table.column_names, repr(self.path))))
 
+    def batches(
+        self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of `read`; of a file over 8 MiB memory holds some MiB, and it is read twice: types go by all lines.
+
+        Raises:
+            InputError: As `read`.
+        """
+        path = self._checked(access)
+        if path.stat().st_size <= SMALL_BYTES:
+            return super().batches(access, columns, rows)
+        schema = self._whole_schema(access, path)
+        names = choose(columns, schema.names, repr(self.path))
+
+        def raw(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            chosen = pa.schema([schema.field(name) for name in wanted])
+            for table in self._blocks(access, path, chosen):
+                yield from table.select(list(wanted)).to_batches()
+
+        return tidied(raw, pa.schema([schema.field(name) for name in names]), repr(self.path), rows)
+
+    def _whole_schema(self, access: Access, path: Path) -> pa.Schema:
+        """The types that columns have in all lines together."""
+        types: dict[str, pa.DataType] = {}
+        for table in self._blocks(access, path, None):
+            for field in table.schema:
+                kind = joined(types.get(field.name, pa.null()), field.type)
+                if kind is None:
+                    raise self._broken(access, path, f"{field.name!r} is {types[field.name]} and {field.type}")
+                types[field.name] = kind
+        return pa.schema(types)
+
+    def _blocks(self, access: Access, path: Path, schema: pa.Schema | None) -> Iterator[pa.Table]:
+        """Lines as tables, some MiB at a time; with a schema only its columns."""
+        unexpected = "infer" if schema is None else "ignore"
+        parse = pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected)
+        with reading(access, path, "jsonl"), path.open("rb") as stream:
+            while block := stream.read(PART_BYTES):
+                block += stream.readline()
+                if not block.strip():
+                    continue
+                options = pajson.ReadOptions(block_size=len(block) + 1)
+                try:
+                    yield pajson.read_json(pa.BufferReader(block), read_options=options, parse_options=parse)
+                except pa.ArrowInvalid as error:
+                    raise self._broken(access, path, str(error).splitlines()[0]) from error
+
     def _checked(self, access: Access) -> Path:
         path = one_file(access, self.path, "jsonl")
         check_format(access, path, "jsonl", text=True)
@@ -74,9 +125,13 @@ class Jsonl(Dataset):
         try:
             return pajson.read_json(stream, read_options=pajson.ReadOptions(block_size=block))
         except pa.ArrowInvalid as error:
-            with path.open("rb") as lines:
-                reason = _first_broken(lines) or str(error).splitlines()[0].removeprefix("JSON parse error: ")
-            raise InputError(f"{shown(access, path)} can't be read as jsonl: {reason}") from error
+            raise self._broken(access, path, str(error).splitlines()[0]) from error
+
+    def _broken(self, access: Access, path: Path, reason: str) -> InputError:
+        """Why it can't be read: the first line that is wrong, or what the parser said."""
+        with path.open("rb") as lines:
+            reason = _first_broken(lines) or reason.removeprefix("JSON parse error: ")
+        return InputError(f"{shown(access, path)} can't be read as jsonl: {reason}")
 
 
 def _first_broken(lines: IO[bytes]) -> str | None:

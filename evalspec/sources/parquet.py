@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from evalspec.errors import InputError
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Dataset
+from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.sources._files import check_format, many_files, reading
 from evalspec.sources._footer import read_footer
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".parquet", ".pq")
+BUFFER_BYTES = 2**20
+"""Of a column's bytes that are held while batches are read; else all of a row group's would be."""
 
 
 class Parquet(Dataset):
@@ -44,9 +46,16 @@ class Parquet(Dataset):
         return _plain_header(access, files) or self._header(access, files)
 
     def _header(self, access: Access, files: Sequence[Path]) -> Header:
+        from evalspec.sources._table import type_texts
+
+        rows, schema = self._schema(access, files)
+        return Header(rows=rows, columns=type_texts(schema))
+
+    def _schema(self, access: Access, files: Sequence[Path]) -> tuple[int, pa.Schema]:
+        """Rows, and the types that columns have in all files together."""
         import pyarrow.parquet as pq
 
-        from evalspec.sources._table import choose, merged, type_texts
+        from evalspec.sources._table import choose, merged
 
         rows, schemas = 0, []
         for path in files:
@@ -56,7 +65,7 @@ class Parquet(Dataset):
                 schemas.append(file.schema_arrow)
         schema = merged(schemas, repr(self.path))
         choose(None, schema.names, repr(self.path))
-        return Header(rows=rows, columns=type_texts(schema))
+        return rows, schema
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows, these columns.
@@ -79,6 +88,35 @@ class Parquet(Dataset):
             return tidy(pa.concat_tables(tables, promote_options="permissive"))
         except pa.ArrowException as error:
             raise InputError(f"the files of {self.path!r} don't go together: {error}") from error
+
+    def batches(
+        self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of `read`; memory holds a batch and a MiB of each column.
+
+        Raises:
+            InputError: As `read`.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from evalspec.sources._batches import tidied
+        from evalspec.sources._table import choose
+
+        files = self.files(access)
+        _, schema = self._schema(access, files)
+        names = choose(columns, schema.names, repr(self.path))
+
+        def raw(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            for path in files:
+                # What is buffered before stays in memory until the file is closed.
+                with (
+                    reading(access, path, "parquet"),
+                    pq.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file,
+                ):
+                    yield from file.iter_batches(batch_size=rows, columns=list(wanted))
+
+        return tidied(raw, pa.schema([schema.field(name) for name in names]), repr(self.path), rows)
 
 
 def _plain_header(access: Access, files: Sequence[Path]) -> Header | None:

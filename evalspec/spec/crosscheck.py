@@ -53,6 +53,22 @@ def check_entry(problems: Problems, entry: Entry, names: SpecNames) -> None:
             problems.add(entry.place(requirement), Problem(message, choices=names.models, remedy="name another model"))
 
 
+def check_remembered(problems: Problems, entries: Sequence[Entry], models: Mapping[str, Model]) -> None:
+    """Nothing is timed against, or of, a model whose answers were kept by an earlier run."""
+    remembered = {name for name, model in models.items() if model.remembered}
+    for entry in entries:
+        if entry.check.dimension != "system" or not remembered:
+            continue
+        remedy = "name the model itself: time drifts from one run to another"
+        if entry.check.model in remembered:
+            message = f"{entry.check.model} is the record of a run, and nothing can be timed of it"
+            problems.add(entry.path, Problem(message, remedy=remedy))
+        for requirement in entry.check.requirements:
+            if requirement.model in remembered:
+                message = f"{requirement.model} is the record of a run, and {requirement.metric} is measured now"
+                problems.add(entry.place(requirement), Problem(message, remedy=remedy))
+
+
 def _sentences_failed(problems: Problems, entry: Entry) -> bool:
     """Sentences stand there, but none of them was understood."""
     node = problems.root.find(entry.path)

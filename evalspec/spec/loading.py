@@ -208,6 +208,7 @@ class _Loader:
         crosscheck.check_models(self.problems, models, names)
         for entry in entries:
             crosscheck.check_entry(self.problems, entry, names)
+        crosscheck.check_remembered(self.problems, entries, models)
         requirements = crosscheck.check_requirement_names(self.problems, entries)
         if fields is not None:
             crosscheck.check_slices(self.problems, fields.slices)

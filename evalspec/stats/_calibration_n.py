@@ -10,6 +10,7 @@ import numpy as np
 
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, joined, merged
 from evalspec.stats._folded import folded_sum_cdf, folded_sum_quantile
+from evalspec.stats._gap import GapDesign
 from evalspec.stats._invert import POWER
 from evalspec.stats._types import FloatArray
 
@@ -26,13 +27,13 @@ class Truth:
         fine: Groups of bins before merging, which stays inside a group: of more rows fewer are merged.
         error: The calibration error, in 0..1.
         gap: Accuracy - confidence over all rows, without noise.
-        design_effect: Of the gap; 1 without clusters.
+        design: What clusters do to the gap.
     """
 
     fine: tuple[Bins, ...]
     error: float
     gap: float
-    design_effect: float
+    design: GapDesign
 
     @property
     def n(self) -> int:
@@ -97,7 +98,7 @@ def scales_of(bins: Bins, design_effect: float, times: float, variance: FloatArr
 
 def _at(truth: Truth, n: float) -> tuple[Bins, float]:
     times = n / truth.n
-    return bins_at(truth.fine, truth.design_effect, times), times
+    return bins_at(truth.fine, truth.design.effect, times), times
 
 
 def _shifts(truth: Truth, bins: Bins, scales: FloatArray) -> FloatArray:
@@ -108,12 +109,13 @@ def _shifts(truth: Truth, bins: Bins, scales: FloatArray) -> FloatArray:
 
 def _pass_power(truth: Truth, n: float, threshold: float, alpha: float) -> float:
     bins, times = _at(truth, n)
-    scales = scales_of(bins, truth.design_effect, times, smoothed(bins, times))
+    scales = scales_of(bins, truth.design.effect, times, smoothed(bins, times))
+    level = truth.design.level(alpha, times)
     total = float(scales.sum())
     if total <= 0.0:
         # Always right and sure of it: what is left is the binomial tail of no wrong answer.
-        return float((1.0 - threshold) ** (n / truth.design_effect) <= alpha)
-    most = folded_sum_quantile(alpha, scales, threshold / total)
+        return float((1.0 - threshold) ** (n / truth.design.effect) <= level)
+    most = folded_sum_quantile(level, scales, threshold / total)
     return folded_sum_cdf(most, scales, _shifts(truth, bins, scales))
 
 
@@ -121,10 +123,10 @@ def _fail_power(truth: Truth, n: float, threshold: float, alpha: float) -> float
     from scipy.special import ndtri
 
     bins, times = _at(truth, n)
-    reach = -float(ndtri(alpha / 2.0))
+    reach = -float(ndtri(truth.design.level(alpha / 2.0, times)))
     variance = smoothed(bins, times)
     said = np.maximum(variance, bins.confidence * (1.0 - bins.confidence))
-    scales, wider = (scales_of(bins, truth.design_effect, times, one) for one in (variance, said))
+    scales, wider = (scales_of(bins, truth.design.effect, times, one) for one in (variance, said))
     least = threshold + NULL * float(wider.sum()) + reach * math.sqrt(float(np.sum(wider**2)))
     spread = 1.0 - folded_sum_cdf(least, scales, _shifts(truth, bins, scales))
     return max(spread, overall_power(truth, n, threshold, alpha / 2.0))
@@ -134,12 +136,13 @@ def overall_power(truth: Truth, n: float, threshold: float, alpha: float) -> flo
     """Chance that n rows show their overall gap to be over the threshold, in the direction in which it lies."""
     from scipy.special import ndtr, ndtri
 
-    bins, rows = joined(truth.fine), n / truth.design_effect
+    bins, rows = joined(truth.fine), n / truth.design.effect
     confidence = float(np.sum(bins.weight * bins.confidence))
     limit = confidence + math.copysign(threshold, truth.gap)
     accuracy = min(1.0, max(0.0, confidence + truth.gap))
     if not 0.0 < limit < 1.0:
         return 0.0
-    beyond = abs(truth.gap) - threshold + float(ndtri(alpha)) * math.sqrt(limit * (1.0 - limit) / rows)
+    level = truth.design.level(alpha, n / truth.n)
+    beyond = abs(truth.gap) - threshold + float(ndtri(level)) * math.sqrt(limit * (1.0 - limit) / rows)
     spread = math.sqrt(accuracy * (1.0 - accuracy) / rows)
     return float(ndtr(beyond / spread)) if spread > 0 else float(beyond > 0)

@@ -1,16 +1,108 @@
-"""What calibration errors share: the gap over all rows by exact binomial tails, and what clusters do to it."""
+"""What calibration errors share: gaps by exact binomial tails, and what clusters do to them."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from evalspec.stats._clusters import cluster_codes, design_effect
+from evalspec.stats._clusters import cluster_codes, cluster_sums, degrees_of, design_effect
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 
 CLUSTERS = 20
 """Clusters below which there is no bound."""
+FEWEST_DEGREES = 5.0
+"""Degrees of freedom below which an estimated design effect is not used: in clusters of very unequal size it errs."""
+EFFECTS = 6
+"""Tried between those of independent rows and of copies where the estimated one is not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapDesign:
+    """What clusters do to the gap between what was said and what came true.
+
+    Args:
+        effect: Variance of the gap over that of independent rows, at least 1.
+        clusters: How many there are; None: rows are independent.
+        degrees: Of freedom of the effect: clusters' worth of deviations that carry it; infinite: it is no estimate.
+        largest: Rows of the largest cluster. No effect is larger: that is the one of rows that are copies.
+    """
+
+    effect: float = 1.0
+    clusters: int | None = None
+    degrees: float = math.inf
+    largest: float = 1.0
+
+    @property
+    def believed(self) -> bool:
+        """Enough clusters carry the effect."""
+        return self.degrees >= FEWEST_DEGREES
+
+    @property
+    def believable(self) -> GapDesign:
+        """The same, or that of copies where the effect is not believed."""
+        return self if self.believed else GapDesign(self.largest, self.clusters, math.inf, self.largest)
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """What the effect is to be multiplied by where noise is taken off, of which the worst counts.
+
+        Too large an effect takes off too much, so that no single one is safe where it is not believed.
+        """
+        if self.believed:
+            return (1.0,)
+        return tuple(np.geomspace(1.0 / self.effect, max(1.0, self.largest / self.effect), EFFECTS).tolist())
+
+    @property
+    def words(self) -> str:
+        """For a method; empty without clusters."""
+        if self.clusters is None:
+            return ""
+        if not self.believed:
+            return f", at the worst design effect up to {self.largest:g}: few clusters carry it"
+        with_t = "" if math.isinf(self.degrees) else f" with {self.degrees:.0f} degrees"
+        return f", design effect {self.effect:.2f}{with_t}"
+
+    def widened(self, tail: FloatArray | float) -> FloatArray:
+        """The tail of t at the score at which a normal has this one, shape as ``tail`` (of an estimated effect)."""
+        from scipy.special import ndtri, stdtr
+
+        tails = np.asarray(tail, dtype=np.float64)
+        if math.isinf(self.degrees) or not self.believed:
+            return tails
+        wider: FloatArray = np.asarray(stdtr(self.degrees, ndtri(tails)), dtype=np.float64)
+        return wider
+
+    def level(self, alpha: float, times: float) -> float:
+        """What a tail must reach for its `widened` one to reach alpha, of so many times the clusters."""
+        from scipy.special import ndtr, stdtrit
+
+        degrees = max(1.0, self.degrees * times)
+        return alpha if math.isinf(degrees) else float(ndtr(stdtrit(degrees, alpha)))
+
+    def tail(self, exact: Tail, right: FloatArray | float, count: FloatArray | float, share: FloatArray) -> FloatArray:
+        """A binomial tail of rows in clusters: the smaller of that of t and that of copies, shape as ``right``.
+
+        Args:
+            exact: `at_least` or `at_most`.
+            right: Times that it came true.
+            count: Rows.
+            share: Of the binomial.
+
+        References:
+            Korn and Graubard (1998), Survey Methodology 24; Hoeffding (1963), JASA 58 (clusters as copies).
+        """
+        if self.clusters is None:
+            return exact(right, count, share)
+        copies = exact(right / self.largest, count / self.largest, share)
+        if not self.believed:
+            return copies
+        return np.minimum(copies, self.widened(exact(right / self.effect, count / self.effect, share)))
+
+
+INDEPENDENT = GapDesign()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,29 +110,34 @@ class Gap:
     """How often something came true beside how often it was said to.
 
     Args:
-        right: Times that it came true, divided by the design effect.
-        n: Rows, divided by the design effect.
+        right: Times that it came true.
+        n: Rows.
         said: Mean of what was said, in 0..1.
+        design: What clusters do.
     """
 
     right: float
     n: float
     said: float
+    design: GapDesign = INDEPENDENT
 
     def beyond(self, threshold: float) -> float:
         """p-value that both are further apart than the threshold: twice the smaller of two binomial tails."""
         low, high = self.said - threshold, self.said + threshold
-        over = float(at_most(self.right, self.n, low)) if low > 0 else 1.0
-        under = float(at_least(self.right, self.n, high)) if high < 1 else 1.0
+        over = self._tail(at_most, low) if low > 0 else 1.0
+        under = self._tail(at_least, high) if high < 1 else 1.0
         return min(1.0, 2.0 * min(over, under))
 
     def within(self, threshold: float) -> float:
         """p-value that both are no further apart than the threshold: the larger of two binomial tails."""
         low, high = self.said - threshold, self.said + threshold
         # A share can't leave 0..1, so a limit there needs no evidence.
-        above = float(at_least(self.right, self.n, low)) if low > 0 else 0.0
-        below = float(at_most(self.right, self.n, high)) if high < 1 else 0.0
+        above = self._tail(at_least, low) if low > 0 else 0.0
+        below = self._tail(at_most, high) if high < 1 else 0.0
         return max(above, below)
+
+    def _tail(self, exact: Tail, share: float) -> float:
+        return float(self.design.tail(exact, self.right, self.n, np.asarray(share)))
 
 
 def at_least(right: FloatArray | float, count: FloatArray | float, share: FloatArray | float) -> FloatArray:
@@ -61,8 +158,11 @@ def at_most(right: FloatArray | float, count: FloatArray | float, share: FloatAr
     return tail
 
 
-def design_of_gap(c: FloatArray, y: BoolArray, clusters: IntArray | None) -> tuple[float, int | None]:
-    """Design effect of the gap, and how many clusters there are where rows share one.
+Tail = Callable[[FloatArray | float, FloatArray | float, FloatArray | float], FloatArray]
+
+
+def design_of_gap(c: FloatArray, y: BoolArray, clusters: IntArray | None) -> GapDesign:
+    """What clusters do to the gap.
 
     Args:
         c: shape (n,), what was said.
@@ -70,17 +170,25 @@ def design_of_gap(c: FloatArray, y: BoolArray, clusters: IntArray | None) -> tup
         clusters: shape (n,), or None where rows are independent.
     """
     if clusters is None or not len(c):
-        return 1.0, None
+        return INDEPENDENT
     codes, groups = cluster_codes(clusters, len(c))
     if groups == len(c):
-        return 1.0, None
-    return design_effect(y - c, codes, groups).effect, groups
+        return INDEPENDENT
+    right, sizes = y.astype(np.float64), np.bincount(codes)
+    largest, average = float(sizes.max()), float(right.mean())
+    if not 0.0 < average < 1.0:
+        # What was said may vary inside of clusters where answers don't, and says nothing of how these hang together.
+        return GapDesign(float(np.sum(sizes.astype(np.float64) ** 2)) / len(c), groups, math.inf, largest)
+    design = design_effect(right - c, codes, groups)
+    # Neither does it where few answers are wrong.
+    degrees = min(design.degrees, degrees_of(cluster_sums(right - average, codes, groups)))
+    return GapDesign(design.effect, groups, degrees, largest)
 
 
-def why_unbounded(n: int, clusters: int | None) -> str | None:
+def why_unbounded(n: int, design: GapDesign) -> str | None:
     """Why there is no bound, or None."""
     if not n:
         return "there are no rows"
-    if clusters is not None and clusters < CLUSTERS:
-        return f"{clusters} clusters are too few, {CLUSTERS} are needed"
+    if design.clusters is not None and design.clusters < CLUSTERS:
+        return f"{design.clusters} clusters are too few, {CLUSTERS} are needed"
     return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, make_bins
-from evalspec.stats._gap import at_least, at_most, design_of_gap, why_unbounded
+from evalspec.stats._gap import INDEPENDENT, GapDesign, at_least, at_most, design_of_gap, why_unbounded
 from evalspec.stats._invert import bound_from_p, n_by_scaling
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 
@@ -22,13 +22,11 @@ class MaximumCalibrationError:
 
     Args:
         bins: The bins.
-        design_effect: Of the gap between confidence and accuracy; 1 without clusters.
-        clusters: How many there are, or None.
+        design: What clusters do to the gap between confidence and accuracy.
     """
 
     bins: Bins
-    design_effect: float = 1.0
-    clusters: int | None = None
+    design: GapDesign = INDEPENDENT
 
     @property
     def n(self) -> int:
@@ -43,12 +41,12 @@ class MaximumCalibrationError:
     @property
     def reason(self) -> str | None:
         """Why there is no bound, or None."""
-        return why_unbounded(self.n, self.clusters)
+        return why_unbounded(self.n, self.design)
 
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        end = f"no bound: {self.reason}" if self.reason else "Clopper-Pearson in every bin"
+        end = f"no bound: {self.reason}" if self.reason else f"Clopper-Pearson in every bin{self.design.words}"
         return f"largest of {len(self.bins.count)} bins, not debiased; {end}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -66,15 +64,16 @@ class MaximumCalibrationError:
         return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
     def _p(self, threshold: float, side: Side) -> float:
-        right, count = self.bins.right / self.design_effect, self.bins.count / self.design_effect
+        right, count = self.bins.right.astype(np.float64), self.bins.count.astype(np.float64)
+        tail = self.design.tail
         low, high = self.bins.confidence - threshold, self.bins.confidence + threshold
         inner_low, inner_high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         if side == "upper":
-            above = np.where(low > 0, at_least(right, count, inner_low), 0.0)
-            below = np.where(high < 1, at_most(right, count, inner_high), 0.0)
+            above = np.where(low > 0, tail(at_least, right, count, inner_low), 0.0)
+            below = np.where(high < 1, tail(at_most, right, count, inner_high), 0.0)
             return float(np.maximum(above, below).max())
-        over = np.where(low > 0, at_most(right, count, inner_low), 1.0)
-        under = np.where(high < 1, at_least(right, count, inner_high), 1.0)
+        over = np.where(low > 0, tail(at_most, right, count, inner_low), 1.0)
+        under = np.where(high < 1, tail(at_least, right, count, inner_high), 1.0)
         return min(1.0, 2.0 * len(count) * float(np.minimum(over, under).min()))
 
 
@@ -102,6 +101,6 @@ def maximum_calibration_error(
         Naeini, Cooper, Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning, AAAI.
     """
     c, y = checked(confidences, correct)
-    effect, groups = design_of_gap(c, y, clusters)
-    made = make_bins(c, y, bins=bins, scheme=scheme, expected_wrong=EXPECTED_WRONG * effect)
-    return MaximumCalibrationError(made, effect, groups)
+    design = design_of_gap(c, y, clusters)
+    made = make_bins(c, y, bins=bins, scheme=scheme, expected_wrong=EXPECTED_WRONG * design.effect)
+    return MaximumCalibrationError(made, design)

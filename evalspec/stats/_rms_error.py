@@ -12,7 +12,7 @@ from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, fine_bins, merged
 from evalspec.stats._calibration_n import Truth, bins_at, overall_power, power_search, smoothed
 from evalspec.stats._folded import without_noise
-from evalspec.stats._gap import Gap, design_of_gap, why_unbounded
+from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, why_unbounded
 from evalspec.stats._invert import POWER, bound_from_p
 from evalspec.stats._quadratic import quadratic_tails
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
@@ -29,19 +29,22 @@ class RmsCalibrationError:
     Args:
         bins: The bins it is over.
         fine: The bins before merging, for what more rows would say.
-        design_effect: Of the gap between confidence and accuracy; 1 without clusters.
-        clusters: How many there are, or None.
+        design: What clusters do to the gap between confidence and accuracy.
     """
 
     bins: Bins
     fine: Bins
-    design_effect: float = 1.0
-    clusters: int | None = None
+    design: GapDesign = INDEPENDENT
 
     @property
     def n(self) -> int:
         """Rows."""
         return self.bins.n
+
+    @property
+    def design_effect(self) -> float:
+        """Of the gap between confidence and accuracy; 1 without clusters."""
+        return self.design.effect
 
     @property
     def plug_in(self) -> float | None:
@@ -70,16 +73,14 @@ class RmsCalibrationError:
     @property
     def reason(self) -> str | None:
         """Why there is no bound, or None."""
-        return why_unbounded(self.n, self.clusters)
+        return why_unbounded(self.n, self.design)
 
     @property
     def method(self) -> str:
         """Scheme, bins, and how the bounds are made."""
         count = len(self.bins.count)
         merged_to = f" merged to {count}" if count < self.bins.asked else ""
-        how = "Clopper-Pearson" if count == 1 else "test inversion"
-        if self.clusters is not None:
-            how += f", design effect {self.design_effect:.2f}"
+        how = ("Clopper-Pearson" if count == 1 else "test inversion") + self.design.words
         below = (
             "; the mean square is below 0 without its noise" if self.squared is not None and self.squared < 0 else ""
         )
@@ -120,25 +121,31 @@ class RmsCalibrationError:
         weights = self._weights(variance)
         if not float(weights.max()) > 0.0:
             return float(self._squares <= error**2), float(self._squares >= error**2)
-        return quadratic_tails(self._squares, weights, _worst_spread(weights, error))
+        tails = [
+            quadratic_tails(self._squares, times * weights, _worst_spread(times * weights, error))
+            for times in self.design.times
+        ]
+        below, above = self.design.widened(np.max(tails, axis=0))
+        return float(below), float(above)
 
     def _shown(self, times: float, threshold: float, alpha: float) -> float:
         """Chance that so many times the rows show the side on which the value lies."""
         assert self.value is not None
-        bins = bins_at((self.fine,), self.design_effect, times)
+        design = self.design.believable
+        bins = bins_at((self.fine,), design.effect, times)
         variance = smoothed(bins, times)
-        weights = _weights_of(bins, self.design_effect, times, variance)
+        weights = _weights_of(bins, design.effect, times, variance)
         if not float(weights.max()) > 0.0:
             # Always right and sure of it: what is left is the binomial tail of no wrong answer.
-            return float((1.0 - threshold) ** (times * self.n / self.design_effect) <= alpha)
+            return float((1.0 - threshold) ** (times * self.n / design.effect) <= design.level(alpha, times))
         here = self.value * np.sqrt(bins.weight / np.maximum(weights, 1e-300))
         if self.value < threshold:
-            most = _quantile(alpha, weights, _worst_spread(weights, threshold))
+            most = _quantile(design.level(alpha, times), weights, _worst_spread(weights, threshold))
             return quadratic_tails(most, weights, here)[0]
         said = np.maximum(variance, bins.confidence * (1.0 - bins.confidence))
-        wider = _weights_of(bins, self.design_effect, times, said)
-        least = _quantile(1.0 - alpha / 2.0, wider, _worst_spread(wider, threshold))
-        truth = Truth((self.fine,), self.value, self._gap, self.design_effect)
+        wider = _weights_of(bins, design.effect, times, said)
+        least = _quantile(1.0 - design.level(alpha / 2.0, times), wider, _worst_spread(wider, threshold))
+        truth = Truth((self.fine,), self.value, self._gap, design)
         return max(quadratic_tails(least, weights, here)[1], overall_power(truth, times * self.n, threshold, alpha / 2))
 
     @cached_property
@@ -156,7 +163,7 @@ class RmsCalibrationError:
     @property
     def _overall(self) -> Gap:
         said = float(np.sum(self.bins.weight * self.bins.confidence))
-        return Gap(float(self.bins.right.sum()) / self.design_effect, self.n / self.design_effect, said)
+        return Gap(float(self.bins.right.sum()), self.n, said, self.design)
 
     @property
     def _cautious(self) -> FloatArray:
@@ -216,6 +223,6 @@ def rms_calibration_error(
         Kumar, Liang, Ma (2019), Verified uncertainty calibration, NeurIPS.
     """
     c, y = checked(confidences, correct)
-    effect, groups = design_of_gap(c, y, clusters)
+    design = design_of_gap(c, y, clusters)
     fine = fine_bins(c, y, bins=bins, scheme=scheme)
-    return RmsCalibrationError(merged(fine, EXPECTED_WRONG * effect), fine, effect, groups)
+    return RmsCalibrationError(merged(fine, EXPECTED_WRONG * design.effect), fine, design)

@@ -13,7 +13,7 @@ from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, fine_bins, make_bins, merged
 from evalspec.stats._calibration_n import NULL, Truth, n_for_power, scales_of, smoothed
 from evalspec.stats._folded import folded_sum_cdf, without_noise
-from evalspec.stats._gap import Gap, design_of_gap, why_unbounded
+from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, why_unbounded
 from evalspec.stats._invert import bound_from_p
 from evalspec.stats._maximum_error import MaximumCalibrationError, maximum_calibration_error
 from evalspec.stats._rms_error import RmsCalibrationError, rms_calibration_error
@@ -47,16 +47,14 @@ class CalibrationError:
     Args:
         bins: The bins it is over.
         expected_wrong: Wrong answers that all confidences together expect.
-        design_effect: Of the gap between confidence and accuracy; 1 without clusters.
-        clusters: How many there are, or None.
+        design: What clusters do to the gap between confidence and accuracy.
         name: What it is an error of, for the method.
         fine: Groups of bins before merging, for what more rows would say; empty: as ``bins``.
     """
 
     bins: Bins
     expected_wrong: float
-    design_effect: float = 1.0
-    clusters: int | None = None
+    design: GapDesign = INDEPENDENT
     name: str = "top label"
     fine: tuple[Bins, ...] = ()
 
@@ -64,6 +62,11 @@ class CalibrationError:
     def n(self) -> int:
         """Rows."""
         return self.bins.n
+
+    @property
+    def design_effect(self) -> float:
+        """Of the gap between confidence and accuracy; 1 without clusters."""
+        return self.design.effect
 
     @cached_property
     def plug_in(self) -> float | None:
@@ -86,16 +89,14 @@ class CalibrationError:
     @property
     def reason(self) -> str | None:
         """Why there is no bound, or None."""
-        return why_unbounded(self.n, self.clusters)
+        return why_unbounded(self.n, self.design)
 
     @property
     def method(self) -> str:
         """Scheme, bins, and how the bounds are made."""
         count = len(self.bins.count)
         merged_to = f" merged to {count}" if count < self.bins.asked else ""
-        how = "Clopper-Pearson" if count == 1 else "test inversion"
-        if self.clusters is not None:
-            how += f", design effect {self.design_effect:.2f}"
+        how = ("Clopper-Pearson" if count == 1 else "test inversion") + self.design.words
         end = f"no bound: {self.reason}" if self.reason else how
         return f"L1 over {self.bins.asked} bins{merged_to}, {self.name}, folded-normal debiased; {end}"
 
@@ -115,7 +116,7 @@ class CalibrationError:
         """Rows that decide with 80 % power; of more rows fewer bins are merged."""
         if self.reason or self.value is None or self.value == threshold or not 0.0 < threshold < 1.0:
             return None
-        truth = Truth(self.fine or (self.bins,), self.value, self._gap, self.design_effect)
+        truth = Truth(self.fine or (self.bins,), self.value, self._gap, self.design.believable)
         return n_for_power(truth, threshold, alpha)
 
     def _p(self, threshold: float, side: Side) -> float:
@@ -130,34 +131,38 @@ class CalibrationError:
 
         No other spread of the same total makes a small plug-in likelier: the folded mean's slope is then the same
         in every bin. Where all bins lie a little to the same side the gap over all rows may say more, and is heard too:
-        else the bound could lie below the value. Where a bin expects too few wrong answers for a normal, it is heard by
-        its binomial tails.
+        else the bound could lie below the value. Where a bin expects too few wrong answers for a normal, and where the
+        design effect is an estimate, it is heard by its binomial tails.
         """
+        exact = self._sparse or self.design.clusters is not None
+        found = max(self._p_spread(threshold, math.sqrt(times) * self.scales) for times in self.design.times)
+        return max(found, self._overall.within(threshold)) if exact else found
+
+    def _p_spread(self, threshold: float, scales: FloatArray) -> float:
         from scipy.special import ndtr
 
-        scales, total = self.scales, float(self.scales.sum())
+        wider, total = self.design.widened, float(scales.sum())
         assert self.plug_in is not None
         error = math.sqrt(float(np.sum(scales**2)))
         gap = abs(float(np.sum(self.bins.weight * self.bins.gap)))
-        overall = float(ndtr((gap - threshold) / error) - ndtr((-gap - threshold) / error)) if error > 0 else 0.0
-        if self._sparse:
-            overall = max(overall, self._overall.within(threshold))
-        return max(overall, folded_sum_cdf(self.plug_in, scales, threshold / total if total > 0 else 0.0))
+        tails = wider(ndtr((np.array([gap, -gap]) - threshold) / error)) if error > 0 else np.zeros(2)
+        below = folded_sum_cdf(self.plug_in, scales, threshold / total if total > 0 else 0.0)
+        return max(float(tails[0] - tails[1]), float(wider(below)))
 
     def _p_fail(self, threshold: float) -> float:
         """Twice the smaller p-value of plug-in and overall gap: one normal, the other binomial."""
         from scipy.special import ndtr
 
         assert self.plug_in is not None
-        scales = self.cautious_scales
+        scales = math.sqrt(self.design.times[-1]) * self.cautious_scales
         error = math.sqrt(float(np.sum(scales**2)))
         spread = float(ndtr(-(self.plug_in - NULL * scales.sum() - threshold) / error)) if error > 0 else 1.0
-        return min(1.0, 2.0 * spread, self._overall.beyond(threshold))
+        return min(1.0, 2.0 * float(self.design.widened(spread)), self._overall.beyond(threshold))
 
     @property
     def _overall(self) -> Gap:
         said = float(np.sum(self.bins.weight * self.bins.confidence))
-        return Gap(float(self.bins.right.sum()) / self.design_effect, self.n / self.design_effect, said)
+        return Gap(float(self.bins.right.sum()), self.n, said, self.design)
 
     @property
     def _sparse(self) -> bool:
@@ -214,10 +219,10 @@ def expected_calibration_error(
         Roelofs et al. (2022), Mitigating bias in calibration error estimation, AISTATS.
     """
     c, y = checked(confidences, correct)
-    effect, groups = design_of_gap(c, y, clusters)
+    design = design_of_gap(c, y, clusters)
     fine = fine_bins(c, y, bins=bins, scheme=scheme)
-    made = merged(fine, EXPECTED_WRONG * effect)
-    return CalibrationError(made, float(np.sum(1.0 - c)), effect, groups, name, (fine,))
+    made = merged(fine, EXPECTED_WRONG * design.effect)
+    return CalibrationError(made, float(np.sum(1.0 - c)), design, name, (fine,))
 
 
 def temperature_estimate(temperature: float, n: int) -> ValueOnly:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,9 +11,8 @@ import numpy as np
 from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, cut, flipped, in_range, joined, merged
 from evalspec.stats._calibration_n import NULL, bins_at, power_search, scales_of, smoothed
-from evalspec.stats._clusters import cluster_codes, design_effect
 from evalspec.stats._folded import folded_mean, without_noise
-from evalspec.stats._gap import Gap, design_of_gap
+from evalspec.stats._gap import Gap, GapDesign, design_of_gap
 from evalspec.stats._invert import POWER, bound_from_p
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 from evalspec.stats.calibration import CalibrationError
@@ -76,7 +75,7 @@ class ClasswiseError:
             return f"{how}no bound: {self.reason}"
         if self._single is not None:
             return f"{how}of the second class: {self._single.method}"
-        return f"{how}test inversion at twice the variance of independent classes"
+        return f"{how}test inversion at twice the variance of independent classes{self._design.words}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound in 0..1."""
@@ -114,13 +113,24 @@ class ClasswiseError:
         assert self.plug_in is not None
         # Each row whose class was thought unlikely is wrong of two classes: of the one that was likelier, too.
         gap = 0.5 * threshold * len(self.classes)
-        scales = self._scales if side == "upper" else self._cautious
-        error = self._error(scales, 1.0)
         if side == "upper":
-            spread = float(ndtr((self.plug_in - _mean(scales, threshold)) / error)) if error > 0 else 0.0
-            return max(spread, self.low.within(gap))
+            return max(self.low.within(gap), *(self._p_spread(threshold, times) for times in self._design.times))
+        most = self._design.times[-1]
+        scales = math.sqrt(most) * self._cautious
+        error = self._error(scales, 1.0 / most)
         surplus = self.plug_in - NULL * float(scales.sum()) - threshold
-        return min(1.0, 2.0 * float(ndtr(-surplus / error)) if error > 0 else 1.0, self.low.beyond(gap))
+        over = float(self._design.widened(ndtr(-surplus / error))) if error > 0 else 1.0
+        return min(1.0, 2.0 * over, self.low.beyond(gap))
+
+    def _p_spread(self, threshold: float, effect: float) -> float:
+        """P(plug-in as small as this) at so many times the design effect."""
+        from scipy.special import ndtr
+
+        scales = math.sqrt(effect) * self._scales
+        error = self._error(scales, 1.0 / effect)
+        assert self.plug_in is not None
+        below = float(ndtr((self.plug_in - _mean(scales, threshold)) / error)) if error > 0 else 0.0
+        return float(self._design.widened(below))
 
     def _shown(self, times: float, threshold: float, alpha: float) -> float:
         """Chance that so many times the rows show the side on which the value lies."""
@@ -129,30 +139,48 @@ class ClasswiseError:
         assert self.value is not None
         scales, wider = self._scales_at(times)
         error = float(np.sqrt(np.sum(scales**2)))
+        low, design = self.low.design.believable, self._design
         if error <= 0.0:
             # Always right and sure of it: what is left is the binomial tail of no row whose class was denied.
-            return float((1.0 - min(1.0, 0.5 * threshold * len(self.classes))) ** (times * self.low.n) <= alpha)
+            right = 1.0 - min(1.0, 0.5 * threshold * len(self.classes))
+            return float(right ** (times * self.low.n / low.effect) <= low.level(alpha, times))
         mean = _mean(scales, self.value)
         if self.value < threshold:
-            most = _mean(scales, threshold) + float(ndtri(alpha)) * self._error(scales, times)
+            most = _mean(scales, threshold) + float(ndtri(design.level(alpha, times))) * self._error(scales, times)
             return float(ndtr((most - mean) / error))
-        least = threshold + NULL * float(wider.sum()) - float(ndtri(alpha / 2.0)) * self._error(wider, times)
+        reach = -float(ndtri(design.level(alpha / 2.0, times)))
+        least = threshold + NULL * float(wider.sum()) + reach * self._error(wider, times)
         return max(float(ndtr((mean - least) / error)), self._overall_shown(times, threshold, alpha))
 
     def _overall_shown(self, times: float, threshold: float, alpha: float) -> float:
         """Of the test of all rows together."""
         from scipy.special import ndtr, ndtri
 
-        share = self.low.right / self.low.n
-        error = math.sqrt(max(share * (1.0 - share), 1e-12) / (times * self.low.n))
+        design = self.low.design.believable
+        share, rows = self.low.right / self.low.n, times * self.low.n / design.effect
+        error = math.sqrt(max(share * (1.0 - share), 1e-12) / rows)
         distance = abs(share - self.low.said) - 0.5 * threshold * len(self.classes)
-        return float(ndtr(distance / error + float(ndtri(alpha / 2.0))))
+        return float(ndtr(distance / error + float(ndtri(design.level(alpha / 2.0, times)))))
 
     def _error(self, scales: FloatArray, times: float) -> float:
         """Standard error of the plug-in value of so many times the rows, at most."""
         effect = max(one.design_effect for one in self.classes)
         most = effect / (times * self.n * len(self.classes) ** 2)
         return math.sqrt(min(DEPENDENCE * float(np.sum(scales**2)), most))
+
+    @cached_property
+    def _design(self) -> GapDesign:
+        """Of all classes; a class counts for the degrees by how much of the variance it brings."""
+        first = self.classes[0].design
+        if first.clusters is None:
+            return first
+        brought = [(float(np.sum(one.scales**2)), one.design.degrees) for one in self.classes]
+        total, over = sum(variance for variance, _ in brought), sum(variance / degrees for variance, degrees in brought)
+        return replace(
+            first,
+            effect=max(one.design_effect for one in self.classes),
+            degrees=total / over if over > 0 else math.inf,
+        )
 
     @cached_property
     def _scales(self) -> FloatArray:
@@ -218,16 +246,17 @@ def classwise_calibration_error(
     for k in range(count):
         true = t == k
         groups, denied = _sides(columns[k], true, bins, scheme)
-        effect, found = design_of_gap(columns[k], true, clusters)
-        made = joined([merged(group, EXPECTED_WRONG * effect) for group in groups])
+        design = design_of_gap(columns[k], true, clusters)
+        made = joined([merged(group, EXPECTED_WRONG * design.effect) for group in groups])
         wrong = float(np.sum(made.count * (1.0 - made.confidence)))
-        classes.append(CalibrationError(made, wrong, effect, found, "one class against the rest", groups))
+        classes.append(CalibrationError(made, wrong, design, "one class against the rest", groups))
         low_right += denied[0]
         low_said += denied[1]
     rows = max(1, len(t))
     # Few rows are denied, so that few clusters tell their design effect: it is never taken for less than the classes'.
-    effect = max(_effect_of_low(columns, t, clusters), float(np.mean([one.design_effect for one in classes])))
-    low = Gap(low_right / effect, rows / effect, low_said / rows)
+    design = _design_of_low(columns, t, clusters)
+    effect = max(design.effect, float(np.mean([one.design_effect for one in classes])))
+    low = Gap(low_right, rows, low_said / rows, replace(design, effect=effect))
     shares = zip(columns.mean(axis=1), np.bincount(t, minlength=count) / rows, strict=True) if len(t) else ()
     return ClasswiseError(tuple(classes), low, tuple((float(mean), float(share)) for mean, share in shares))
 
@@ -251,12 +280,7 @@ def _sides(said: FloatArray, true: BoolArray, bins: int, scheme: Scheme) -> tupl
     return tuple(groups), denied
 
 
-def _effect_of_low(columns: FloatArray, truth: IntArray, clusters: IntArray | None) -> float:
-    """Design effect of how often a row's class is one that was given at most one half."""
-    if clusters is None or not len(truth):
-        return 1.0
-    codes, groups = cluster_codes(clusters, len(truth))
-    if groups == len(truth):
-        return 1.0
-    denied = (columns[truth, np.arange(len(truth))] <= 0.5) - np.where(columns > 0.5, 0.0, columns).sum(axis=0)
-    return design_effect(denied, codes, groups).effect
+def _design_of_low(columns: FloatArray, truth: IntArray, clusters: IntArray | None) -> GapDesign:
+    """What clusters do to how often a row's class is one that was given at most one half."""
+    said = np.where(columns > 0.5, 0.0, columns).sum(axis=0)
+    return design_of_gap(said, columns[truth, np.arange(len(truth))] <= 0.5, clusters)

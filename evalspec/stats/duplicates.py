@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.stats.hashing import Words, keys, mix
+from evalspec.stats.lookup import Lookup
 
 Rows = NDArray[np.int64]
 Judge = Callable[[Rows, Rows], tuple[NDArray[np.float64], NDArray[np.bool_]]]
@@ -181,3 +182,36 @@ def _grid_keys(cells: NDArray[np.float64], row_keys: Words) -> Words:
 def _cell_key(values: NDArray[np.float64], column: int) -> Words:
     # Adding 0.0 makes -0.0 to 0.0.
     return mix((values + 0.0).view(np.uint64)) * keys(np.array([column], np.uint64), 5)
+
+
+class DigestIndex:
+    """Digests of test rows, asked for those of train rows that stream past.
+
+    Args:
+        test: shape (m, 2), digests of test rows.
+        usable: shape (m,), rows that are looked for.
+    """
+
+    def __init__(self, test: Words, usable: NDArray[np.bool_]) -> None:
+        self._rows = np.flatnonzero(usable)
+        self._lookup = Lookup(test[self._rows, 0])
+        self._ids = self._lookup.index(test[self._rows, 0])
+        self._second = np.zeros(len(self._lookup), np.uint64)
+        self._second[self._ids] = test[self._rows, 1]
+
+    def find(self, train: Words) -> tuple[Rows, Rows]:
+        """Test rows with the digest of one of these train rows, and the first such train row.
+
+        Args:
+            train: shape (n, 2).
+
+        Returns:
+            Test rows, rising, and the train row of each.
+        """
+        at, ids = self._lookup.find(np.ascontiguousarray(train[:, 0]))
+        same = self._second[ids] == train[at, 1]
+        first = np.full(len(self._lookup), -1, np.int64)
+        # Backwards, so that the first one is what stays.
+        first[ids[same][::-1]] = at[same][::-1]
+        found = first[self._ids]
+        return self._rows[found >= 0], found[found >= 0]

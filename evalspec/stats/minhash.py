@@ -52,7 +52,8 @@ class Sets:
             part = offsets[first : first + SETS_AT_A_TIME + 1]
             place = np.repeat(np.arange(len(part) - 1, dtype=np.uint64), np.diff(part))
             packed = (place << ELEMENT_BITS) | (elements[part[0] : part[-1]] >> (np.uint64(64) - ELEMENT_BITS))
-            packed = np.unique(packed)
+            packed.sort()
+            packed = packed[np.concatenate(([True], packed[1:] != packed[:-1]))] if len(packed) else packed
             parts.append(packed & np.uint64(2**48 - 1))
             sizes.append(np.bincount((packed >> ELEMENT_BITS).astype(np.int64), minlength=len(part) - 1))
         return cls(np.concatenate(parts), np.concatenate(([0], np.cumsum(np.concatenate(sizes)))).astype(np.int64))

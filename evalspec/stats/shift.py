@@ -9,7 +9,7 @@ two equal populations never give replicates near 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,6 +34,8 @@ EXACT_ROWS = 2000
 _CELLS = 1000
 _EVENTS = 9
 _CHUNK = 4_000_000
+_MOST_PERMUTED = 10**9
+"""Rows from which on numpy draws no permutation."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Distance:
         null: shape (B,), distances of the permuted samples, sorted; None: the Kolmogorov limit serves.
         null_scale: sqrt(1/n + 1/m).
         what: Name of the distance.
+        slack: How much less, and how much more, the distance of the samples may be than ``value``: where only a summary
+            of the rows is known.
     """
 
     value: float | None
@@ -59,6 +63,7 @@ class Distance:
     what: str
     null_scale: float
     null: FloatArray | None = field(default=None, repr=False)
+    slack: tuple[float, float] = (0.0, 0.0)
 
     @property
     def upper_error(self) -> float:
@@ -78,7 +83,8 @@ class Distance:
         if self.reason:
             return f"{self.what}; no bound: {self.reason}"
         low = "Kolmogorov's limit" if self.null is None else f"{len(self.null):,} permutations"
-        return f"{self.what}; upper bound at the point of largest difference, lower by {low}"
+        known = f"; of a summary, itself known to {max(self.slack):.2g}" if max(self.slack) > 0 else ""
+        return f"{self.what}; upper bound at the point of largest difference, lower by {low}{known}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound; the lower one is never below 0."""
@@ -87,8 +93,8 @@ class Distance:
         if side == "upper":
             from scipy.special import ndtri
 
-            return min(self.largest, self.value + float(ndtri(confidence)) * self.upper_error)
-        return max(0.0, self.value - self._noise(1.0 - confidence))
+            return min(self.largest, self.value + self.slack[1] + float(ndtri(confidence)) * self.upper_error)
+        return max(0.0, self.value - self.slack[0] - self._noise(1.0 - confidence))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """Normal on the PASS side; on the FAIL side the chance of noise as large as value - threshold."""
@@ -99,19 +105,34 @@ class Distance:
         if side == "upper":
             if threshold >= self.largest:
                 return 0.0
-            return float(ndtr((self.value - threshold) / self.upper_error)) if self.upper_error > 0 else 1.0
-        if threshold <= 0:
-            return 0.0 if threshold < 0 else self._chance(self.value)
-        return self._chance(self.value - threshold)
+            above = self.value + self.slack[1] - threshold
+            return float(ndtr(above / self.upper_error)) if self.upper_error > 0 else 1.0
+        if threshold < 0:
+            return 0.0
+        return self._chance(self.value - self.slack[0] - threshold)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Rows of both sides, from the width of the present bound."""
         return n_by_scaling(self.value, self.n, self._raw_bound, threshold, alpha)
 
+    def told_from_zero(self, confidence: float) -> float | None:
+        """The distance of samples of this size from which on the lower bound lies above 0; None without bounds."""
+        return None if self.value is None or self.reason else self.slack[0] + self._noise(1.0 - confidence)
+
+    def below_by(self, confidence: float) -> float | None:
+        """How far below a limit the distance of the samples must lie to be shown below it; None without bounds."""
+        from scipy.special import ndtri
+
+        if self.value is None or self.reason:
+            return None
+        return self.slack[1] + float(ndtri(confidence)) * self.upper_error
+
     def _raw_bound(self, confidence: float, side: Side) -> float | None:
         if self.value is None or self.reason:
             return None
-        return self.bound(confidence, "upper") if side == "upper" else self.value - self._noise(1.0 - confidence)
+        if side == "upper":
+            return self.bound(confidence, "upper")
+        return self.value - self.slack[0] - self._noise(1.0 - confidence)
 
     def _noise(self, level: float) -> float:
         """What noise alone exceeds with this chance."""
@@ -158,7 +179,7 @@ def ks_distance(reference: FloatArray, current: FloatArray) -> Distance:
     """
     x, y = np.sort(reference), np.sort(current)
     if not len(x) or not len(y):
-        return _empty(len(x) + len(y), "Kolmogorov-Smirnov distance", 1.0)
+        return empty_distance(len(x) + len(y), "Kolmogorov-Smirnov distance", 1.0)
     pooled = np.concatenate((x, y))
     difference = np.searchsorted(x, pooled, "right") / len(x) - np.searchsorted(y, pooled, "right") / len(y)
     scale = math.sqrt(1.0 / len(x) + 1.0 / len(y))
@@ -199,10 +220,9 @@ def total_variation(
         raise InputError(f"{len(a)} categories beside {len(b)}")
     n, m = int(a.sum()), int(b.sum())
     if not n or not m:
-        return _empty(n + m, "total variation", 1.0)
+        return empty_distance(n + m, "total variation", 1.0)
     pooled = a + b
-    draws = rng.multivariate_hypergeometric(pooled, n, size=permutations_for(alpha), method="marginals")
-    null = np.abs(draws / n - (pooled - draws) / m).sum(axis=1) / 2.0
+    null = _variation_null(pooled, n, m, rng, permutations_for(alpha))
     scale = math.sqrt(1.0 / n + 1.0 / m)
     return Distance(
         value=float(np.abs(a / n - b / m).sum() / 2.0),
@@ -214,6 +234,23 @@ def total_variation(
         null_scale=scale,
         null=np.sort(null),
     )
+
+
+def _variation_null(pooled: IntArray, n: int, m: int, rng: np.random.Generator, count: int) -> FloatArray:
+    """Total variation of permuted samples; of very many rows that of the normal deviations that they tend to."""
+    null = np.empty(count)
+    step = max(1, _CHUNK // len(pooled))
+    shares = pooled / (n + m)
+    for start in range(0, count, step):
+        size = min(step, count - start)
+        if n + m < _MOST_PERMUTED:
+            draws = rng.multivariate_hypergeometric(pooled, n, size=size, method="marginals")
+            apart = draws / n - (pooled - draws) / m
+        else:
+            normal = rng.standard_normal((size, len(pooled))) * np.sqrt(shares)
+            apart = (normal - normal.sum(axis=1, keepdims=True) * shares) * math.sqrt(1.0 / n + 1.0 / m)
+        null[start : start + size] = np.abs(apart).sum(axis=1) / 2.0
+    return null
 
 
 def wasserstein(
@@ -235,7 +272,7 @@ def wasserstein(
     x, y = np.asarray(reference, dtype=np.float64), np.asarray(current, dtype=np.float64)
     what = "Wasserstein distance in reference standard deviations"
     if len(x) < 2 or len(y) < 2:
-        return _empty(len(x) + len(y), what, math.inf)
+        return empty_distance(len(x) + len(y), what, math.inf)
     variance = float(x.var(ddof=1))
     unit = math.sqrt(variance)
     if unit <= 0:
@@ -268,7 +305,7 @@ def _wasserstein_null(gaps: FloatArray, n: int, m: int, rng: np.random.Generator
     """Areas of permuted samples; beyond 2,000 rows those of the Brownian bridge that permutations tend to."""
     total = n + m
     if total > EXACT_ROWS:
-        return _bridge_null(gaps, n, m, rng, count)
+        return bridge_null(np.arange(1.0, total), gaps, n, m, rng, count)
     null = np.empty(count)
     step = max(1, _CHUNK // total)
     labels = np.arange(total) < n
@@ -279,21 +316,33 @@ def _wasserstein_null(gaps: FloatArray, n: int, m: int, rng: np.random.Generator
     return null
 
 
-def _bridge_null(gaps: FloatArray, n: int, m: int, rng: np.random.Generator, count: int) -> FloatArray:
-    """Areas under the absolute Brownian bridge, on cells of equal mass."""
+def bridge_null(ends: FloatArray, gaps: FloatArray, n: int, m: int, rng: np.random.Generator, count: int) -> FloatArray:
+    """Areas under the absolute Brownian bridge, on cells of equal mass.
+
+    Args:
+        ends: shape (g,), rows of both samples up to the beginning of each gap.
+        gaps: shape (g,), how wide they are.
+        n: Rows of the reference.
+        m: Rows of the current data.
+        rng: The source of randomness.
+        count: Areas to draw.
+
+    Returns:
+        shape (count,).
+    """
     total = n + m
     places = np.unique(np.linspace(0, total, _CELLS + 1).round().astype(np.int64))
     masses = np.diff(places) / total
     # Each gap belongs to the cell at whose end the bridge is read.
-    cell = np.searchsorted(places[1:], np.arange(1, total), side="left")
+    cell = np.searchsorted(places[1:], ends, side="left")
     widths = np.bincount(np.minimum(cell, len(masses) - 1), weights=gaps, minlength=len(masses))
-    ends = np.cumsum(masses)
+    reached = np.cumsum(masses)
     null = np.empty(count)
     step = max(1, _CHUNK // len(masses))
     for start in range(0, count, step):
         size = min(step, count - start)
         walk = np.cumsum(rng.standard_normal((size, len(masses))) * np.sqrt(masses), axis=1)
-        null[start : start + size] = np.abs(walk - walk[:, -1:] * ends) @ widths
+        null[start : start + size] = np.abs(walk - walk[:, -1:] * reached) @ widths
     scaled: FloatArray = null * math.sqrt(1.0 / n + 1.0 / m)
     return scaled
 
@@ -394,5 +443,29 @@ def category_counts(
     return [str(name) for name in names[order]], a[order].astype(np.int64), b[order].astype(np.int64)
 
 
-def _empty(n: int, what: str, largest: float) -> Distance:
+def matched_counts(reference: Mapping[str, int], current: Mapping[str, int]) -> tuple[list[str], IntArray, IntArray]:
+    """Rows of each category on both sides, most frequent first.
+
+    Args:
+        reference: Category: its rows.
+        current: The same.
+
+    Returns:
+        Names of the categories, shape (C,), and counts of both sides, shape (C,).
+    """
+    names = list({**reference, **current})
+    a = np.array([reference.get(name, 0) for name in names], dtype=np.int64)
+    b = np.array([current.get(name, 0) for name in names], dtype=np.int64)
+    order = np.lexsort((np.array(names, dtype=np.str_), -(a + b)))
+    return [names[index] for index in order], a[order], b[order]
+
+
+def empty_distance(n: int, what: str, largest: float) -> Distance:
+    """Of a side without rows.
+
+    Args:
+        n: Rows of the other side.
+        what: Name of the distance.
+        largest: Its largest value.
+    """
     return Distance(None, n, 0, (0.0, 0.0), largest, what, 0.0)

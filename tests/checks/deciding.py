@@ -28,9 +28,22 @@ def outcome(result: CheckResult, requirement: Requirement, confidence: float = 0
     if found is None:
         assert requirement.metric in result.missing, f"{requirement.metric} is neither there nor missing with a reason"
         return "MISSING"
-    if not isinstance(found, Measured):
-        return _of(found, requirement, confidence)
-    return _measured(found, requirement, confidence)
+    if isinstance(found, Measured):
+        decided = _measured(found, requirement, confidence)
+    else:
+        decided = _of(found, requirement, confidence)
+    return "MISSING" if decided != "FAIL" and _lost(result, requirement) else decided
+
+
+def _lost(result: CheckResult, requirement: Requirement) -> bool:
+    """A sentence over all parts, and one of them could not be measured."""
+    found = result.estimates[requirement.metric]
+    found = found.estimate if isinstance(found, Measured) else found
+    if requirement.part is not None or not isinstance(found, Parts) or found.whole is not None:
+        return False
+    start = f"{requirement.metric}("
+    parts = (name[len(start) : -1] for name in result.missing if name.startswith(start) and name.endswith(")"))
+    return any(part not in found.parts for part in parts)
 
 
 def _measured(found: Measured, requirement: Requirement, confidence: float) -> Outcome:
@@ -89,6 +102,8 @@ def _pair(comparison: Comparison, requirement: Requirement) -> tuple[float | Non
 
 
 def _all_parts(parts: Mapping[str, Estimate | Fact | Measured], requirement: Requirement, confidence: float) -> Outcome:
+    if not parts:
+        return "MISSING"
     mistrusted = [part for part in parts.values() if isinstance(part, Measured)]
     plain = [part.estimate if isinstance(part, Measured) else part for part in parts.values()]
     facts = [part for part in plain if isinstance(part, Fact)]

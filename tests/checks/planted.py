@@ -12,7 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from evalspec.checks.data.agreement import Agreement
 from evalspec.checks.data.contamination import Contamination
+from evalspec.checks.data.integrity import Integrity
+from evalspec.checks.data.labels import Labels
 from evalspec.checks.data.shift import Shift
 from evalspec.checks.model.calibration import Calibration
 from evalspec.checks.model.compression import Compression
@@ -32,6 +35,8 @@ from evalspec.checks.system.throughput import Throughput
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Boxes, Inputs, Predictions, Probe, Samples, Schedule
 from evalspec.language.parts import Check
+from tests.checks.data.leaks import paraphrased, photographed, rekeyed, remembered
+from tests.checks.data.visits import benchmark, crossing, hospital
 from tests.checks.system.bottlenecks import neighbours, operators, parsed, under_the_roof
 from tests.checks.system.queueing import exponential, served
 from tests.fakes import FakeInputs, boxed, classifier, painter, regressor, samples, tagger, writer
@@ -386,6 +391,38 @@ def _leak(folder: Path, copied: int, blur: float, rows: int = 600) -> Case:
     return inputs, check
 
 
+def _quoted(folder: Path, quoted: int, rows: int = 200) -> Case:
+    """Texts of 40 words; some of the test set are quoted, by 20 words, in the middle of longer training texts."""
+    rng = np.random.default_rng(14)
+    train, test = (rng.integers(100_000, 999_999, (count, 40)).tolist() for count in (200, rows))
+    for row in range(quoted):
+        train[row] = [*train[row][:25], *test[row][10:30], *train[row][25:]]
+    tables = {
+        name: pa.table({"text": pa.array([" ".join(map(str, words)) for words in texts], pa.string())})
+        for name, texts in (("train", train), ("test", test))
+    }
+    check = Contamination.model_validate(
+        {"check": "contamination", "train": ["train"], "test": "test", "require": ["ngram_overlap <= 1 %"]}
+    )
+    return FakeInputs(evidence=folder, tables=tables), check
+
+
+def _records(folder: Path, metres: int, empty: int, twice: int, rows: int = 800) -> Case:
+    """Heights in centimetres; some may be metres, some missing, some rows copied."""
+    rng = np.random.default_rng(5)
+    height = np.round(rng.normal(172, 8, rows), 1)
+    height[:metres] /= 100
+    table = pa.table({"id": np.arange(rows), "height": pa.array(height, mask=np.arange(rows) >= rows - empty)})
+    table = pa.concat_tables([table, table.slice(0, twice)])
+    check = Integrity.model_validate(
+        {
+            "check": "integrity", "dataset": "test", "table_schema": {"height": {"min": 40, "max": 250}},
+            "require": ["schema_violations == 0", "missing_rate(height) <= 1 %", "duplicate_rows == 0"],
+        }
+    )  # fmt: skip
+    return FakeInputs(evidence=folder, tables={"test": table}), check
+
+
 def _traffic(folder: Path, darker: float, rows: int = 3000) -> Case:
     """Two samples of three columns; in one of them the light may have changed."""
     rng = np.random.default_rng(9)
@@ -408,6 +445,76 @@ def _traffic(folder: Path, darker: float, rows: int = 3000) -> Case:
         }
     )  # fmt: skip
     return inputs, check
+
+
+def _audited(folder: Path, anywhere: float, in_snow: float, rows: int = 2000) -> Case:
+    """Wolves and dogs; one row in five is in snow. Half of the rows were looked at, and some labels are wrong."""
+    rng = np.random.default_rng(6)
+    number = np.arange(rows)
+    wolf, snow = number % 2 == 0, number % 5 == 0
+    truth = np.where(wolf, "wolf", "dog")
+    swapped = (rng.random(rows) < anywhere) | (snow & wolf & (rng.random(rows) < in_snow))
+    given = np.where(wolf == swapped, "dog", "wolf")
+    table = pa.table(
+        {
+            "size": rng.normal(np.where(wolf, 2.0, -2.0), 1.0),
+            "snow": snow,
+            "label": given,
+            "looked": pa.array(truth, mask=rng.random(rows) < 0.5),
+        }
+    )
+    inputs = FakeInputs(
+        evidence=folder, tables={"test": table}, labels={"test": "label"}, slices={("snow", "test"): snow}
+    )
+    check = Labels.model_validate(
+        {
+            "check": "labels", "dataset": "test", "audited": "looked", "features": ["size"], "by": ["snow"],
+            "require": ["label_error_rate <= 5 %", "label_error_concentration <= 5x"],
+            "warn": ["estimated_label_errors <= 6 %"],
+        }
+    )  # fmt: skip
+    return inputs, check
+
+
+def _rated(folder: Path, careful: float, rows: int = 400) -> Case:
+    """Three people say which of four kinds a row is; where they are not careful they guess."""
+    rng = np.random.default_rng(8)
+    kind = rng.integers(0, 4, rows)
+    said = np.where(rng.random((3, rows)) < careful, kind, rng.integers(0, 4, (3, rows)))
+    table = pa.table({name: said[place] for place, name in enumerate(("anna", "ben", "chidi"))})
+    inputs = FakeInputs(evidence=folder, tables={"test": table})
+    check = Agreement.model_validate(
+        {
+            "check": "agreement", "dataset": "test", "raters": ["anna", "ben", "chidi"],
+            "require": ["kappa >= 0.7", "alpha >= 0.7"],
+        }
+    )  # fmt: skip
+    return inputs, check
+
+
+def _answered(folder: Path, dark: float, camera: float = 0.0, rows: int = 1200) -> Case:
+    """Two samples with a model's answers and embeddings: in the dark it is less sure, and less often right."""
+    tables, answers = {}, {}
+    for seed, (name, by, new) in enumerate((("test", 0.0, 0.0), ("traffic", dark, camera))):
+        rng = np.random.default_rng(seed)
+        lux, truth = rng.normal(-by, 1.0, rows), rng.integers(0, 2, rows)
+        sure = 0.6 + 0.39 / (1.0 + np.exp(-2.0 * (lux + 1.0)))
+        maker = np.where(rng.random(rows) < new, "new", rng.choice(["north", "south"], rows))
+        said = classifier(confident(truth, rng.random(rows) < sure, 2), truth, dataset=name)
+        shares = np.where(np.equal.outer(said.predicted, [0, 1]), sure[:, None], 1.0 - sure[:, None])
+        embeddings = np.stack((lux + 0.3 * rng.normal(size=rows), *rng.normal(size=(3, rows))), axis=1)
+        tables[name] = pa.table({"lux": lux, "camera": maker, "label": truth})
+        answers[name, "candidate"] = replace(said, probabilities=shares, embeddings=embeddings.astype(np.float32))
+    inputs = FakeInputs(evidence=folder, tables=tables, labels=dict.fromkeys(tables, "label"), answers=answers)
+    check = {
+        "check": "shift", "reference": "test", "current": "traffic", "predictions": "candidate",
+        "embedding": "candidate",
+        "require": [
+            "unseen_categories <= 5 %", "prediction_shift(confidence) <= 0.1", "reweighted_score_change <= 4 pp",
+            "embedding_shift <= 0.65",
+        ],
+    }  # fmt: skip
+    return inputs, Shift.model_validate(check)
 
 
 def _queries(folder: Path, slow: float, queries: int | None = None) -> Case:
@@ -555,6 +662,54 @@ def _kills(folder: Path, away_s: float, kills: int | None = None) -> Case:
 
 PLANTED: tuple[Planted, ...] = (
     Planted(
+        "leakage", "group_overlap", "group_overlap == 0", hospital, lambda f: hospital(f, "patients"),
+        lambda f, n: hospital(f, rows=n), "a patient of training in five test rows",
+    ),
+    Planted(
+        "leakage", "time_overlap", "time_overlap == 0", hospital, lambda f: hospital(f, "order"),
+        lambda f, n: hospital(f, rows=n), "five test rows from the time of training",
+    ),
+    Planted(
+        "leakage", "index_overlap", "index_overlap == 0", hospital, lambda f: hospital(f, "mixed"),
+        lambda f, n: hospital(f, rows=n), "lines were divided at random",
+    ),
+    Planted(
+        "leakage", "conflicting_labels", "conflicting_labels == 0", hospital, lambda f: hospital(f, "labels"),
+        lambda f, n: hospital(f, rows=n), "seven rows come again with the other label",
+    ),
+    Planted(
+        "leakage", "target_leakage", "target_leakage <= 0.9", hospital, lambda f: hospital(f, "code"),
+        lambda f, n: hospital(f, rows=n), "a code that is written when the diagnosis is known",
+    ),
+    Planted(
+        "coverage", "missing_conditions", "missing_conditions == 0", crossing, lambda f: crossing(f, dark=0.0),
+        lambda f, n: crossing(f, rows=n), "no picture by night",
+    ),
+    Planted(
+        "coverage", "slices_too_small", "slices_too_small == 0", crossing, lambda f: crossing(f, dark=0.01),
+        lambda f, n: crossing(f, rows=n), "thirty pictures by night",
+    ),
+    Planted(
+        "coverage", "class_imbalance", "class_imbalance <= 10x", crossing, lambda f: crossing(f, fraud=0.01),
+        lambda f, n: crossing(f, rows=n), "one bicycle to 99 cars",
+    ),
+    Planted(
+        "coverage", "representation_gap", "representation_gap <= 5 pp", crossing, lambda f: crossing(f, north=0.9),
+        lambda f, n: crossing(f, rows=n), "nine pictures in ten from one site, six in traffic",
+    ),
+    Planted(
+        "saturation", "headroom", "headroom >= 1 pp", lambda f: benchmark(f, 0.03), lambda f: benchmark(f, 0.002),
+        lambda f, n: benchmark(f, 0.03, n), "99.8 % is solved",
+    ),
+    Planted(
+        "saturation", "interval_width", "interval_width <= 2 pp", lambda f: benchmark(f, 0.03),
+        lambda f: benchmark(f, 0.03, 600), lambda f, n: benchmark(f, 0.03, n), "600 rows tell no gain of two points",
+    ),
+    Planted(
+        "saturation", "data_age", "data_age <= 365 days", lambda f: benchmark(f, 0.03),
+        lambda f: benchmark(f, 0.03, collected="2019-05-01"), lambda f, n: benchmark(f, 0.03, n), "data of 2019",
+    ),
+    Planted(
         "recovery", "time_to_healthy", "time_to_healthy <= 5 s", lambda f: _kills(f, 1.0), lambda f: _kills(f, 9.0),
         lambda f, n: _kills(f, 1.0, n // 5), "nine seconds to load again",
     ),
@@ -658,12 +813,88 @@ PLANTED: tuple[Planted, ...] = (
         lambda f: _leak(f, 30, 0.005), lambda f, n: _leak(f, 0, 0.0, n), "30 test pictures were trained on, with noise",
     ),
     Planted(
+        "labels", "label_error_rate", "label_error_rate <= 5 %", lambda f: _audited(f, 0.03, 0.0),
+        lambda f: _audited(f, 0.2, 0.0), lambda f, n: _audited(f, 0.03, 0.0, n), "one label in five is wrong",
+    ),
+    Planted(
+        "labels", "label_error_concentration", "label_error_concentration <= 5x", lambda f: _audited(f, 0.03, 0.0),
+        lambda f: _audited(f, 0.02, 0.8), lambda f, n: _audited(f, 0.03, 0.0, n), "wolves in snow are labelled dogs",
+    ),
+    Planted(
+        "labels", "estimated_label_errors", "estimated_label_errors <= 6 %", lambda f: _audited(f, 0.03, 0.0),
+        lambda f: _audited(f, 0.3, 0.0), lambda f, n: _audited(f, 0.03, 0.0, n), "labels do not fit the rows like them",
+    ),
+    Planted(
+        "agreement", "kappa", "kappa >= 0.7", lambda f: _rated(f, 0.95), lambda f: _rated(f, 0.6),
+        lambda f, n: _rated(f, 0.95, n), "people guess in four rows of ten",
+    ),
+    Planted(
+        "agreement", "alpha", "alpha >= 0.7", lambda f: _rated(f, 0.95), lambda f: _rated(f, 0.6),
+        lambda f, n: _rated(f, 0.95, n), "people guess in four rows of ten, however many judge a row",
+    ),
+    Planted(
+        "contamination", "near_duplicates", "near_duplicates <= 1 %", lambda f: photographed(f, 0),
+        lambda f: photographed(f, 6), lambda f, n: photographed(f, 0, n),
+        "6 test pictures are brightened training pictures",
+    ),
+    Planted(
+        "contamination", "clean_score_change", "clean_score_change <= 1 pp",
+        lambda f: remembered(f, 1, 0.9, "clean_score_change <= 1 pp"),
+        lambda f: remembered(f, 200, 0.7, "clean_score_change <= 1 pp"),
+        lambda f, n: remembered(f, 1, 0.9, "clean_score_change <= 1 pp", n), "a third of the test rows was trained on",
+    ),
+    Planted(
+        "contamination", "clean_score", "clean_score >= 85 %", lambda f: remembered(f, 1, 0.9, "clean_score >= 85 %"),
+        lambda f: remembered(f, 400, 0.7, "clean_score >= 85 %"),
+        lambda f, n: remembered(f, 1, 0.9, "clean_score >= 85 %", n), "90 % right, of the rows it has not seen 70 %",
+    ),
+    Planted(
+        "contamination", "embedding_neighbours", "embedding_neighbours <= 1 %", lambda f: paraphrased(f, 0),
+        lambda f: paraphrased(f, 10), lambda f, n: paraphrased(f, 0, n), "10 test rows say what training rows say",
+    ),
+    Planted(
+        "contamination", "shared_keys", "shared_keys == 0", lambda f: rekeyed(f, 0), lambda f: rekeyed(f, 3),
+        lambda f, n: rekeyed(f, 0, n), "three patients are in training too, measured again",
+    ),
+    Planted(
+        "contamination", "ngram_overlap", "ngram_overlap <= 1 %", lambda f: _quoted(f, 0), lambda f: _quoted(f, 6),
+        lambda f, n: _quoted(f, 0, n), "6 test texts are quoted in longer training texts",
+    ),
+    Planted(
         "shift", "drifted_columns", "drifted_columns <= 10 %", lambda f: _traffic(f, 0.0), lambda f: _traffic(f, 40.0),
         lambda f, n: _traffic(f, 0.0, n), "it has become darker",
     ),
     Planted(
         "shift", "c2st_auc", "c2st_auc <= 0.60", lambda f: _traffic(f, 0.0), lambda f: _traffic(f, 40.0),
         lambda f, n: _traffic(f, 0.0, n), "a classifier tells the darker rows",
+    ),
+    Planted(
+        "shift", "unseen_categories", "unseen_categories <= 5 %", lambda f: _answered(f, 0.0),
+        lambda f: _answered(f, 0.0, camera=0.2), lambda f, n: _answered(f, 0.0, rows=n), "a camera that is new",
+    ),
+    Planted(
+        "shift", "prediction_shift", "prediction_shift(confidence) <= 0.1", lambda f: _answered(f, 0.0),
+        lambda f: _answered(f, 1.0), lambda f, n: _answered(f, 0.0, rows=n), "answers are less sure in the dark",
+    ),
+    Planted(
+        "shift", "reweighted_score_change", "reweighted_score_change <= 4 pp", lambda f: _answered(f, 0.0),
+        lambda f: _answered(f, 1.0), lambda f, n: _answered(f, 0.0, rows=n), "what it gets wrong is more frequent",
+    ),
+    Planted(
+        "shift", "embedding_shift", "embedding_shift <= 0.65", lambda f: _answered(f, 0.0),
+        lambda f: _answered(f, 1.0), lambda f, n: _answered(f, 0.0, rows=n), "embeddings lie elsewhere in the dark",
+    ),
+    Planted(
+        "integrity", "schema_violations", "schema_violations == 0", lambda f: _records(f, 0, 0, 0),
+        lambda f: _records(f, 3, 0, 0), lambda f, n: _records(f, 0, 0, 0, n), "three heights are in metres",
+    ),
+    Planted(
+        "integrity", "missing_rate", "missing_rate(height) <= 1 %", lambda f: _records(f, 0, 0, 0),
+        lambda f: _records(f, 0, 40, 0), lambda f, n: _records(f, 0, 0, 0, n), "one height in twenty is missing",
+    ),
+    Planted(
+        "integrity", "duplicate_rows", "duplicate_rows == 0", lambda f: _records(f, 0, 0, 0),
+        lambda f: _records(f, 0, 0, 2), lambda f, n: _records(f, 0, 0, 0, n), "two rows stand twice",
     ),
     Planted(
         "latency", "latency_p99", "latency_p99 <= 5 ms", lambda f: _queries(f, 0.0), lambda f: _queries(f, 0.04),

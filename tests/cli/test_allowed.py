@@ -156,7 +156,7 @@ def test_a_skops_file_with_foreign_types_is_refused_before_it_is_loaded(tmp_path
     import skops.io
 
     skops.io.dump(Own(), tmp_path / "own.skops")
-    pq.write_table(pa.table({"x": [1.0, 2.0], "y": [1.0, 2.0]}), tmp_path / "test.parquet")
+    pq.write_table(pa.table({"x": [1.0, 2.0] * 100, "y": [1.0, 2.0] * 100}), tmp_path / "test.parquet")
     (tmp_path / "spec.yaml").write_text("""
 evalspec: 1
 name: asks

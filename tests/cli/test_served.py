@@ -25,7 +25,7 @@ model:
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
-    pq.write_table(pa.table({"x": [1.0, 2.0], "y": [1.0, 2.0]}), tmp_path / "test.parquet")
+    pq.write_table(pa.table({"x": [1.0, 2.0] * 100, "y": [1.0, 2.0] * 100}), tmp_path / "test.parquet")
     (tmp_path / "spec.yaml").write_text(SPEC)
     return tmp_path / "spec.yaml"
 

@@ -13,6 +13,8 @@ from evalspec.evidence.units import UNITS, format_number, format_quantity
     ("value", "unit", "text"),
     [
         (0.962, "fraction", "0.962"),
+        (1, "days", "1 day"),
+        (180, "days", "180 days"),
         (0.95, "fraction", "0.95"),
         (1.0, "fraction", "1"),
         (0.9996, "fraction", "0.9996"),

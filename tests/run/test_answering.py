@@ -27,7 +27,7 @@ models:
 datasets:
   test: {kind: csv, path: test.csv, label: y, key: id, cluster: person}
 model:
-  - {check: quality, dataset: test, require: [mae <= 1]}
+  - {check: quality, dataset: test, require: [roc_auc >= 0.5]}
 """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,19 @@ def test_slices_and_clusters(inputs: RunInputs) -> None:
     assert clusters.tolist() == [0, 0, 1]
 
 
+def test_today_is_the_day_of_the_job(inputs: RunInputs) -> None:
+    job = replace(inputs._job, today=date(2026, 3, 1))
+    assert RunInputs(job, lambda *_: None, inputs.timing).today == date(2026, 3, 1)
+
+
 def test_code_needs_trust(inputs: RunInputs) -> None:
     with pytest.raises(InputError, match=r"module cost runs the code cost.py; pass --trust"):
         inputs.code("cost.py", "module cost")
+
+
+def test_rows_some_at_a_time_and_files(inputs: RunInputs, tmp_path: Path) -> None:
+    batches = list(inputs.batches("test", ["income", "age"]))
+    assert [batch.to_pydict() for batch in batches] == [{"income": [50, 150, 90], "age": [30, 31, 32]}]
+    assert inputs.files("test") == (tmp_path / "test.csv",) and inputs.file("test.csv") == tmp_path / "test.csv"
+    with pytest.raises(InputError, match="no file or folder 'gone.json'"):
+        inputs.file("gone.json")

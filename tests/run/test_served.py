@@ -44,7 +44,7 @@ datasets:
 system:
 {system}
 model:
-  - {{check: quality, dataset: test, require: [mae <= 0.1 min]}}
+  - {{check: quality, dataset: test, metrics: [mae], report_only: true}}
 """
 LATENCY = "  - {check: latency, dataset: test, queries: 100, warmup: 3, require: [latency_p50 <= 500 ms]}"
 THROUGHPUT = """  - check: throughput

@@ -129,3 +129,20 @@ def test_a_picture_that_unpacks_to_gigabytes_is_refused(tmp_path: Path, monkeypa
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
         with pytest.raises(InputError, match=r"'set/a.png' is too large to be read"):
             Images(path="set").read(Access(tmp_path))
+
+
+def test_batches_are_the_rows_of_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoded a few at a time, with the same values, types and order."""
+    for name in ("a", "b"):
+        for index in range(4):
+            put(tmp_path / "pets" / name / f"{index}.png", grey(index))
+    access, images = Access(tmp_path), Images(path="pets")
+    # Three images of 4 x 6 values, and no fourth.
+    monkeypatch.setattr("evalspec.sources.images.DECODED_BYTES", 90)
+    for columns in (None, ["image"], ["label", "image"], ["path"]):
+        batches = list(images.batches(access, columns))
+        assert pa.Table.from_batches(batches).equals(images.read(access, columns))
+        assert len(batches) == (1 if columns == ["path"] else 3)
+    put(tmp_path / "pets" / "b" / "3.png", grey(3, (5, 6)))
+    with pytest.raises(InputError, match="several sizes"):
+        list(images.batches(access))

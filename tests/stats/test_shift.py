@@ -153,7 +153,7 @@ def test_the_bridge_takes_over_where_permutations_would() -> None:
     x, y = normals(900, 1000, 0.0, seed=5)
     gaps = np.diff(np.sort(np.concatenate((x, y))))
     permuted = shift._wasserstein_null(gaps, 900, 1000, np.random.default_rng(1), 4000)
-    bridge = shift._bridge_null(gaps, 900, 1000, np.random.default_rng(2), 40_000)
+    bridge = shift.bridge_null(np.arange(1.0, 1900.0), gaps, 900, 1000, np.random.default_rng(2), 40_000)
     for level in (0.5, 0.9, 0.99):
         assert np.quantile(bridge, level) == pytest.approx(np.quantile(permuted, level), rel=0.06)
 

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from evalspec.checks.data._duplicates import (
-    Found,
-    Settings,
-    check_comparable,
-    comparable,
-    empty_rows,
-    find_duplicates,
+from evalspec.checks.data._duplicates import Settings, check_comparable, comparable, empty_rows, family
+from evalspec.checks.data._further import (
+    Further,
+    consequence,
+    further_blocks,
+    further_detectors,
+    further_facts,
+    further_notes,
 )
-from evalspec.checks.model._thumbnails import picture, png
+from evalspec.checks.data._levels import COPIES, Asked, Detector, Level, Mask, contaminated
+from evalspec.checks.data._pairs import side_by_side
+from evalspec.checks.data._spans import SpanSearch, dropped_of, notes_of
+from evalspec.checks.data._tables import TableDetector
+from evalspec.checks.data._texts import SpanDetector, TextDetector
 from evalspec.errors import InputError
-from evalspec.evidence.blocks import Column, Example, Examples, Table
+from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Fact
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
 from evalspec.language.inputs import Inputs
 from evalspec.language.parts import CheckResult
 from evalspec.sources._rows import row_digests
+from evalspec.sources._text import check_utf8
+from evalspec.stats.lookup import Lookup
 
-PAIRS_SHOWN = 8
-FIELDS_SHOWN = 8
-LETTERS_SHOWN = 400
 EVIDENCE = "duplicates.parquet"
 
 
@@ -40,84 +43,119 @@ class Compared:
     """What was compared, and what was found.
 
     Args:
+        test: Name of the test set.
         columns: Columns compared.
         left_out: Columns that the model reads and a training set lacks.
         usable: shape (m,), test rows that hold something to compare.
-        found: Training set: its duplicates.
+        levels: What each detector found.
         repeats: Test rows that repeat an earlier test row.
         rows: Training set: its rows.
     """
 
+    test: str
     columns: tuple[str, ...]
     left_out: tuple[str, ...]
-    usable: NDArray[np.bool_]
-    found: Mapping[str, Found]
+    usable: Mask
+    levels: tuple[Level, ...]
     repeats: int
     rows: Mapping[str, int]
 
     @property
-    def exact(self) -> NDArray[np.bool_]:
-        """Test rows with an exact duplicate anywhere; shape (m,)."""
-        return np.asarray(np.logical_or.reduce([one.exact >= 0 for one in self.found.values()]))
+    def used(self) -> int:
+        """Test rows that were compared."""
+        return int(self.usable.sum())
 
     @property
-    def near(self) -> NDArray[np.bool_]:
-        """Test rows with an exact or near duplicate anywhere; shape (m,)."""
-        near = [one.near.found for one in self.found.values()]
-        return np.asarray(np.logical_or.reduce([self.exact, *near]))
+    def contaminated(self) -> Mask:
+        """Test rows that any level found; shape (m,)."""
+        return contaminated(self.levels, len(self.usable))
+
+    def counting(self, *metrics: str) -> tuple[Level, ...]:
+        """Levels that count to these metrics."""
+        return tuple(level for level in self.levels if level.metric in metrics)
 
 
 def contamination(
-    inputs: Inputs, train: Sequence[str], test: str, columns: Sequence[str], key: str | None, settings: Settings
+    inputs: Inputs, train: Sequence[str], test: str, columns: Sequence[str], settings: Settings, further: Further
 ) -> CheckResult:
-    """Compare each training set with the test set.
+    """Compare each training set with the test set, in one pass over the training rows.
 
     Raises:
         InputError: There is nothing to compare.
     """
-    tables = {name: inputs.table(name) for name in (*train, test)}
-    empty = [name for name, table in tables.items() if not table.num_rows]
-    if empty:
-        raise InputError(f"dataset {empty[0]} has no rows to compare")
-    chosen, left_out = _columns(inputs, tables, train, test, columns, key)
-    compared = _compare(inputs, tables, train, test, chosen, left_out, settings)
-    used = int(compared.usable.sum())
-    if not used:
+    table = inputs.table(test)
+    schemas = {name: _schema(inputs, name) for name in train}
+    chosen, left_out = _columns(inputs, {**schemas, test: table.schema}, train, test, columns, further.key)
+    for name, schema in schemas.items():
+        check_comparable(schema.empty_table(), table, chosen, name)
+    if not table.num_rows:
+        raise InputError(f"dataset {test} has no rows to compare")
+    _refuse_unreadable(table, chosen, test)
+    ours = comparable(table, chosen)
+    usable = ~empty_rows(ours)
+    if not usable.any():
         raise InputError(f"every row of {test} is missing or empty in what is compared ({', '.join(chosen)})")
-    evidence = _write(inputs, compared)
-    first = next(iter(compared.found.values())).near
-    what = f"equal in {', '.join(chosen)}" if len(chosen) <= 4 else f"equal in {len(chosen)} columns"
+    named = further.key[0] if len(further.key) == 1 else None
+    asked = Asked(test, table, chosen, named, ours, usable, row_digests(ours))
+    detectors = [*_detectors(inputs, asked, settings), *further_detectors(inputs, asked, further)]
+    rows = scan(inputs, train, test, detectors)
+    levels = tuple(level for detector in detectors for level in detector.levels())
+    repeats = int(usable.sum()) - len(Lookup(asked.digests[usable, 0]))
+    compared = Compared(test, chosen, left_out, usable, levels, repeats, rows)
+    pairs = [pair for detector in detectors for pair in detector.pairs()] if settings.show_examples else []
+    spans = [detector.spans for detector in detectors if isinstance(detector, TextDetector | SpanDetector)]
+    facts = _facts(compared)
+    score = consequence(inputs, asked, levels, further)
     return CheckResult(
-        estimates={
-            "exact_duplicates": Fact(float(compared.exact.sum()), used, f"counted: {what}, digests of 128 bits"),
-            "near_duplicates": Fact(float(compared.near.sum()) / used, used, f"counted: {first.method}"),
+        estimates={**facts, **further_facts(levels, usable), **score.estimates},
+        missing={
+            **({} if "ngram_overlap" in facts else {"ngram_overlap": _no_spans(spans, test, settings)}),
+            **score.missing,
         },
-        blocks=(_table(compared, test), *_examples(tables, compared, test, key)),
-        counts=Counts(attempted=len(compared.usable), used=used, dropped=len(compared.usable) - used),
-        conditions={"columns": ", ".join(chosen), "recall at the limit": round(first.recall, 4)},
-        notes=_notes(compared, test),
-        evidence=evidence,
+        blocks=(
+            _table(compared),
+            *score.blocks,
+            *further_blocks(detectors),
+            *side_by_side(pairs, test, int(compared.contaminated.sum())),
+        ),
+        counts=Counts(attempted=len(usable), used=compared.used, dropped=len(usable) - compared.used),
+        conditions={**_conditions(compared), **score.conditions},
+        notes=(*score.notes, *_notes(compared), *_span_notes(spans, compared, settings), *further_notes(detectors)),
+        weakens=[line for one in spans for line in dropped_of(one, test, settings.ngram)],
+        evidence=_write(inputs, compared, settings.show_examples),
     )
+
+
+def _schema(inputs: Inputs, name: str) -> pa.Schema:
+    """Columns of a dataset, from its first rows.
+
+    Raises:
+        InputError: It has no rows.
+    """
+    first = next(iter(inputs.batches(name)), None)
+    if first is None:
+        raise InputError(f"dataset {name} has no rows to compare")
+    return first.schema
 
 
 def _columns(
     inputs: Inputs,
-    tables: Mapping[str, pa.Table],
+    schemas: Mapping[str, pa.Schema],
     train: Sequence[str],
     test: str,
     columns: Sequence[str],
-    key: str | None,
+    key: Sequence[str],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Columns to compare, and those of the model's that a training set lacks."""
-    named = (*columns, *((key,) if key else ()))
-    for name, table in tables.items():
+    named = (*columns, *key)
+    for name, schema in schemas.items():
         for column in named:
-            if column not in table.column_names:
-                raise InputError(f"dataset {name} has no column {column!r}", choices=table.column_names)
+            if column not in schema.names:
+                raise InputError(f"dataset {name} has no column {column!r}", choices=schema.names)
     if columns:
         return tuple(dict.fromkeys(columns)), ()
-    wanted = [column for column in inputs.feature_columns(test) if column != key]
-    shared = tuple(column for column in wanted if all(column in tables[name].column_names for name in train))
+    wanted = [column for column in inputs.feature_columns(test) if column not in key]
+    shared = tuple(column for column in wanted if all(column in schemas[name].names for name in train))
     if not shared:
         raise InputError(
             f"{test} and {', '.join(train)} share none of the columns that the model reads ({', '.join(wanted)})",
@@ -126,133 +164,169 @@ def _columns(
     return shared, tuple(column for column in wanted if column not in shared)
 
 
-def _compare(
-    inputs: Inputs,
-    tables: Mapping[str, pa.Table],
-    train: Sequence[str],
-    test: str,
-    columns: tuple[str, ...],
-    left_out: tuple[str, ...],
-    settings: Settings,
-) -> Compared:
-    for name in train:
-        check_comparable(tables[name], tables[test], columns, name)
-    ours = comparable(tables[test], columns)
-    usable = ~empty_rows(ours)
-    found = {}
+def _detectors(inputs: Inputs, asked: Asked, settings: Settings) -> list[Detector]:
+    texts = [column for column in asked.columns if family(asked.table.schema.field(column).type) == "text"]
+    if len(asked.columns) == 1 and texts:
+        return [TextDetector(asked, settings)]
+    searched = [SpanDetector(asked, column, settings) for column in texts]
+    # A column of few words is no text to look for spans in.
+    return [TableDetector(asked, settings, inputs.rng), *(one for one in searched if not one.spans.too_short().all())]
+
+
+def _refuse_unreadable(table: pa.Table, columns: Sequence[str], name: str) -> None:
+    for column in columns:
+        if family(table.schema.field(column).type) == "text":
+            first_row = 0
+            for chunk in table.column(column).chunks:
+                with _of_dataset(name):
+                    check_utf8(chunk, first_row)
+                first_row += len(chunk)
+
+
+@contextmanager
+def _of_dataset(name: str) -> Iterator[None]:
+    """Says in errors which dataset they are about."""
+    try:
+        yield
+    except InputError as error:
+        problem = error.problem
+        message = f"dataset {name}: {problem.message}"
+        raise InputError(message, remedy=problem.remedy, choices=problem.choices) from error
+
+
+def _no_spans(spans: Sequence[SpanSearch], test: str, settings: Settings) -> str:
+    if not spans:
+        return "nothing that is compared is a text long enough to hold an n-gram"
+    return f"no row of {test} has the {settings.ngram.size} {settings.ngram.unit} of an n-gram"
+
+
+def scan(inputs: Inputs, train: Sequence[str], test: str, detectors: Sequence[Detector]) -> dict[str, int]:
+    """Let the rows of each training set pass before the detectors, once.
+
+    Args:
+        inputs: What gives the rows.
+        train: Training sets.
+        test: Name of the test set, for the progress.
+        detectors: Made from the test set.
+
+    Returns:
+        Rows of each training set.
+
+    Raises:
+        InputError: Rows can't be read, or hold what can't be compared.
+    """
+    columns = tuple(dict.fromkeys(column for detector in detectors for column in detector.columns))
+    counted = {}
     for done, name in enumerate(train):
-        inputs.progress(done, len(train), f"comparing {test} with {name}")
-        found[name] = find_duplicates(comparable(tables[name], columns, ours), ours, usable, settings, inputs.rng)
+        for detector in detectors:
+            detector.begin(name)
+        first_row = 0
+        for batch in inputs.batches(name, columns):
+            inputs.progress(done, len(train), f"comparing {test} with {name}, row {first_row:,}")
+            rows = _without_views(pa.Table.from_batches([batch]))
+            with _of_dataset(name):
+                for detector in detectors:
+                    detector.see(rows, first_row)
+            first_row += batch.num_rows
+        counted[name] = first_row
     inputs.progress(len(train), len(train), f"comparing {test}")
-    distinct = len(np.unique(row_digests(ours.filter(pa.array(usable))), axis=0))
-    rows = {name: tables[name].num_rows for name in train}
-    return Compared(columns, left_out, usable, found, int(usable.sum()) - distinct, rows)
+    return counted
 
 
-def _notes(compared: Compared, test: str) -> tuple[str, ...]:
+def _without_views(rows: pa.Table) -> pa.Table:
+    # Rows can't be taken from views of strings.
+    for index, column in enumerate(rows.schema):
+        if pa.types.is_string_view(column.type):
+            rows = rows.set_column(index, column.name, rows.column(index).cast(pa.large_string()))
+    return rows
+
+
+def _facts(compared: Compared) -> dict[str, Fact]:
+    used = compared.used
+    exact = compared.counting("exact_duplicates")
+    near = compared.counting("exact_duplicates", "near_duplicates")
+    spans = compared.counting("ngram_overlap")
+
+    def rows(levels: tuple[Level, ...]) -> int:
+        return int((contaminated(levels, len(compared.usable)) & compared.usable).sum())
+
+    def how(levels: tuple[Level, ...]) -> str:
+        return "counted: " + "; ".join(dict.fromkeys(level.method for level in levels))
+
+    facts = {
+        "exact_duplicates": Fact(float(rows(exact)), used, how(exact)),
+        "near_duplicates": Fact(rows(near) / used, used, how(compared.counting("near_duplicates"))),
+    }
+    judged = [level.judged for level in spans if level.judged is not None]
+    if judged:
+        long = int((np.logical_or.reduce(judged) & compared.usable).sum())
+        if long:
+            facts["ngram_overlap"] = Fact(rows(spans) / long, long, how(spans))
+    return facts
+
+
+def _conditions(compared: Compared) -> dict[str, Cell]:
+    near = [level.recall for level in compared.counting("near_duplicates")]
+    return {"columns": ", ".join(compared.columns), "recall at the limit": round(min(near, default=1.0), 4)}
+
+
+def _notes(compared: Compared) -> tuple[str, ...]:
     notes = []
     if compared.left_out:
         notes.append(f"Not compared, since a training set lacks them: {', '.join(compared.left_out)}.")
     empty = int((~compared.usable).sum())
     if empty:
-        notes.append(f"{empty:,} rows of {test} hold nothing to compare and are left out.")
+        notes.append(f"{empty:,} rows of {compared.test} hold nothing to compare and are left out.")
     if compared.repeats:
-        notes.append(f"Inside {test} {compared.repeats:,} rows repeat an earlier one.")
+        notes.append(f"Inside {compared.test} {compared.repeats:,} rows repeat an earlier one.")
     return tuple(notes)
 
 
-def _table(compared: Compared, test: str) -> Table:
-    used = int(compared.usable.sum())
+def _span_notes(spans: Sequence[SpanSearch], compared: Compared, settings: Settings) -> tuple[str, ...]:
+    return tuple(note for one in spans for note in notes_of(one, compared.usable, compared.test, settings.ngram))
 
-    def row(name: str, rows: int, exact: NDArray[np.bool_], near: NDArray[np.bool_]) -> tuple[Cell, ...]:
-        share = 100 * float((exact | near).sum()) / used
-        return (name, rows, int(exact.sum()), int((near & ~exact).sum()), share)
 
-    rows = [row(name, compared.rows[name], one.exact >= 0, one.near.found) for name, one in compared.found.items()]
+def _table(compared: Compared) -> Table:
+    def row(name: str, rows: int, found: Sequence[Mask]) -> tuple[Cell, ...]:
+        counts = [int((one & compared.usable).sum()) for one in found]
+        copies = [one for one, level in zip(found, compared.levels, strict=True) if level.metric in COPIES]
+        together = np.logical_or.reduce([np.zeros(len(compared.usable), bool), *copies]) & compared.usable
+        return (name, rows, *counts, 100 * float(together.sum()) / compared.used)
+
+    rows = [row(name, count, [one.in_set[name] for one in compared.levels]) for name, count in compared.rows.items()]
     if len(rows) > 1:
-        rows.append(row("any of them", sum(compared.rows.values()), compared.exact, compared.near))
-    units = (("training set", ""), ("its rows", "rows"), ("equal", "rows"), ("nearly equal", "rows"), ("together", "%"))
+        exact = contaminated(compared.counting("exact_duplicates"), len(compared.usable))
+        anywhere = [one.rows & ~exact if one.metric == "near_duplicates" else one.rows for one in compared.levels]
+        rows.append(row("any of them", sum(compared.rows.values()), anywhere))
+    others = [one.title for one in compared.levels if one.metric not in COPIES]
+    units = [("training set", ""), ("its rows", "rows"), *((one.title, "rows") for one in compared.levels)]
     return Table(
-        title=f"Rows of {test} that occur in training",
-        caption=f"Of {used:,} rows of {test}, each counted once. Compared: {', '.join(compared.columns)}.",
-        columns=tuple(Column(name=name, unit=unit) for name, unit in units),
+        title=f"Rows of {compared.test} that occur in training",
+        caption=f"Of {compared.used:,} rows of {compared.test}, each counted once. Compared: "
+        f"{', '.join(compared.columns)}." + (f" Together: without {' and '.join(others)}." if others else ""),
+        columns=tuple(Column(name=name, unit=unit) for name, unit in [*units, ("together", "%")]),
         rows=tuple(rows),
     )
 
 
-def _write(inputs: Inputs, compared: Compared) -> list[tuple[str, str]]:
-    """All pairs, as row numbers of the two sets."""
+def _write(inputs: Inputs, compared: Compared, texts: bool) -> list[tuple[str, str]]:
+    """All pairs, as row numbers of the two sets, with the text of spans."""
     parts = []
-    for name, one in compared.found.items():
-        for kind, train_row in (("exact", one.exact), ("near", one.near.train_row)):
+    for level in compared.levels:
+        for name, train_row in level.train_row.items():
             rows = np.flatnonzero(train_row >= 0)
-            close = np.full(len(rows), np.nan) if kind == "exact" else one.near.closeness[rows]
+            what = level.what[rows] if texts and level.what is not None else [None] * len(rows)
             parts.append(
                 pa.table(
                     {
                         "test_row": rows,
                         "training_set": pa.array([name] * len(rows), pa.string()),
                         "train_row": train_row[rows],
-                        "kind": pa.array([kind] * len(rows), pa.string()),
-                        "closeness": pa.array(close, pa.float64(), from_pandas=True),
+                        "kind": pa.array([level.kind] * len(rows), pa.string()),
+                        "closeness": pa.array(level.closeness[name][rows], pa.float64(), from_pandas=True),
+                        "text": pa.array(what, pa.string()),
                     }
                 )
             )
     pq.write_table(pa.concat_tables(parts), inputs.evidence / EVIDENCE)
     return [(EVIDENCE, "every test row that occurs in training, with the training row it was found in")]
-
-
-def _examples(tables: Mapping[str, pa.Table], compared: Compared, test: str, key: str | None) -> tuple[Examples, ...]:
-    pairs: list[tuple[int, str, int, str]] = []
-    for name, one in compared.found.items():
-        for kind, train_row in (("equal", one.exact), ("nearly equal", one.near.train_row)):
-            rows = np.flatnonzero(train_row >= 0)[:PAIRS_SHOWN]
-            pairs += [(int(row), name, int(train_row[row]), kind) for row in rows]
-    if not pairs:
-        return ()
-    # Both kinds are shown where there are both.
-    pairs = [*[pair for pair in pairs if pair[3] == "equal"][: PAIRS_SHOWN // 2],
-             *[pair for pair in pairs if pair[3] != "equal"],
-             *[pair for pair in pairs if pair[3] == "equal"][PAIRS_SHOWN // 2 :]][:PAIRS_SHOWN]  # fmt: skip
-    examples = []
-    for test_row, name, other_row, kind in pairs:
-        examples.append(_example(tables[test], test_row, test, kind, compared.columns, key))
-        examples.append(_example(tables[name], other_row, name, kind, compared.columns, key))
-    return (
-        Examples(
-            title="Duplicate pairs, side by side",
-            caption=f"Left the row of {test}, right the training row it was found in.",
-            examples=tuple(examples),
-            total=int(compared.near.sum()),
-            pairs=True,
-        ),
-    )
-
-
-def _example(table: pa.Table, row: int, name: str, kind: str, columns: Sequence[str], key: str | None) -> Example:
-    fields: dict[str, Cell] = {"found": kind}
-    text = image = None
-    for column in columns:
-        value = table.column(column)[row]
-        if isinstance(value, pa.ExtensionScalar):
-            value = value.type.wrap_array(pa.array([value.value], value.type.storage_type)).to_numpy_ndarray()[0]
-        cell = value.as_py() if isinstance(value, pa.Scalar) else value
-        pixels = picture(cell) if image is None else None
-        if pixels is not None:
-            image = png(pixels)
-        elif isinstance(cell, str) and text is None:
-            text = cell if len(cell) <= LETTERS_SHOWN else cell[:LETTERS_SHOWN] + " ..."
-        elif len(fields) <= FIELDS_SHOWN:
-            fields[column] = _cell(cell)
-    which = table.column(key)[row].as_py() if key else f"row {row:,}"
-    return Example(title=f"{name}, {which}", fields=fields, text=text, image=image)
-
-
-def _cell(value: Any) -> Cell:
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, str):
-        return value[:LETTERS_SHOWN]
-    return str(value)[:60]

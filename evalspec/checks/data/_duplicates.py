@@ -11,19 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from evalspec.checks.data.contamination import Ngram
 from evalspec.errors import InputError
 from evalspec.runtimes._columns import column_array
 from evalspec.sources._open import missing_values
 from evalspec.sources._rows import row_digests
-from evalspec.sources._text import normalise, shingle_sets, words
-from evalspec.stats.duplicates import Accept, Matches, Rows, exact_matches, near_rows
+from evalspec.sources._text import normalise, token_shingles, tokenised, words
+from evalspec.stats.duplicates import Accept, Matches, Rows, near_rows
 from evalspec.stats.hashing import Words
-from evalspec.stats.minhash import Sets, jaccard, near_sets
+from evalspec.stats.minhash import Sets, jaccard
 from evalspec.stats.near_vectors import near_vectors, vectors_apart
+from evalspec.stats.perceptual import SIDE
+from evalspec.stats.set_join import join_sets
 
 Family = Literal["text", "number", "truth value", "time", "array", "other", "nothing"]
 
 FREE_TEXT_WORDS = 3.0
+CHANNELS = (1, 3)
 STEPS_OF_GREY = 16
 
 
@@ -35,26 +39,15 @@ class Settings:
         similarity: Jaccard similarity of two texts' shingles.
         shingle_words: Words in a shingle.
         tolerance: Difference of numbers, as a share of their range.
-        recall: Share of text pairs just at ``similarity`` that are to be found.
+        ngram: What counts as a span.
+        show_examples: Rows and spans are shown and written down as text.
     """
 
     similarity: float
     shingle_words: int
     tolerance: float
-    recall: float
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Duplicates of one training set.
-
-    Args:
-        exact: shape (m,), the first equal train row, or -1.
-        near: Near duplicates among the rows that have no exact one.
-    """
-
-    exact: Rows
-    near: Matches
+    ngram: Ngram
+    show_examples: bool = True
 
 
 def family(kind: pa.DataType) -> Family:
@@ -80,6 +73,17 @@ def _is_array(kind: pa.DataType) -> bool:
     return pa.types.is_fixed_size_list(kind) and family(kind.value_type) == "number"
 
 
+def is_picture(kind: pa.DataType) -> bool:
+    """A column of pictures of at least 32 x 32 pixels, grey or with three colours, which come first or last."""
+    if not isinstance(kind, pa.FixedShapeTensorType):
+        return False
+    shape = list(kind.shape)
+    if len(shape) == 3:
+        shape = shape[:2] if shape[2] in CHANNELS else shape[1:] if shape[0] in CHANNELS else []
+    numbers = pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)
+    return numbers and len(shape) == 2 and min(shape) >= SIDE
+
+
 def check_comparable(train: pa.Table, test: pa.Table, columns: Sequence[str], name: str) -> None:
     """Refuse columns whose values could never be equal, which would read as no duplicates.
 
@@ -91,6 +95,8 @@ def check_comparable(train: pa.Table, test: pa.Table, columns: Sequence[str], na
         families = {family(ours), family(theirs)} - {"nothing"}
         sizes = {_size(kind) for kind in (ours, theirs) if family(kind) == "array"}
         # Lists of several lengths may still hold rows of the other's length.
+        if len(sizes) > 1 and is_picture(ours) and is_picture(theirs):
+            continue
         if (len(families) > 1 and families != {"array", "other"}) or len(sizes) > 1:
             raise InputError(
                 f"column {column!r} is {theirs} in {name} and {ours} in the test set: such rows can never be equal",
@@ -151,26 +157,24 @@ class Comparison:
             kind = family(column.type)
             if kind == "text" and self._is_free(column.name):
                 self.texts.append((self._sets(self.train, column.name), self._sets(self.test, column.name)))
-            elif kind == "array" and family(self.train.schema.field(column.name).type) == "array":
+            elif kind == "array" and self._as_long(column):
                 self.arrays.append(self._array(column.name))
             elif kind == "number":
                 self.numbers.append(column.name)
             else:
                 self.equal.append(column.name)
 
+    def _as_long(self, column: pa.Field) -> bool:
+        """The other side holds arrays of the same size; pictures of another one can't be equal value by value."""
+        theirs = self.train.schema.field(column.name).type
+        return family(theirs) == "array" and _size(theirs) == _size(column.type)
+
     def near(self, rng: np.random.Generator) -> Matches:
         """For each test row a near train row."""
         judges = self._judges()
         if self.texts:
             first, second = self.texts[0]
-            return near_sets(
-                first,
-                second,
-                similarity=self.settings.similarity,
-                recall=self.settings.recall,
-                rng=rng,
-                accept=_all_of(judges[1:]),
-            )
+            return join_sets(first, second, similarity=self.settings.similarity, accept=_all_of(judges[1:]))
         if self.arrays:
             train, test, limit, step = self.arrays[0]
             return near_vectors(train, test, limit=limit, step=step, rng=rng, accept=_all_of(judges[1:]))
@@ -220,7 +224,7 @@ class Comparison:
         return (pc.mean(counts).as_py() or 0.0) > FREE_TEXT_WORDS
 
     def _sets(self, table: pa.Table, name: str) -> Sets:
-        return shingle_sets(table.column(name), self.settings.shingle_words)
+        return token_shingles(tokenised(table.column(name)).tokens, self.settings.shingle_words)
 
     def _array(self, name: str) -> tuple[NDArray[Any], NDArray[Any], float, float]:
         train, test = _flat(self.train, name), _flat(self.test, name)
@@ -277,24 +281,3 @@ def _all_of(judges: Sequence[Accept]) -> Accept | None:
         return good
 
     return judge
-
-
-def find_duplicates(
-    train: pa.Table, test: pa.Table, usable: NDArray[np.bool_], settings: Settings, rng: np.random.Generator
-) -> Found:
-    """Test rows that a training set holds.
-
-    Args:
-        train: Comparable columns (`comparable`), n rows.
-        test: The same columns, m rows.
-        usable: shape (m,), rows that hold something to compare.
-        settings: What counts as near.
-        rng: For the detectors.
-    """
-    exact = np.where(usable, exact_matches(row_digests(train), row_digests(test)), -1)
-    rest = np.flatnonzero(usable & (exact < 0))
-    open_rows = test if len(rest) == test.num_rows else test.take(pa.array(rest))
-    some = Comparison(train, open_rows, settings, ranges=test).near(rng)
-    train_row, closeness = np.full(test.num_rows, -1, np.int64), np.full(test.num_rows, np.nan)
-    train_row[rest], closeness[rest] = some.train_row, some.closeness
-    return Found(exact, Matches(train_row, closeness, some.recall, some.method))

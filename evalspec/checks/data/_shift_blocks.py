@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.data._shift_columns import Compared
+from evalspec.checks.data._shift_pairs import Pair
 from evalspec.evidence.blocks import (
     AnyBlock,
     Bar,
@@ -21,13 +21,15 @@ from evalspec.evidence.blocks import (
 )
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.frozen import Cell
-from evalspec.stats.shift import category_counts
+from evalspec.stats.columns import Categories, Numbers
+from evalspec.stats.shift import Distance, matched_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.checks.data._c2st import Told
     from evalspec.checks.data.shift import Shift
+    from evalspec.stats.ranks import Ranks
 
 ROWS_SHOWN = 60
 WORST_SHOWN = 4
@@ -38,8 +40,8 @@ PER = 1_000
 
 def blocks(
     check: Shift,
-    columns: Sequence[Compared],
-    distances: Mapping[str, Estimate],
+    columns: Sequence[Pair],
+    distances: Mapping[str, Distance],
     missing: Mapping[str, Estimate],
     told: Told | None,
     confidence: float,
@@ -56,7 +58,7 @@ def blocks(
     """
     worst = sorted(columns, key=lambda column: -(distances[column.name].value or 0.0))
     shown: list[AnyBlock] = [
-        _forest(check, worst, distances, confidence),
+        _forest(check, distances, confidence),
         _table(check, worst, distances, missing, confidence),
     ]
     shown += [_overlay(check, column) for column in worst[:WORST_SHOWN] if _both(column)]
@@ -65,19 +67,18 @@ def blocks(
     return shown
 
 
-def _both(column: Compared) -> bool:
-    return bool(len(column.reference.values) and len(column.current.values))
+def _both(column: Pair) -> bool:
+    return bool(column.reference.n and column.current.n)
 
 
-def _forest(
-    check: Shift, columns: Sequence[Compared], distances: Mapping[str, Estimate], confidence: float
-) -> Intervals:
+def _forest(check: Shift, distances: Mapping[str, Distance], confidence: float) -> Intervals:
     rows = []
-    for column in columns[:ROWS_SHOWN]:
-        distance = distances[column.name]
+    worst = sorted(distances, key=lambda name: -(distances[name].value or 0.0))
+    for name in worst[:ROWS_SHOWN]:
+        distance = distances[name]
         lower, upper = distance.bound(confidence, "lower"), distance.bound(confidence, "upper")
-        rows.append(Interval(label=column.name, value=distance.value, lower=lower, upper=upper, n=distance.n))
-    more = f" The {ROWS_SHOWN} largest of {len(columns)}." if len(columns) > ROWS_SHOWN else ""
+        rows.append(Interval(label=name, value=distance.value, lower=lower, upper=upper, n=distance.n))
+    more = f" The {ROWS_SHOWN} largest of {len(worst)}." if len(worst) > ROWS_SHOWN else ""
     return Intervals(
         title="Shift per column",
         caption=f"Distance with {confidence:.0%} bounds on either side, largest first.{more}",
@@ -88,8 +89,8 @@ def _forest(
 
 def _table(
     check: Shift,
-    columns: Sequence[Compared],
-    distances: Mapping[str, Estimate],
+    columns: Sequence[Pair],
+    distances: Mapping[str, Distance],
     missing: Mapping[str, Estimate],
     confidence: float,
 ) -> Table:
@@ -99,41 +100,58 @@ def _table(
         Column(name=f"lower {percent}", unit="score"), Column(name=f"upper {percent}", unit="score"),
         Column(name=check.reference), Column(name=check.current),
         Column(name=f"missing in {check.reference}", unit="%"), Column(name=f"missing in {check.current}", unit="%"),
-        Column(name="difference", unit="pp"),
+        Column(name="difference", unit="pp"), Column(name="told from 0 from", unit="score"),
+        Column(name=f"told from {check.tolerance:g} up to", unit="score"),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     for column in columns:
         distance, difference = distances[column.name], missing[column.source].value
         rows.append((
             column.name, column.kind, distance.value, distance.bound(confidence, "lower"),
-            distance.bound(confidence, "upper"), _typical(column.reference.values), _typical(column.current.values),
-            100.0 * float(column.reference.missing.mean()), 100.0 * float(column.current.missing.mean()),
-            None if difference is None else 100.0 * difference,
+            distance.bound(confidence, "upper"), _typical(column.reference), _typical(column.current),
+            100.0 * _absent(column.reference), 100.0 * _absent(column.current),
+            None if difference is None else 100.0 * difference, *_reach(check, distance, confidence),
         ))  # fmt: skip
-    caption = "Under the names of the datasets: the median of numbers, the most frequent category."
+    caption = (
+        "Under the names of the datasets: the median of numbers, the most frequent category. Last, what so many rows "
+        f"can tell at {percent}: the smallest distance of the samples that is shown to be one, and the largest that is "
+        "shown to be within the tolerance."
+    )
     return Table(title="Columns", caption=caption, columns=heads, rows=tuple(rows))
 
 
-def _typical(values: NDArray[np.float64] | NDArray[np.str_]) -> Cell:
-    if not len(values):
+def _reach(check: Shift, distance: Distance, confidence: float) -> tuple[Cell, Cell]:
+    """What so many rows can tell from 0, and from the tolerance; nothing where no distance is small enough."""
+    below = distance.below_by(confidence)
+    room = None if below is None else check.tolerance - below
+    return distance.told_from_zero(confidence), None if room is None or room < 0 else room
+
+
+def _typical(side: Numbers | Categories) -> Cell:
+    if not side.n:
         return None
-    if values.dtype.kind == "U":
-        names, counts = np.unique(values, return_counts=True)
-        return str(names[int(np.argmax(counts))])
-    return float(np.median(values.astype(np.float64)))
+    if isinstance(side, Categories):
+        return max(sorted(side.counts), key=lambda name: side.counts[name])
+    return float(side.ranks().quantile([0.5])[0])
 
 
-def _overlay(check: Shift, column: Compared) -> AnyBlock:
-    if column.kind == "category":
+def _absent(side: Numbers | Categories) -> float:
+    """Share of cells without a value."""
+    absent = side.absent if isinstance(side, Numbers) else side.missing
+    return absent / (absent + side.n)
+
+
+def _overlay(check: Shift, column: Pair) -> AnyBlock:
+    if isinstance(column.reference, Categories) or isinstance(column.current, Categories):
         return _categories(check, column)
-    first, second = column.reference.values.astype(np.float64), column.current.values.astype(np.float64)
+    first, second = column.reference.ranks(), column.current.ranks()
     # Equal weight to both sides, so that the larger one does not set the range.
-    low = min(np.quantile(first, 0.005), np.quantile(second, 0.005))
-    high = max(np.quantile(first, 0.995), np.quantile(second, 0.995))
+    ends = first.quantile([0.005, 0.995]), second.quantile([0.005, 0.995])
+    low, high = min(float(end[0]) for end in ends), max(float(end[1]) for end in ends)
     edges = np.linspace(low, high if high > low else low + 1.0, CELLS + 1)
     counts = {
-        name: tuple(int(c) for c in np.round(PER * np.histogram(np.clip(v, edges[0], edges[-1]), edges)[0] / len(v)))
-        for name, v in ((check.reference, first), (check.current, second))
+        name: tuple(int(c) for c in np.round(PER * _in_cells(ranks, edges) / ranks.n))
+        for name, ranks in ((check.reference, first), (check.current, second))
     }
     return Histogram(
         title=f"{column.name}: {check.reference} and {check.current}",
@@ -145,8 +163,17 @@ def _overlay(check: Shift, column: Compared) -> AnyBlock:
     )
 
 
-def _categories(check: Shift, column: Compared) -> Bars:
-    names, a, b = category_counts(column.reference.values, column.current.values)
+def _in_cells(ranks: Ranks, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values between edges, the outermost cells with all beyond them, shape (edges - 1,)."""
+    below, _ = ranks.at(edges)
+    counts = below.mean(axis=0)
+    counts[0], counts[-1] = 0, ranks.n
+    return np.diff(counts)
+
+
+def _categories(check: Shift, column: Pair) -> Bars:
+    assert isinstance(column.reference, Categories) and isinstance(column.current, Categories)
+    names, a, b = matched_counts(column.reference.counts, column.current.counts)
     shares = a / a.sum(), b / b.sum()
     order = np.argsort(-np.abs(shares[0] - shares[1]), kind="stable")[:BARS_SHOWN]
     bars = [

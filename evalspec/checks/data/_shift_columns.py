@@ -1,8 +1,8 @@
-"""Columns as `shift` compares them: numbers, categories, and summaries of lists and texts."""
+"""Columns as `shift` compares them: numbers, categories, and what lists, pictures, texts and dates look like."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evalspec.checks.data import _derived
 from evalspec.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -53,13 +54,73 @@ class Compared:
     current: Side
 
 
-def compare_columns(reference: pa.Table, current: pa.Table, names: Sequence[str]) -> tuple[list[Compared], list[str]]:
-    """The columns as they can be compared.
+@dataclass(frozen=True, eq=False)
+class View:
+    """What the cells of a column are looked at as.
+
+    Args:
+        suffix: What stands behind the column's name (``:mean``); empty: the cells themselves.
+        kind: Numbers or categories.
+        cells: shape (n,), numbers, NaN where there is none; or n strings.
+        missing: Cells without a value; of numbers, all other NaN are no numbers.
+    """
+
+    suffix: str
+    kind: Literal["number", "category"]
+    cells: NDArray[np.float64] | pa.Array
+    missing: int
+
+
+WEEKDAY, LENGTH = ":weekday", ":length"
+
+
+def views(array: pa.Array) -> Iterator[View]:
+    """All that cells can be looked at as; of texts the strings alone, their lengths come from these.
+
+    Args:
+        array: Cells of one column, all or some.
+    """
+    if _derived.picture_shape(array.type) is not None:
+        yield from (_number_view(f":{name}", found) for name, found in _derived.of_pictures(array).items())
+        return
+    array = plain(array)
+    kind = _one_kind(array.type)
+    if kind == "number":
+        yield _number_view("", array)
+        yield from (_category_view(f":{name}", found) for name, found in _derived.of_times(array).items())
+    elif kind == "category":
+        yield _category_view("", array)
+    elif kind == "list":
+        for suffix, values in zip((":mean", ":sd"), _summaries(array), strict=True):
+            yield View(suffix, "number", values, int(np.count_nonzero(np.isnan(values))))
+        yield from (_number_view(f":{name}", found) for name, found in _derived.of_lists(array).items())
+
+
+def _number_view(suffix: str, array: pa.Array) -> View:
+    return View(suffix, "number", _floats(array), array.null_count)
+
+
+def _category_view(suffix: str, array: pa.Array) -> View:
+    return View(suffix, "category", array.cast(pa.string()), array.null_count)
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Without what is only another way to store it: extension types, dictionaries."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def compare_columns(
+    reference: pa.Table, current: pa.Table, names: Sequence[str], chosen: Collection[str] | None = None
+) -> tuple[list[Compared], list[str]]:
+    """The columns as they can be compared, row by row.
 
     Args:
         reference: Rows of one side.
         current: Rows of the other.
         names: Columns of both.
+        chosen: Names of the views that are wanted; None: what these rows alone suggest.
 
     Returns:
         Columns, and sentences about those that can't be compared.
@@ -71,14 +132,74 @@ def compare_columns(reference: pa.Table, current: pa.Table, names: Sequence[str]
     skipped: list[str] = []
     for name in names:
         first, second = _column(reference, name, "reference"), _column(current, name, "current")
-        kinds = _kind(first, second)
-        if kinds is None:
-            raise InputError(f"column {name!r} is {first.type} in the reference and {second.type} in the current data")
-        if kinds == "other":
-            skipped.append(f"Column {name!r} ({first.type}) is not compared: it is no number, category, text or list.")
+        kind = common_kind(name, first.type, second.type)
+        if kind == "other":
+            skipped.append(not_compared(name, first.type))
             continue
-        found.extend(_compared(name, kinds, first, second))
+        both = [_sides(name, array, kind) for array in (first, second)]
+        wanted = _suggested(name, kind, both) if chosen is None else chosen
+        for shown in dict.fromkeys([*both[0], *both[1]]):
+            if shown in wanted:
+                what, sides = _matched(shown, both, (len(first), len(second)))
+                found.append(Compared(shown, name, what, *sides))
     return found, skipped
+
+
+def not_compared(name: str, kind: pa.DataType) -> str:
+    """Why a column is left out."""
+    return f"Column {name!r} ({kind}) is not compared: it is no number, category, text or list."
+
+
+Found = dict[str, tuple[Literal["number", "category"], Side]]
+
+
+def _sides(name: str, array: pa.Array, kind: Kind) -> Found:
+    """Views of all cells; of a column without a type those of the other side are empty."""
+    found: Found = {}
+    for view in views(array):
+        if view.kind == "number":
+            found[name + view.suffix] = "number", _numbers(np.asarray(view.cells))
+        else:
+            found[name + view.suffix] = "category", _categories(view.cells)
+            if not view.suffix and not pa.types.is_boolean(array.type):
+                found[name + LENGTH] = "number", _numbers(_floats(pc.utf8_length(view.cells)))
+    if not found and kind == "category":
+        found[name] = "category", _nothing("category", len(array))
+    return found
+
+
+def _nothing(kind: Literal["number", "category"], n: int) -> Side:
+    values = np.zeros(0) if kind == "number" else np.zeros(0, dtype=np.str_)
+    return Side(values, np.zeros(0, np.int64), np.ones(n, np.bool_))
+
+
+def _matched(
+    shown: str, both: list[Found], sizes: tuple[int, int]
+) -> tuple[Literal["number", "category"], tuple[Side, Side]]:
+    what = next(found[shown][0] for found in both if shown in found)
+    first, second = (
+        found[shown][1] if shown in found else _nothing(what, n) for found, n in zip(both, sizes, strict=True)
+    )
+    return what, (first, second)
+
+
+def _suggested(name: str, kind: Kind, both: list[Found]) -> set[str]:
+    """Categories or lengths of texts; no weekdays."""
+    wanted = {shown for found in both for shown in found} - {name + LENGTH, name + WEEKDAY}
+    texts = [found[name][1].values for found in both if name + LENGTH in found]
+    if kind == "category" and any(is_text(len(np.unique(values)), len(values)) for values in texts):
+        wanted = {name + LENGTH}
+    return wanted
+
+
+def is_text(distinct: int, n: int) -> bool:
+    """Most cells are unlike all others, so they name no categories.
+
+    Args:
+        distinct: Different values.
+        n: Cells with a value.
+    """
+    return distinct > max(TEXT_LEAST, TEXT_SHARE * n)
 
 
 def _column(table: pa.Table, name: str, side: str) -> pa.Array:
@@ -90,20 +211,33 @@ def _column(table: pa.Table, name: str, side: str) -> pa.Array:
     array = table.column(name).combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
-    if isinstance(array.type, pa.BaseExtensionType):
-        array = array.storage
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    return array
 
 
 Kind = Literal["number", "category", "list", "other"]
 
 
-def _kind(first: pa.Array, second: pa.Array) -> Kind | None:
-    """What both sides are, or None where they differ; a side of missing cells alone is what the other is."""
-    kinds = {_one_kind(array.type) for array in (first, second) if not pa.types.is_null(array.type)}
-    if not kinds:
-        return "category"
-    return kinds.pop() if len(kinds) == 1 else None
+def common_kind(name: str, first: pa.DataType, second: pa.DataType) -> Kind:
+    """What both sides of a column are; a side without any value is what the other is.
+
+    Args:
+        name: The column's.
+        first: Its type in the reference.
+        second: Its type in the current data.
+
+    Raises:
+        InputError: They differ.
+    """
+    kinds = {_one_kind(_stored(kind)) for kind in (first, second) if not pa.types.is_null(kind)}
+    if len(kinds) > 1:
+        raise InputError(f"column {name!r} is {first} in the reference and {second} in the current data")
+    return kinds.pop() if kinds else "category"
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _one_kind(kind: pa.DataType) -> Kind:
@@ -115,28 +249,6 @@ def _one_kind(kind: pa.DataType) -> Kind:
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return "list" if _one_kind(kind.value_type) in ("number", "list") else "other"
     return "other"
-
-
-def _compared(name: str, kind: Kind, first: pa.Array, second: pa.Array) -> Iterator[Compared]:
-    if kind == "list":
-        summaries = _summaries(first), _summaries(second)
-        for index, what in enumerate(("mean", "sd")):
-            yield Compared(f"{name}:{what}", name, "number", *(_numbers(side[index]) for side in summaries))
-    elif kind == "number":
-        yield Compared(name, name, "number", _numbers(_floats(first)), _numbers(_floats(second)))
-    elif _is_text(first, second):
-        lengths = (_floats(pc.utf8_length(array.cast(pa.string()))) for array in (first, second))
-        yield Compared(f"{name}:length", name, "number", *(_numbers(side) for side in lengths))
-    else:
-        yield Compared(name, name, "category", _categories(first), _categories(second))
-
-
-def _is_text(first: pa.Array, second: pa.Array) -> bool:
-    """Most cells of a side are unlike all others there, so they name no categories."""
-    if pa.types.is_boolean(first.type) or pa.types.is_boolean(second.type):
-        return False
-    filled = [array.cast(pa.string()).drop_null() for array in (first, second)]
-    return any(pc.count_distinct(array).as_py() > max(TEXT_LEAST, TEXT_SHARE * len(array)) for array in filled)
 
 
 def _floats(array: pa.Array) -> NDArray[np.float64]:
@@ -162,7 +274,7 @@ def _numbers(values: NDArray[np.float64]) -> Side:
 
 def _categories(array: pa.Array) -> Side:
     missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
-    values = array.drop_null().cast(pa.string()).to_numpy(zero_copy_only=False).astype(np.str_)
+    values = array.drop_null().to_numpy(zero_copy_only=False).astype(np.str_)
     return Side(values, np.flatnonzero(~missing), missing)
 
 

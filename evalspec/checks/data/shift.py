@@ -8,15 +8,29 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from evalspec.checks.model._catalogue import SliceMetric
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
-from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedRows, SpecNames
+from evalspec.language.parts import (
+    Check,
+    CheckResult,
+    DatasetName,
+    ModelName,
+    Need,
+    NeedPredictions,
+    NeedRows,
+    SpecNames,
+)
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
 
 SMALLEST_N = 50
+MODEL_OF = {
+    "prediction_shift": "predictions", "reweighted_score_change": "predictions", "embedding_shift": "embedding",
+}  # fmt: skip
+"""Metric: field that names the model it is of."""
 
 
 class Shift(Check):
@@ -26,10 +40,17 @@ class Shift(Check):
     `shift(column)`: the distance between the two populations in one column. Numbers: Kolmogorov-Smirnov (0..1), or
     Wasserstein in standard deviations of the reference with `distance: wasserstein`. Categories: total variation
     (0..1). Lists and arrays (`pixels`) are judged by the mean and standard deviation of each row, as `pixels:mean` and
-    `pixels:sd`; texts by their length, as `note:length`.
+    `pixels:sd`, and by their `size`; pictures by `photo:brightness`, `:contrast`, `:sharpness`, `:size`; texts by
+    `note:length`, `note:characters` and `note:words`; dates of two weeks and more also by `day:weekday`.
     `drifted_columns`: the share of columns whose distance is over `tolerance:`.
     `missingness_shift(column)`: how much the share of missing cells differs.
+    `unseen_categories(column)`: the share of current rows whose category the reference does not have.
     `c2st_auc`: how well a classifier tells the rows of the two datasets apart; 0.5 is not at all, 1 is always.
+    With `predictions: MODEL`, `prediction_shift(output)`: how far its answers moved: `predicted` (total variation of
+    the predicted classes), `confidence` and `probability:CLASS` (Kolmogorov-Smirnov); `value` of a model with values.
+    `reweighted_score_change`: how many points worse `metric:` gets when the labelled reference is reweighted to the
+    current rows.
+    With `embedding: MODEL`, `embedding_shift`: as `c2st_auc`, from its embeddings.
 
     ## Why it matters
     A score holds for rows like those it was computed on. Where today's rows are darker, longer or come from another
@@ -45,17 +66,41 @@ class Shift(Check):
     By 10,000 permutations no Wasserstein distance is surer than 1 in 10,000, so more than about 25 columns of numbers
     under `distance: wasserstein` come to *looks violated* at most; the other distances have no such limit.
     Missing cells: MOVER over Clopper-Pearson; they are left out of the distances.
-    `c2st_auc`: gradient boosting with fixed settings and a seed, trained on one half of the rows of each side, judged
-    on the other half by DeLong. PASS also needs that a planted shift of the tolerance's size (rows drawn again, so
-    that one column ranks higher) is found by the same classifier on as many rows; else it stays undecided.
+    Categories never seen: Clopper-Pearson of the current rows, for the reference's categories as they are.
+    `c2st_auc`: gradient boosting with fixed settings and a seed, trained on one half of at most 5,000 rows of each
+    side, judged on the other half by DeLong. PASS also needs that a planted shift of the tolerance's size (rows drawn
+    again, so that one column ranks higher) is found by the same classifier on as many rows, and told apart better than
+    the rows themselves are: few rows teach a classifier a part of what there is, of both alike. Else it stays
+    undecided.
     With clusters, variances grow by the design effect.
+    Tables of any size: one pass over each dataset keeps, of each column, counts of categories (up to 10,000 different
+    ones) and the ranks of up to 16,384 of its numbers; with as many different ones or fewer all is exact. Else the
+    distance is known to about 1 in 10,000, and what is open is added to the bounds. The classifier has 20,000 rows
+    drawn evenly. Only clusters need all rows in memory.
+    Texts: the most frequent words and characters as shares of each text, averaged over texts (at most 20,000 a side);
+    their total variation has the bounds of a total variation of as many rows.
+    `embedding_shift`: the same classifier and rule on at most 64 principal components of both sides together.
+    `reweighted_score_change`: the classifier, fitted in five folds, says of each held-out row how much more frequent
+    it is in the current data; weights are cut off at 20, then moved by as little as gives the numbers that moved most
+    the means of the current rows. What a second model expects of the current rows' scores, corrected by the weighted
+    errors of that model on the reference: right where either the weights or the expectations are. Both parts are means
+    of separate rows (BCa), joined by MOVER. No bound where the reference is worth fewer than 200 rows of the current
+    kind, or has next to nothing like 5 % of the current rows.
+    Shown on demand, deciding nothing: `report: [psi]`, the population stability index over reference deciles less what
+    chance adds, (B - 1)(1/n + 1/m), a convention without an error rate; `report: [mmd]`, a permutation test by
+    maximum mean discrepancy (2,000 rows a side at most, 999 permutations), whose p-value falls with n and whose size
+    hangs on the kernel's width, so that no tolerance could be stated.
 
     References: Massart, Annals of Probability 1990 (the constant). Lopez-Paz and Oquab, ICLR 2017 (C2ST). Benjamini
-    and Heller, Biometrics 2008 (partial conjunction). DeLong, DeLong and Clarke-Pearson, Biometrics 1988.
+    and Heller, Biometrics 2008 (partial conjunction). DeLong, DeLong and Clarke-Pearson, Biometrics 1988. Rabanser,
+    Guennemann and Lipton, Failing Loudly, NeurIPS 2019 (answers of a model). Shimodaira, JSPI 2000; Chernozhukov et
+    al., Econometrics Journal 2018 (reweighting). Gretton et al., JMLR 2012 (MMD). Bergsma, J. Korean Stat. Soc. 2013
+    (Cramer's V). Yurdakul and Naranjo, Journal of Risk Model Validation 2020 (PSI by chance).
 
     ## What it cannot show
-    Whether a shift does harm: look at `slices` on the shifted rows. Shifts in what was not recorded. Shifts of meaning
-    at equal inputs (the label of the same row changes). Inside arrays and texts only their summaries are compared.
+    Shifts in what was not recorded. Shifts of meaning at equal inputs (the label of the same row changes): the score is
+    reweighted as if there were none, by the columns that are there, so `slices` and labelled current rows say more.
+    Inside arrays, pictures and texts only their summaries are compared. Whether an embedding keeps what matters.
 
     ## Example
     ```yaml
@@ -87,6 +132,24 @@ class Shift(Check):
             "c2st_auc", "fraction", "lower", "Area under the ROC curve of a classifier that tells the two apart.",
             interval="DeLong on the logit, on held-out rows",
         ),
+        Metric(
+            "unseen_categories", "%", "lower", "Share of current rows whose category the reference does not have.",
+            parts="column", interval="Clopper-Pearson of the current rows, the reference as it is",
+        ),
+        Metric(
+            "prediction_shift", "score", "lower", "Distance between a model's answers on the two datasets.",
+            parts="output", interval="as of `shift`",
+        ),
+        Metric(
+            "embedding_shift", "fraction", "lower",
+            "Area under the ROC curve of a classifier that tells the two apart by a model's embeddings.",
+            interval="DeLong on the logit, on held-out rows",
+        ),
+        Metric(
+            "reweighted_score_change", "pp", "lower",
+            "How much worse `metric:` gets on the reference when it is reweighted to the current rows.",
+            interval="MOVER over BCa of two means, cross-fitted",
+        ),
     )  # fmt: skip
 
     check: Literal["shift"] = "shift"
@@ -100,6 +163,17 @@ class Shift(Check):
         "ks", description="Distance of numbers: Kolmogorov-Smirnov, or Wasserstein in reference standard deviations."
     )
 
+    predictions: ModelName | None = Field(
+        None, description="Model whose answers on both datasets are compared, and whose score is reweighted."
+    )
+    metric_: SliceMetric = Field(
+        "accuracy", alias="metric", description="Score that is reweighted: a fraction that is a mean over rows."
+    )
+    embedding: ModelName | None = Field(None, description="Model whose embeddings are compared.")
+    report: tuple[Literal["psi", "mmd"], ...] = Field(
+        (), description="Shown as well, deciding nothing: population stability index, maximum mean discrepancy."
+    )
+
     def check_names(self, names: SpecNames) -> str | None:
         """The two datasets are not the same."""
         if self.reference == self.current:
@@ -107,22 +181,35 @@ class Shift(Check):
         return None
 
     def needs(self) -> tuple[Need, ...]:
-        """Rows of both datasets."""
-        return NeedRows(self.reference, self.columns), NeedRows(self.current, self.columns)
+        """Rows of both datasets, and answers where a model is named."""
+        both = (self.reference, self.current)
+        rows = tuple(NeedRows(name, self.columns) for name in both)
+        models = dict.fromkeys(model for model in (self.predictions, self.embedding) if model is not None)
+        reweighted = any(requirement.metric == "reweighted_score_change" for requirement in self.requirements)
+        answers = tuple(
+            NeedPredictions(name, model, label=reweighted and model == self.predictions and name == self.reference)
+            for model in models
+            for name in both
+        )
+        return (*rows, *answers)
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: a tolerance that two equal samples of this size don't show."""
-        if requirement.metric == "c2st_auc" and from_unit(requirement.threshold, requirement.unit) <= 0.5:
+        """Why it can't pass: a tolerance that two equal samples of this size don't show, or no model is named."""
+        field = MODEL_OF.get(requirement.metric)
+        if field is not None and getattr(self, field) is None:
+            return f"{requirement.metric} needs a model; name one: `{field}: candidate`"
+        threshold = from_unit(requirement.threshold, requirement.unit)
+        if requirement.metric in ("c2st_auc", "embedding_shift") and threshold <= 0.5:
             return (
                 "no classifier is shown to be at chance: its bound stays above 0.5; require a little more, such as 0.6"
             )
-        if requirement.metric not in ("drifted_columns", "shift"):
+        if requirement.metric not in ("drifted_columns", "shift", "prediction_shift"):
             return None
         tolerance = self.tolerance if requirement.metric == "drifted_columns" else requirement.threshold
         n, m = rows.get(self.reference), rows.get(self.current)
-        if n is None or m is None or self.distance != "ks":
+        if n is None or m is None or (self.distance != "ks" and requirement.metric != "prediction_shift"):
             return None
         return too_few(n, m, tolerance, confidence, requirement.sentence)
 

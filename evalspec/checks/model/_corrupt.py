@@ -87,6 +87,18 @@ class Material:
             table = table.set_column(place, name, self._changed(table.column(name), name, corruption, severity, rng))
         return table
 
+    def changed(self, copy: pa.Table, corruption: str) -> int:
+        """Rows of a copy that are other than they were.
+
+        Args:
+            copy: What `corrupted` gave.
+            corruption: The one that it was given.
+        """
+        differs = np.zeros(len(self.rows), dtype=np.bool_)
+        for name in self.fitting(corruption):
+            differs |= _differs(self.rows.column(name), copy.column(name), name)
+        return int(np.count_nonzero(differs))
+
     def fitting(self, corruption: str) -> tuple[str, ...]:
         """Columns of the kind that a corruption changes.
 
@@ -179,6 +191,25 @@ def known(name: str) -> None:
     """
     if name not in NEEDS:
         raise InputError(f"no corruption is called {name!r}", choices=NEEDS, remedy=did_you_mean(name, tuple(NEEDS)))
+
+
+def _differs(before: pa.ChunkedArray, after: pa.ChunkedArray, name: str) -> NDArray[np.bool_]:
+    """Where two columns hold different values, shape (n,); what is missing, or NaN, in both is the same."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_nested(before.type) or isinstance(before.type, pa.BaseExtensionType):
+        old, new = column_array(pa.table({name: before}), name), column_array(pa.table({name: after}), name)
+        unequal = (old != new) & ((old == old) | (new == new))
+        return np.asarray(unequal.reshape(len(unequal), -1).any(axis=1))
+    if pa.types.is_dictionary(before.type):
+        before, after = before.cast(before.type.value_type), after.cast(before.type.value_type)
+    there = pc.and_(before.is_valid(), after.is_valid())
+    other = pc.if_else(there, pc.not_equal(before, after), pc.xor(before.is_valid(), after.is_valid()))
+    if pa.types.is_floating(before.type):
+        both = pc.and_(pc.is_nan(before), pc.is_nan(after)).fill_null(False)
+        other = pc.and_not(other, both)
+    return np.asarray(other, dtype=np.bool_)
 
 
 def _axes(kind: pa.DataType) -> int:

@@ -91,10 +91,7 @@ def case(texts: Texts, severity: int, rng: np.random.Generator) -> Texts:
     count = int(words.max()) + 1 if len(words) else 0
     hit = rng.random(count) < CASED[severity - 1]
     changed = np.append(hit, False)[words]
-    small = (texts.points >= ord("a")) & (texts.points <= ord("z"))
-    capital = (texts.points >= ord("A")) & (texts.points <= ord("Z"))
-    points = np.where(changed & small, texts.points - SPACE, texts.points)
-    return Texts(np.where(changed & capital, texts.points + SPACE, points), texts.row, texts.n)
+    return Texts(np.where(changed, _other_case(texts.points), texts.points), texts.row, texts.n)
 
 
 def unicode(texts: Texts, severity: int, rng: np.random.Generator) -> Texts:
@@ -117,6 +114,14 @@ TEXTS: dict[str, Corrupt] = {"typos": typos, "case": case, "unicode": unicode, "
 
 def _blank(points: Points) -> NDArray[np.bool_]:
     return np.isin(points, [9, 10, 13, SPACE, 0xA0])
+
+
+def _other_case(points: Points) -> Points:
+    """Each letter in the other case, in any script that has two; what would become two letters stays."""
+    kinds, at = np.unique(points, return_inverse=True)
+    swapped = [chr(point).swapcase() for point in kinds.tolist()]
+    other = [ord(new) if len(new) == 1 else old for old, new in zip(kinds.tolist(), swapped, strict=True)]
+    return np.array(other, dtype=np.int64)[at]
 
 
 def _mapped(points: Points, table: dict[str, str]) -> Points:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalspec.checks.model._catalogue import SLICED
-from evalspec.checks.model._cells import cells
+from evalspec.checks.model._cells import cells, column_of
 from evalspec.checks.model._metrics import score
 from evalspec.checks.model._points import shown_bounds
 from evalspec.checks.model._scored import Scored, Undefined, scored
@@ -17,7 +18,7 @@ from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Refe
 from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.evidence.record import Counts
 from evalspec.language.parts import CheckResult
-from evalspec.stats.macro import mover_difference
+from evalspec.stats.two_shares import apart
 from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
@@ -35,17 +36,17 @@ def measure(check: Generalization, inputs: Inputs) -> CheckResult:
         InputError: The answers can't be scored.
         InvalidError: A dataset from outside is from where the one inside is from.
     """
-    for dataset in check.outside if check.by is None else ():
-        same = alike(check.inside, inputs.origin(check.inside), dataset, inputs.origin(dataset))
-        if same is not None:
-            raise InvalidError(same)
     inside = _rows(check, inputs, check.inside)
-    outside, without = _origins(check, inputs)
+    found_outside = _origins(check, inputs)
+    outside, without = found_outside.rows, found_outside.without
     tools = Tools.of(inputs)
     estimates: dict[str, Estimate | Parts] = {}
     missing: dict[str, str] = {}
     blocks: list[AnyBlock] = []
     for name, metric in _wanted(check, inside).items():
+        if not outside:
+            missing[name] = f"no row of {', '.join(check.outside)} has a value for {check.by!r}"
+            continue
         home, why = _estimate(metric, inside, tools)
         if home is None:
             missing[name] = f"on {check.inside}: {why}"
@@ -63,8 +64,7 @@ def measure(check: Generalization, inputs: Inputs) -> CheckResult:
     return CheckResult(
         estimates=estimates, missing=missing, blocks=blocks,
         counts=Counts(attempted=total + without, used=total, dropped=without),
-        conditions=_conditions(check, inputs),
-        notes=() if not without else (f"{without} rows have no value for {check.by!r} and are of no origin",),
+        conditions=_conditions(check, inputs), notes=found_outside.notes,
     )  # fmt: skip
 
 
@@ -72,20 +72,60 @@ def _rows(check: Generalization, inputs: Inputs, dataset: str) -> Scored:
     return scored(inputs, dataset, check.model, positive=check.positive, decision_threshold=check.decision_threshold)
 
 
-def _origins(check: Generalization, inputs: Inputs) -> tuple[dict[str, Scored], int]:
-    """Rows of every origin, and how many are of none."""
+@dataclass(frozen=True)
+class _Outside:
+    """What is from elsewhere.
+
+    Args:
+        rows: Origin: its rows.
+        without: Rows of the outside datasets that are in none of these.
+        notes: Sentences for the reader.
+    """
+
+    rows: Mapping[str, Scored]
+    without: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def _origins(check: Generalization, inputs: Inputs) -> _Outside:
+    """Rows of every origin.
+
+    Raises:
+        InvalidError: A dataset, or every value of the column in one, is from where the one inside is from.
+    """
+    here = inputs.origin(check.inside)
     if check.by is None:
-        return {dataset: _rows(check, inputs, dataset) for dataset in check.outside}, 0
+        for dataset in check.outside:
+            same = alike(check.inside, here, dataset, inputs.origin(dataset))
+            if same is not None:
+                raise InvalidError(same)
+        return _Outside({dataset: _rows(check, inputs, dataset) for dataset in check.outside})
     found: dict[str, Scored] = {}
-    without = 0
+    notes: list[str] = []
+    unknown = left_out = 0
     for dataset in check.outside:
-        rows = _rows(check, inputs, dataset)
+        there, rows = inputs.origin(dataset), _rows(check, inputs, dataset)
         cut = cells(inputs, dataset, ((check.by,),), 1)
-        without += sum(cut.missing.values())
+        start = f"{column_of(inputs, dataset, check.by)}="
+        unknown += sum(cut.missing.values())
+        same = None
+        kept = 0
         for cell in cut.kept:
+            stated = {check.by: cell.name.removeprefix(start)} if cell.name.startswith(start) else {}
+            why = alike(check.inside, here, f"{cell.name} of {dataset}", {**there, **stated})
+            if why is not None:
+                same = why
+                left_out += cell.n
+                notes.append(f"{cell.n:,} rows are left out: {why}")
+                continue
+            kept += 1
             name = cell.name if len(check.outside) == 1 else f"{dataset}: {cell.name}"
             found[name] = rows.rows(cell.inside)
-    return found, without
+        if same is not None and not kept:
+            raise InvalidError(same)
+    if unknown:
+        notes.append(f"{unknown} rows have no value for {check.by!r} and are of no origin")
+    return _Outside(found, unknown + left_out, tuple(notes))
 
 
 def _wanted(check: Generalization, inside: Scored) -> dict[str, str]:
@@ -112,7 +152,7 @@ def _estimate(metric: str, rows: Scored, tools: Tools) -> tuple[Estimate | None,
 def _gap(home: Estimate, away: Estimate | None, metric: str, why: str) -> Estimate:
     if away is None:
         return ValueOnly(None, 0, why)
-    return mover_difference(away, home) if METRICS[metric].better == "lower" else mover_difference(home, away)
+    return apart(away, home) if METRICS[metric].better == "lower" else apart(home, away)
 
 
 def _conditions(check: Generalization, inputs: Inputs) -> dict[str, Cell]:

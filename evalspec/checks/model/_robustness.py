@@ -40,9 +40,10 @@ class Answered:
     Args:
         right: The score is whether an answer is right; else it is how far off it is.
         clean: shape (n,), score of each row as it is: 1 or 0, or the absolute error.
-        copies: Copy: shape (n,), the same of its rows.
+        copies: Copy: shape (n,), the same of its rows; not of copies that are like the rows they were made from.
         clusters: shape (n,), or None.
         first: Copy: its first row.
+        changed: Copy: rows of it that are other than they were.
     """
 
     right: bool
@@ -50,6 +51,12 @@ class Answered:
     copies: Mapping[str, NDArray[np.float64]]
     clusters: NDArray[np.int64] | None
     first: Mapping[str, pa.Table]
+    changed: Mapping[str, int]
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """Copies that are like the rows they were made from."""
+        return tuple(copy for copy, rows in self.changed.items() if rows == 0)
 
     @property
     def over_copies(self) -> NDArray[np.float64]:
@@ -80,7 +87,7 @@ def measure(check: Robustness, inputs: Inputs) -> CheckResult:
     return CheckResult(
         estimates=estimates,
         comparisons=_comparisons(check, inputs, answered),
-        missing=_missing(ours.right),
+        missing=_missing(check, ours),
         blocks=_blocks(check, inputs, ours, estimates, material),
         counts=Counts(attempted=len(table), used=len(picked), dropped=len(table) - len(picked)),
         conditions={"columns": ", ".join(columns), "rows": len(picked), "copies": len(check.copies)},
@@ -105,11 +112,15 @@ def _asked(check: Robustness, inputs: Inputs, model: str, material: Material, pi
     right = whole.is_classification
     copies: dict[str, NDArray[np.float64]] = {}
     first: dict[str, pa.Table] = {}
+    changed: dict[str, int] = {}
     for at, (name, severity) in enumerate(check.copies):
         inputs.progress(at, len(check.copies), f"{model}: {name} {severity}")
         rows = material.corrupted(name, severity)
         copy = f"{name} {severity}"
         first[copy] = rows.slice(0, 1)
+        changed[copy] = material.changed(rows, name)
+        if changed[copy] == 0:
+            continue
         try:
             copies[copy] = _scores(inputs.predict(rows, check.dataset, copy, model))
         except InputError as error:
@@ -118,7 +129,7 @@ def _asked(check: Robustness, inputs: Inputs, model: str, material: Material, pi
                 remedy=f"have its preprocessing deal with them, or take {name} out of `corruptions:`",
             ) from error
     clusters = None if whole.clusters is None else whole.clusters[picked]
-    return Answered(right, _scores(whole)[picked], copies, clusters, first)
+    return Answered(right, _scores(whole)[picked], copies, clusters, first, changed)
 
 
 def _scores(answers: Predictions) -> NDArray[np.float64]:
@@ -131,36 +142,55 @@ def _scores(answers: Predictions) -> NDArray[np.float64]:
 
 
 def _estimates(ours: Answered, inputs: Inputs) -> dict[str, Estimate | Parts]:
-    over, clusters = ours.over_copies, ours.clusters
+    clusters = ours.clusters
 
     def mean_of(values: NDArray[np.float64]) -> Estimate:
         return mean(values, rng=inputs.rng, clusters=clusters, alpha=inputs.alpha_fail)
 
-    parts: dict[str, Estimate]
+    found: dict[str, Estimate | Parts]
     if ours.right:
-        parts = {name: proportion(scores == 1.0, clusters) for name, scores in ours.copies.items()}
-        return {
-            "corruption_accuracy": Parts(parts),
-            "worst_corruption_accuracy": AllParts(parts, "higher"),
-            "mean_corruption_accuracy": mean_of(over),
-            "robustness_drop": mean_of(ours.clean - over),
-        }
-    parts = {name: mean_of(scores) for name, scores in ours.copies.items()}
-    return {
-        "corruption_mae": Parts(parts),
-        "worst_corruption_mae": AllParts(parts, "lower"),
-        "mean_corruption_mae": mean_of(over),
-        "mae_increase": mean_of(over - ours.clean),
-    }
+        parts: dict[str, Estimate] = {name: proportion(one == 1.0, clusters) for name, one in ours.copies.items()}
+    else:
+        parts = {name: mean_of(one) for name, one in ours.copies.items()}
+    what = "accuracy" if ours.right else "mae"
+    found = {f"corruption_{what}": Parts(parts)} if parts else {}
+    if ours.unchanged:
+        return found
+    over = ours.over_copies
+    found[f"worst_corruption_{what}"] = AllParts(parts, "higher" if ours.right else "lower")
+    found[f"mean_corruption_{what}"] = mean_of(over)
+    if ours.right:
+        found["robustness_drop"] = mean_of(ours.clean - over)
+    else:
+        found["mae_increase"] = mean_of(over - ours.clean)
+    return found
 
 
-def _missing(right: bool) -> dict[str, str]:
+def _missing(check: Robustness, ours: Answered) -> dict[str, str]:
+    """What the other kind of model has, and what copies that change nothing can't show."""
     kinds = ("corruption_{}", "worst_corruption_{}", "mean_corruption_{}")
-    if right:
-        names = [*(kind.format("mae") for kind in kinds), "mae_increase"]
-        return dict.fromkeys(names, "the model has classes, not values")
-    names = [*(kind.format("accuracy") for kind in kinds), "robustness_drop"]
-    return dict.fromkeys(names, "the model gives values, not classes")
+    of = {"accuracy": [*(kind.format("accuracy") for kind in kinds), "robustness_drop"]}
+    of["mae"] = [*(kind.format("mae") for kind in kinds), "mae_increase"]
+    what, other = ("accuracy", "mae") if ours.right else ("mae", "accuracy")
+    why = "the model has classes, not values" if ours.right else "the model gives values, not classes"
+    found = dict.fromkeys(of[other], why)
+    if not ours.unchanged:
+        return found
+    each, *over_all = of[what]
+    rows = f"{len(ours.clean):,} rows"
+    against = dict.fromkeys(one.model for one in check.requirements if one.model is not None)
+    for copy in ours.unchanged:
+        reason = f"{copy} changes none of the {rows}; {_remedy(copy)}"
+        found[f"{each}({copy})"] = reason
+        found |= {f"{each}({copy}) vs {model}": reason for model in against}
+    whole = f"{', '.join(ours.unchanged)}: changes none of the {rows}; {_remedy(ours.unchanged[0])}"
+    found |= dict.fromkeys(over_all if ours.copies else of[what], whole)
+    return found
+
+
+def _remedy(copy: str) -> str:
+    name, _ = copy.rsplit(" ", 1)
+    return f"take {name} out of `corruptions:`, or ask for severities and columns that it changes"
 
 
 def _comparisons(
@@ -172,6 +202,8 @@ def _comparisons(
         assert model is not None
         theirs = answered[model]
         if not (ours.right and theirs.right):
+            continue
+        if ours.unchanged and metric != "corruption_accuracy":
             continue
         if metric == "mean_corruption_accuracy":
             found[metric, model] = paired_mean(
@@ -197,14 +229,13 @@ def _blocks(
     check: Robustness, inputs: Inputs, ours: Answered, estimates: Mapping[str, Estimate | Parts], material: Material
 ) -> list[AnyBlock]:  # fmt: skip
     what, unit = ("accuracy", "fraction") if ours.right else ("mean absolute error", "label")
-    found = estimates["corruption_accuracy" if ours.right else "corruption_mae"]
-    assert isinstance(found, Parts)
-    parts = {name: part for name, part in found.parts.items() if isinstance(part, Estimate)}
+    found = estimates.get("corruption_accuracy" if ours.right else "corruption_mae")
+    parts: dict[str, Estimate] = {}
+    if isinstance(found, Parts):
+        parts = {name: part for name, part in found.parts.items() if isinstance(part, Estimate)}
     clean = float(ours.clean.mean())
-    blocks: list[AnyBlock] = [
-        _curve(check, parts, clean, what, unit, inputs.confidence),
-        _table(parts, clean, what, unit, inputs.confidence),
-    ]
+    blocks: list[AnyBlock] = [_curve(check, parts, clean, what, unit, inputs.confidence)] if parts else []
+    blocks.append(_table(parts, ours.changed, clean, what, unit, inputs.confidence))
     if check.show_examples:
         blocks.append(_examples(check, material, ours))
     return blocks
@@ -213,22 +244,26 @@ def _blocks(
 def _curve(
     check: Robustness, parts: Mapping[str, Estimate], clean: float, what: str, unit: str, confidence: float
 ) -> Curve:
-    severities = tuple(sorted(check.severities))
-
     def line(name: str) -> Series:
-        each = [parts[f"{name} {severity}"] for severity in severities]
+        there = [severity for severity in sorted(check.severities) if f"{name} {severity}" in parts]
+        each = [parts[f"{name} {severity}"] for severity in there]
         return Series(
-            name=name, x=tuple(float(severity) for severity in severities),
-            y=tuple(one.value or 0.0 for one in each),
+            name=name, x=tuple(float(severity) for severity in there), y=tuple(_known(one) for one in each),
             lower=_all(one.bound(confidence, "lower") for one in each),
             upper=_all(one.bound(confidence, "upper") for one in each),
         )  # fmt: skip
 
     return Curve(
         title=f"{what} by severity", caption=f"1 is light, 5 heavy. Bands: {confidence:.0%} for each bound by itself.",
-        x_label="severity", y_label=what, y_unit=unit, series=tuple(line(name) for name in check.corruptions),
+        x_label="severity", y_label=what, y_unit=unit,
+        series=tuple(one for one in (line(name) for name in check.corruptions) if one.x),
         references=(Reference(label="rows as they are", value=clean),),
     )  # fmt: skip
+
+
+def _known(one: Estimate) -> float:
+    assert one.value is not None, "a copy has rows, so it has a score"
+    return one.value
 
 
 def _all(bounds: Iterable[float | None]) -> tuple[float, ...] | None:
@@ -237,19 +272,29 @@ def _all(bounds: Iterable[float | None]) -> tuple[float, ...] | None:
     return known if len(known) == len(found) else None
 
 
-def _table(parts: Mapping[str, Estimate], clean: float, what: str, unit: str, confidence: float) -> Table:
+def _table(
+    parts: Mapping[str, Estimate], changed: Mapping[str, int], clean: float, what: str, unit: str, confidence: float
+) -> Table:
     percent = f"{confidence:.0%}"
     columns = (
-        Column(name="copy"), Column(name=what, unit=unit), Column(name=f"lower {percent}", unit=unit),
-        Column(name=f"upper {percent}", unit=unit), Column(name="rows as they are", unit=unit),
-        Column(name="n", unit="rows"),
+        Column(name="copy"), Column(name="rows changed", unit="rows"), Column(name=what, unit=unit),
+        Column(name=f"lower {percent}", unit=unit), Column(name=f"upper {percent}", unit=unit),
+        Column(name="rows as they are", unit=unit), Column(name="n", unit="rows"),
     )  # fmt: skip
-    rows = tuple(
-        (name, part.value, part.bound(confidence, "lower"), part.bound(confidence, "upper"), clean, part.n)
-        for name, part in parts.items()
+
+    def line(name: str, rows: int) -> tuple[Cell, ...]:
+        part = parts.get(name)
+        if part is None:
+            return name, rows, None, None, None, clean, None
+        low, high = part.bound(confidence, "lower"), part.bound(confidence, "upper")
+        return name, rows, part.value, low, high, clean, part.n
+
+    caption = (
+        "Each copy by itself; a copy is the same rows, corrupted in one way. One that changes no row was not asked "
+        "about and shows nothing."
     )
-    caption = "Each copy by itself; a copy is the same rows, corrupted in one way."
-    return Table(title=f"{what} on each copy", caption=caption, columns=columns, rows=rows)
+    lines = tuple(line(name, rows) for name, rows in changed.items())
+    return Table(title=f"{what} on each copy", caption=caption, columns=columns, rows=lines)
 
 
 def _examples(check: Robustness, material: Material, ours: Answered) -> Examples:
@@ -258,7 +303,7 @@ def _examples(check: Robustness, material: Material, ours: Answered) -> Examples
     shown = [_example("as it is", material.rows, material, _right(ours, ours.clean))]
     for name in check.corruptions:
         copy = f"{name} {heavy}"
-        shown.append(_example(copy, ours.first[copy], material, _right(ours, ours.copies[copy])))
+        shown.append(_example(copy, ours.first[copy], material, _right(ours, ours.copies.get(copy, ours.clean))))
     return Examples(
         title="One row and its copies", caption="The first of the copied rows, at the heaviest severity asked for.",
         examples=tuple(shown), total=len(shown),

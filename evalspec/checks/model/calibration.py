@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, log
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from evalspec.checks.model._reach import Sample, never_shown
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
 from evalspec.language.parts import (
@@ -41,6 +42,7 @@ WITHOUT_INTERVAL = ("temperature",)
 COMPARED = ("brier", "selective_coverage", "interval_coverage", "pinball")
 """Metrics that have a paired comparison with another model."""
 SHARES = ("selective_accuracy", "selective_coverage", "interval_coverage")
+MEANS = ("brier", "pinball")
 ERRORS = ("ece", "rms_calibration", "mce", "ece_after_temperature", "routing_change")
 AT_THRESHOLD = ("selective_accuracy", "selective_coverage", "routing_change")
 
@@ -196,11 +198,14 @@ class Calibration(Check):
             return f"{metric} needs `threshold:`, the confidence from which on answers are used"
         if metric == "routing_change" and self.baseline is None:
             return "routing_change needs `baseline:`, the model whose routing it is compared with"
+        sample = Sample(self.dataset, rows.get(self.dataset), confidence)
+        if metric in MEANS:
+            return never_shown(requirement, "mean", sample)
         if requirement.model is not None:
             if metric in COMPARED:
                 return None
             return f"{metric} has no paired comparison with another model; require it by itself, or compare brier"
-        return never_passes(requirement, rows.get(self.dataset), confidence)
+        return never_passes(requirement, sample)
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Hold confidences against answers."""
@@ -209,15 +214,14 @@ class Calibration(Check):
         return measure(self, inputs)
 
 
-def never_passes(requirement: Requirement, rows: int | None, confidence: float) -> str | None:
-    """Why the best possible outcome could not show it with so many rows; None: it could.
+def never_passes(requirement: Requirement, sample: Sample) -> str | None:
+    """Why the best possible outcome could not show a share or an error with so many rows; None: it could.
 
     The best outcome has no row on the wrong side, and its bound is that of 0 in n rows.
 
     Args:
         requirement: The requirement.
-        rows: Rows of the dataset, or None where that is not known.
-        confidence: Of the policy.
+        sample: What it is to be shown by.
     """
     limit = from_unit(requirement.threshold, requirement.unit)
     if requirement.metric in SHARES and not requirement.upper:
@@ -228,11 +232,6 @@ def never_passes(requirement: Requirement, rows: int | None, confidence: float) 
         return None
     if allowed <= 0.0:
         return f"no sample shows {requirement.sentence}: its bound stays away from the limit; allow a little"
-    if rows is None or allowed >= 1.0:
-        return None
-    # Half of the rows go into the fit.
-    factor = 2 if requirement.metric == "ece_after_temperature" else 1
-    needed = factor * ceil(log(1.0 - confidence) / log(1.0 - allowed))
-    if rows >= needed:
-        return None
-    return f"{rows} rows can't show {requirement.sentence} at {confidence:.0%} confidence: {needed} are needed at least"
+    if requirement.metric == "ece_after_temperature":
+        sample = replace(sample, times=2, more="half of them go into the fit; add rows")
+    return never_shown(requirement, "share", sample, "none of them on the wrong side")

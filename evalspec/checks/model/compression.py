@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from evalspec.checks.model._catalogue import LABEL_WORD
+from evalspec.checks.model._reach import Sample, never_shown, never_shown_of_pairs
 from evalspec.checks.model.slices import Cross
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
@@ -39,6 +40,9 @@ MANDATORY: dict[Method, tuple[tuple[str, ...], str]] = {
     ),
 }
 """What a blocking requirement must be about, and why."""
+DROPS = ("accuracy_drop", "top_5_drop", "worst_slice_drop")
+RATES = ("flip_rate", "break_rate")
+MEANS = ("output_divergence", "mae_increase")
 PAIRS = 5
 BLOCK_S = 1.0
 START_S = 3.0
@@ -204,14 +208,23 @@ class Compression(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: another model, no slices, no timings."""
+        """Why it can't pass: another model, no slices, no timings, or too few rows for a bound that shows it.
+
+        Of a copy that is quantized or pruned the best outcome is that it answers as the baseline does; a student may be
+        better than its teacher.
+        """
         if requirement.model is not None:
             return f"{requirement.metric} is against `baseline:` already; take {requirement.model} out of the sentence"
         if requirement.metric == "worst_slice_drop" and not self.by:
             return "worst_slice_drop needs `by:`, the slices that it is about"
         if requirement.metric == "speedup" and not self.speed:
             return "speedup needs timings, and the check has `speed: false`"
-        return None
+        sample = Sample(self.dataset, rows.get(self.dataset), confidence)
+        if requirement.metric in DROPS:
+            return None if self.method == "distillation" else never_shown_of_pairs(requirement, sample)
+        if requirement.metric in RATES:
+            return never_shown(requirement, "share", sample, "none of them changed")
+        return never_shown(requirement, "mean", sample) if requirement.metric in MEANS else None
 
     def needs(self) -> tuple[Need, ...]:
         """Predictions of all models, the rows, and timings in pairs with the baseline."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from evalspec.checks.model._catalogue import SliceMetric
+from evalspec.checks.model._reach import Sample, kind_of, never_shown
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows, SpecNames
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
 
-_BETWEEN = "MOVER over the two intervals of `quality`: the rows inside and outside are separate"
+_BETWEEN = (
+    "Miettinen and Nurminen's score interval of separate rows, corrected for skewness and continuity; of what is no "
+    "share of independent rows MOVER over the two intervals of `quality`"
+)
 OF_VALUES = {"ood_gap_mae": "mae", "ood_gap_rmse": "rmse"}
 
 
@@ -36,13 +40,15 @@ class Generalization(Check):
     home and 70 % at the next hospital passed every holdout that they were given.
 
     ## Method
-    On each side the estimate and interval of `quality`, clusters included; the difference by MOVER, which takes the
-    sides as separate rows. Where and when data were collected is what the spec states under `origin:`; inside and
-    outside must differ in something that both state. From the same origin there is nothing to be learnt about others,
-    and the spec is refused.
+    On each side the estimate and interval of `quality`, clusters included. The rows of the two sides are separate: the
+    difference of shares of independent rows by a score test, of anything else by MOVER. Where and when data were
+    collected is what the spec states under `origin:`; inside and outside must differ in something that both state. From
+    the same origin there is nothing to be learnt about others, and the spec is refused. With `by: site` a value of the
+    column takes the place of what the outside dataset states as its `site`: the value that the inside dataset states
+    is left out, with a note, and a column with no other value is refused.
 
-    References: Koh et al., WILDS, ICML 2021. Newcombe, Statistics in Medicine 1998. Zou and Donner, Statistics in
-    Medicine 2008 (MOVER).
+    References: Koh et al., WILDS, ICML 2021. Miettinen and Nurminen, Statistics in Medicine 1985. Zou and Donner,
+    Statistics in Medicine 2008 (MOVER).
 
     ## What it cannot show
     Origins that no dataset is from. Why it is worse there: see `shift` for what differs, `slices` for who is hit, and
@@ -100,17 +106,34 @@ class Generalization(Check):
         return None if self.by is not None else self.outside
 
     def check_names(self, names: SpecNames) -> str | None:
-        """That inside and outside are from different origins."""
+        """That inside and outside are from different origins, as far as the spec says it."""
+        here = names.origins.get(self.inside, {})
         for outside in self.outside:
-            same = alike(self.inside, names.origins.get(self.inside, {}), outside, names.origins.get(outside, {}))
-            if same is not None and self.by is None:
+            there = names.origins.get(outside, {})
+            if self.by is None:
+                same = alike(self.inside, here, outside, there)
+            else:
+                same = self._undecided(here, outside, there, self.by)
+            if same is not None:
                 return same
         return None
+
+    def _undecided(self, here: Mapping[str, str], outside: str, there: Mapping[str, str], by: str) -> str | None:
+        """Why no value of a column can be told from where the dataset inside is from."""
+        if not here:
+            return f"nothing says where {self.inside} is from; add `origin: {{{by}: ...}}` to the dataset"
+        besides = {key: value for key, value in there.items() if key != by}
+        if by in here or alike(self.inside, here, outside, besides) is None:
+            return None
+        return (
+            f"the origin of {self.inside} ({', '.join(here)}) does not say which {by} it is from, so no {by} of "
+            f"{outside} is shown to be another; add `{by}:` to its `origin:`"
+        )
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: it compares models, or its metric is none that `ood_gap` is in points of."""
+        """Why it can't pass: it compares models, or `ood_gap` is not in points of its metric, or too few rows."""
         from evalspec.checks.model._catalogue import SLICED
 
         if requirement.model is not None:
@@ -120,7 +143,12 @@ class Generalization(Check):
             instead = next((name for name, metric in OF_VALUES.items() if metric == self.metric_), None)
             remedy = f"write {instead}" if instead else "take a metric that is a fraction, such as accuracy"
             return f"ood_gap is in points and {self.metric_} is no fraction; {remedy}"
-        return None
+        kind = kind_of(OF_VALUES.get(requirement.metric, self.metric_))
+        if kind in ("share", "f1"):
+            return None
+        samples = (Sample(dataset, rows.get(dataset), confidence) for dataset in (self.inside, *self.outside))
+        found = (never_shown(requirement, kind, sample) for sample in samples)
+        return next((why for why in found if why is not None), None)
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """The column of origins."""

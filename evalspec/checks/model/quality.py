@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, log
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -13,16 +12,14 @@ from evalspec.checks.model._catalogue_boxes import missing_detection
 from evalspec.checks.model._catalogue_ranking import AT_K
 from evalspec.checks.model._catalogue_ranking import NAMES as RANKED_LISTS
 from evalspec.checks.model._catalogue_text import missing_package
+from evalspec.checks.model._reach import Sample, kind_of, never_shown
 from evalspec.evidence.metric import Metric
-from evalspec.evidence.units import from_unit
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows
 from evalspec.language.requirement import Same
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
-
-PROPORTIONS = ("accuracy", "top_k_accuracy", "precision", "recall", "subset_accuracy", "exact_match")
 
 
 class Quality(Check):
@@ -150,14 +147,16 @@ class Quality(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: a k that is no number, no queries, no package, or too few rows were all right."""
+        """Why it can't pass: a k that is no number, no queries, no package, or too few rows to show it."""
         metric, part = requirement.metric, requirement.part
         if metric in ("top_k_accuracy", *AT_K) and part is not None and not (part.isdecimal() and int(part) > 0):
             return f"{metric}({part}): k is a whole number from 1 on, such as {metric}(5)"
         if metric in RANKED_LISTS and self.query is None:
             return f"{metric} needs `query:`, the column that says which rows are the candidates of one query"
         missing = missing_package(metric) or missing_detection(metric)
-        return missing or never_passes(requirement, rows.get(self.dataset), confidence)
+        kind = kind_of(metric, beside_a_model=requirement.model is not None)
+        sample = Sample(self.dataset, rows.get(self.dataset), confidence)
+        return missing or never_shown(requirement, kind, sample)
 
     def same(self, requirement: Requirement) -> Same | None:
         """Points lost against another model, which `compression` may require too."""
@@ -176,27 +175,3 @@ class Quality(Check):
         from evalspec.checks.model._quality import measure
 
         return measure(self, inputs)
-
-
-def never_passes(requirement: Requirement, rows: int | None, confidence: float) -> str | None:
-    """Why a bound on a share can't be reached with so many rows, were all of them right; None: it can.
-
-    With n of n right the Clopper-Pearson lower bound is (1 - confidence) ** (1 / n).
-
-    Args:
-        requirement: The requirement.
-        rows: Rows of the dataset, or None where that is not known.
-        confidence: Of the policy.
-    """
-    if requirement.model is not None or requirement.upper or requirement.metric not in PROPORTIONS:
-        return None
-    share = from_unit(requirement.threshold, requirement.unit)
-    if rows is None or not 0.0 < share < 1.0:
-        return None
-    needed = ceil(log(1.0 - confidence) / log(share))
-    if rows >= needed:
-        return None
-    return (
-        f"{rows} rows can't show {requirement.metric} {requirement.op} {share:.4g} at {confidence:.0%} confidence, "
-        f"were every one of them right: {needed} are needed"
-    )

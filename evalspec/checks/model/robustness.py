@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, log
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from evalspec.checks.model._reach import Sample, never_shown
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
-from evalspec.evidence.units import from_unit
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows, SpecNames
 from evalspec.language.units import custom_error
 
@@ -26,6 +25,7 @@ Corruption = Literal[
 ]  # fmt: skip
 Severity = Annotated[int, Field(ge=1, le=5)]
 COMPARED = ("corruption_accuracy", "worst_corruption_accuracy", "mean_corruption_accuracy")
+SHARES = COMPARED[:2]
 _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard; against a model Tango's score interval"
 _MEAN = "BCa of the rows' means over all copies (saddlepoint), from 200 rows on; a row and its copies are one"
 _ALL = "all copies must clear the threshold, each by"
@@ -62,6 +62,8 @@ class Robustness(Check):
     unit 1, 2, 5, 10, 20 %; swapped categories 1, 5, 10, 20, 30 %. Words with a typo 2, 5, 10, 20, 30 %, with changed
     case 10 to 100 %; odd characters 1, 3, 5, 10, 20 %; 90, 75, 60, 45, 30 % of a text kept. Signal to noise 30, 20, 15,
     10, 5 dB; 3, 6, 9, 12, 18 dB louder or quieter; moved by 2, 5, 10, 15, 25 % of the length.
+    Rows that differ are counted: a copy like the rows it was made from (`category_swap` of one category) is missing
+    with that reason, and so is what is about all copies.
     Each copy is a sample of the same rows: shares by Clopper-Pearson. Over all copies a row has one mean, and the
     interval is that of the rows' means, so that 35 copies of 500 rows count as 500 rows. The drop is paired by row.
 
@@ -161,23 +163,19 @@ class Robustness(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: no such comparison, or too few rows even if every answer is right."""
-        if requirement.model is not None:
-            if requirement.metric in COMPARED:
-                return None
+        """Why it can't pass: no such comparison, or too few rows for a bound that shows it."""
+        share = requirement.metric in SHARES
+        known = rows.get(self.dataset)
+        capped = known is None or known > self.rows
+        sample = Sample(
+            self.dataset, self.rows if capped else known, confidence,
+            more="raise `rows:` of the check" if capped else "add rows",
+        )  # fmt: skip
+        if requirement.model is None:
+            return never_shown(requirement, "share" if share else "mean", sample)
+        if requirement.metric not in COMPARED:
             return f"{requirement.metric} is not compared between models; compare mean_corruption_accuracy"
-        if requirement.metric not in ("corruption_accuracy", "worst_corruption_accuracy"):
-            return None
-        share, known = from_unit(requirement.threshold, requirement.unit), rows.get(self.dataset)
-        if known is None or not 0.0 < share < 1.0:
-            return None
-        used, needed = min(known, self.rows), ceil(log(1.0 - confidence) / log(share))
-        if used >= needed:
-            return None
-        return (
-            f"{used} rows can't show {requirement.sentence} at {confidence:.0%} confidence, were every one of them "
-            f"right: {needed} are needed"
-        )
+        return None if share else never_shown(requirement, "mean", sample)
 
     def needs(self) -> tuple[Need, ...]:
         """Predictions of each model on the rows as they are, and on every copy."""

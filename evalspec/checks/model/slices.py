@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from evalspec.checks.model._catalogue import LABEL_WORD, SliceMetric
+from evalspec.checks.model._reach import Sample, fewest_in_groups, kind_of, never_shown
 from evalspec.checks.model._sliced_metrics import BY_FORMS, DECLARED, TOO_SMALL, Form, asked_of
 from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.metric import Metric
@@ -261,14 +262,33 @@ class Slices(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """A metric that is made of a field which isn't there."""
-        form = asked_of(requirement.metric).form
+        """Why it can't pass: it is made of a field which isn't there, or the rows are too few if one slice had all."""
+        asked = asked_of(requirement.metric)
+        form = asked.form
         field, what = NEEDS[form]
         if not getattr(self, field):
             return f"{requirement.metric} needs `{field}:`, {what}"
         if requirement.model is not None and form not in ("each", "worst"):
             return f"{requirement.metric} is not compared between models; require it of each"
-        return None
+        known = rows.get(self.dataset)
+        if asked.base is None or known is None:
+            return None
+        if form == "percentile":
+            return self._too_few_groups(requirement, asked.base, known, confidence)
+        kind = kind_of(asked.base, beside_a_model=requirement.model is not None)
+        if kind in ("share", "f1") and form not in ("each", "worst"):
+            return None
+        sample = Sample(self.dataset, known, confidence, more="a slice has no more than all of them; add rows")
+        return never_shown(requirement, kind, sample)
+
+    def _too_few_groups(self, requirement: Requirement, base: str, rows: int, confidence: float) -> str | None:
+        groups, each = fewest_in_groups(requirement, kind_of(base), confidence)
+        if rows >= groups * each:
+            return None
+        return (
+            f"{rows:,} rows of {self.dataset} can't show {requirement.sentence} at {confidence:.0%} confidence, were "
+            f"every group the best it can be: {groups:,} groups of {each:,} rows are needed; add rows"
+        )
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Entries of ``by`` that are no slices, the column of groups, and those to be searched."""

@@ -205,7 +205,8 @@ def test_kinds_of_columns() -> None:
     kinds = {column.name: column.kind for column in columns}
     assert kinds == {
         "day": "number", "stamp": "number", "coded": "category", "note:length": "number", "nested:mean": "number",
-        "nested:sd": "number", "uneven:mean": "number", "uneven:sd": "number", "gone": "category",
+        "nested:sd": "number", "nested:size": "number", "uneven:mean": "number", "uneven:sd": "number",
+        "uneven:size": "number", "gone": "category",
     }  # fmt: skip
     assert len(skipped) == 1 and "'blob' (binary)" in skipped[0]
     by_name = {column.name: column for column in columns}
@@ -228,7 +229,7 @@ def test_a_column_that_is_all_missing_on_one_side_has_no_distance(tmp_path: Path
 
 def test_columns_must_be_on_both_sides_and_alike(tmp_path: Path) -> None:
     rows = table(200, 1)
-    with pytest.raises(InputError, match="current data have no column 'lux'"):
+    with pytest.raises(InputError, match="dataset traffic has no column 'lux'"):
         run(rows, rows.drop_columns(["lux"]), tmp_path)
     texts = rows.set_column(0, "lux", pa.array(["a"] * 200))
     with pytest.raises(InputError, match="'lux' is double in the reference and string in the current"):

@@ -294,3 +294,30 @@ def test_equal_values_are_no_reason_to_fail() -> None:
     table = pa.table({"p": [[3.0] * 64] * 4, "n": [1.0] * 4, "c": ["a"] * 4})
     for name in ("gaussian_noise", "blur", "jpeg", "number_noise", "category_swap"):
         assert len(material(table).corrupted(name, 3)) == 4
+
+
+@pytest.mark.parametrize(
+    ("corruption", "column", "rows"),
+    [
+        ("case", ["\u043f\u0440\u0438\u0432\u0435\u0442"] * 3, 3),
+        ("case", ["\u4f60\u597d"] * 3, 0),
+        ("unicode", ["\u4f60\u597d"] * 3, 0),
+        ("typos", ["a b c"] * 3, 0),
+        ("truncation", ["a whole text"] * 3, 3),
+        ("category_swap", ["red"] * 3, 0),
+        ("number_noise", [1.5] * 3, 0),
+        ("number_noise", [1.5, None, float("nan"), 2.5, 4.0, 5.0], 4),
+        ("contrast", [[0.0] * 16] * 3, 0),
+        ("contrast", [[0.0] * 16, [1.0] + [0.0] * 15], 1),
+        ("missing", pa.array([None] * 3, pa.int64()), 0),
+    ],
+)  # fmt: skip
+def test_rows_that_a_copy_changes_are_counted(corruption: str, column: object, rows: int) -> None:
+    given = material(pa.table({"c": column}), range=(0.0, 1.0))
+    assert given.changed(given.corrupted(corruption, 5), corruption) == rows
+
+
+def test_case_in_any_script_that_has_two() -> None:
+    """Also where the other case is two letters: those stay, so that a text keeps its length."""
+    given = material(pa.table({"t": ["\u041c\u0438\u0440 Stra\u00dfe \u03b1"]}))
+    assert given.corrupted("case", 5)["t"].to_pylist() == ["\u043c\u0418\u0420 sTRA\u00dfE \u0391"]

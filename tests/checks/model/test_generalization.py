@@ -16,8 +16,8 @@ from evalspec.evidence.blocks import Intervals, Table
 from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.language.names import SpecNames
 from evalspec.language.parts import CheckResult
-from evalspec.stats.macro import mover_difference
 from evalspec.stats.proportion import proportion
+from evalspec.stats.two_shares import SharesApart
 from tests.checks.deciding import outcome, the
 from tests.checks.planted import confident
 from tests.fakes import FakeInputs, classifier, regressor
@@ -78,9 +78,12 @@ def test_the_interval_is_that_of_separate_rows(tmp_path: Path) -> None:
     assert isinstance(found, Parts)
     part = found.parts["field"]
     assert isinstance(part, Estimate)
-    by_hand = mover_difference(proportion(np.arange(500) < 460), proportion(np.arange(300) < 240))
+    by_hand = SharesApart(proportion(np.arange(500) < 460), proportion(np.arange(300) < 240))
     assert part.bound(0.95, "upper") == by_hand.bound(0.95, "upper")
-    assert part.n == by_hand.n
+    assert part.n == by_hand.n == 800
+    # A score test, as in `slices`: MOVER says 0.0263 here.
+    part = check().run(inputs_of(tmp_path, test=(4000, 3880), field=(300, 290))).estimates["ood_gap"].parts["field"]  # type: ignore[union-attr]
+    assert part.bound(0.95, "upper") == pytest.approx(0.0254, abs=5e-5)  # type: ignore[union-attr]
     forest, table = result.blocks
     assert isinstance(forest, Intervals)
     assert [row.label for row in forest.rows] == ["test", "field"]
@@ -136,6 +139,53 @@ def test_the_same_origin_shows_nothing(tmp_path: Path) -> None:
     inputs.origins = {"test": HERE, "field": HERE}
     with pytest.raises(InvalidError, match=r"field has the same origin as test \(site: lab, collected: 2026-05-01\)"):
         check().run(inputs)
+
+
+def test_a_value_of_a_column_is_no_origin_where_the_inside_is_from_it(tmp_path: Path) -> None:
+    inputs = inputs_of(tmp_path, test=(2000, 1900), field=(2000, 1900))
+    asked = check("ood_gap <= 5 pp", by="site")
+    everywhere = inputs.tables["field"]
+    inputs.tables["field"] = everywhere.set_column(1, "site", pa.array(["lab"] * 2000))
+    for there in (THERE, HERE, {}):
+        inputs.origins = {"test": HERE, "field": there}
+        if there.get("collected") == HERE["collected"]:
+            with pytest.raises(InvalidError, match=r"site=lab of field has the same origin as test \(site: lab, "):
+                asked.run(inputs)
+    inputs.origins = {"test": {"site": "lab"}, "field": {}}
+    with pytest.raises(InvalidError, match="site=lab of field has the same origin as test"):
+        asked.run(inputs)
+    inputs.origins = {}
+    with pytest.raises(InvalidError, match="nothing says where test is from"):
+        asked.run(inputs)
+    # One of several values is left out, and said so.
+    inputs.tables["field"] = everywhere.set_column(1, "site", pa.array(["lab"] * 1500 + ["north"] * 500))
+    inputs.origins = {"test": HERE, "field": HERE}
+    result = asked.run(inputs)
+    assert list(gaps(result)) == ["site=north"]
+    assert outcome(result, asked.require[0]) == "FAIL"
+    assert result.counts.dropped == 1500
+    assert result.notes[0].startswith("1,500 rows are left out: site=lab of field has the same origin as test")
+
+
+def test_a_column_without_a_value_has_no_origins(tmp_path: Path) -> None:
+    inputs = inputs_of(tmp_path, test=(400, 380), field=(400, 380))
+    inputs.tables["field"] = inputs.tables["field"].set_column(1, "site", pa.nulls(400, pa.string()))
+    asked = check("ood_gap <= 5 pp", by="site")
+    result = asked.run(inputs)
+    assert outcome(result, asked.require[0]) == "MISSING"
+    assert result.missing["ood_gap"] == "no row of field has a value for 'site'"
+
+
+def test_a_spec_says_which_of_the_columns_values_the_inside_is_from() -> None:
+    def problem(here: dict[str, str], there: dict[str, str]) -> str | None:
+        names = SpecNames(("candidate",), ("test", "field"), (), {"test": here, "field": there})
+        return check(by="site").check_names(names)
+
+    assert problem(HERE, HERE) is None
+    assert problem({"device": "a"}, {"device": "b"}) is None
+    assert "nothing says where test is from; add `origin: {site: ...}`" in str(problem({}, THERE))
+    assert "add `site:` to its `origin:`" in str(problem({"device": "a"}, {"device": "a"}))
+    assert "add `site:` to its `origin:`" in str(problem({"device": "a"}, {"site": "north"}))
 
 
 def test_a_spec_must_say_where_data_are_from() -> None:

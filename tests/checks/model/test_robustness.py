@@ -94,7 +94,7 @@ def test_figures(tmp_path: Path) -> None:
 
 def test_a_row_counts_once_however_many_copies(tmp_path: Path) -> None:
     """The interval of the mean over copies is not narrower than rows allow."""
-    result = check(severities=[1, 2, 3, 4, 5], corruptions=["gaussian_noise", "contrast"]).run(
+    result = check(severities=[1, 2, 3, 4, 5], corruptions=["gaussian_noise", "brightness"]).run(
         inputs_of(tmp_path, by_corner)
     )
     found = result.estimates["mean_corruption_accuracy"]
@@ -134,6 +134,37 @@ def test_values(tmp_path: Path) -> None:
     assert value(result, "mean_corruption_mae") == pytest.approx(value(result, "mae_increase"))
 
 
+def test_a_copy_that_changes_nothing_shows_nothing(tmp_path: Path) -> None:
+    """Survived is what was tried: black pictures have no contrast to lose."""
+    table = pa.table({"pixels": np.zeros((300, 16)).tolist(), "label": np.zeros(300, dtype=np.int64)})
+
+    def told(rows: pa.Table, dataset: str, model: str) -> Predictions:
+        dark = np.array(rows["pixels"].to_pylist()).mean(axis=1) < 1
+        return classifier(np.where(dark[:, None], [0.9, 0.1], [0.1, 0.9]), np.asarray(rows["label"]), model=model)
+
+    inputs = FakeInputs(
+        evidence=tmp_path, tables={"test": table}, labels={"test": "label"}, answering=told,
+        answers={("test", model): told(table, "test", model) for model in ("candidate", "baseline")},
+    )  # fmt: skip
+    sentences = (
+        "corruption_accuracy(contrast 1) >= 90 %", "worst_corruption_accuracy >= 90 %",
+        "mean_corruption_accuracy >= 90 %", "robustness_drop <= 5 pp", "corruption_accuracy >= 90 %",
+        "mean_corruption_accuracy >= baseline - 2 pp",
+    )  # fmt: skip
+    alone = check(*sentences, corruptions=["contrast"])
+    result = alone.run(inputs)
+    assert [outcome(result, one) for one in alone.requirements] == ["MISSING"] * 6
+    assert result.missing["corruption_accuracy(contrast 1)"].startswith("contrast 1 changes none of the 300 rows; take")
+    beside = check(*sentences, corruptions=["contrast", "gaussian_noise"], severities=[1])
+    result = beside.run(inputs)
+    assert [outcome(result, one) for one in beside.requirements] == ["MISSING"] * 6
+    curve, table_, _ = result.blocks
+    assert isinstance(curve, Curve)
+    assert [one.name for one in curve.series] == ["gaussian_noise"]
+    assert isinstance(table_, Table)
+    assert [row[:3] for row in table_.rows] == [("contrast 1", 0, None), ("gaussian_noise 1", 300, 1.0)]
+
+
 def test_only_some_rows_are_copied(tmp_path: Path) -> None:
     result = check(rows=100).run(inputs_of(tmp_path, by_mean))
     assert (result.counts.attempted, result.counts.used, result.counts.dropped) == (600, 100, 500)
@@ -153,7 +184,7 @@ def test_too_few_rows_to_show_it() -> None:
     asked = check("worst_corruption_accuracy >= 99 %", rows=200)
     why = asked.check_requirement(asked.require[0], {"test": 5000})
     assert why is not None
-    assert "200 rows can't show worst_corruption_accuracy >= 99 %" in why
+    assert "200 rows of test can't show worst_corruption_accuracy >= 99 %" in why
     assert "299 are needed" in why
     assert (
         check("worst_corruption_accuracy >= 99 %", rows=299).check_requirement(asked.require[0], {"test": 300}) is None

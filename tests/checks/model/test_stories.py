@@ -5,10 +5,10 @@ The red instance passes every other sentence of the same checks: what hides the 
 Not told here, with what they wait for: F20 (time to accuracy of a training run), F21 (throughput over a number of
 devices), F27 (a rule that a release needs requirements of every dimension), F38 (several seeds of one training),
 F39 (grounding and safety of what a language model writes), F40 (several judges and templates of one comparison),
-F42 (a table of several machines). Told in part: F2 without the condition that is missing from training (coverage of
-conditions), F22 on the stages of an answer and not on the loop of a training, F26 without the age of the evidence, F28
+F42 (a table of several machines). Told in part: F22 on the stages of an answer and not on the loop of a training, F28
 with the confidence as a logged column and not against an exported baseline, F37 without a warning that the limit of a
-promise is about another statistic, F41 by the gain alone, without a figure of the headroom that is left.
+promise is about another statistic. Conditions that no row has, the age of the data and what is left under a ceiling
+(F2, F7, F9, F23, F25, F26, F27, F41, F49) are told beside the checks of the data.
 """
 
 from __future__ import annotations

@@ -1,0 +1,126 @@
+"""What `contamination` looks for beside text and numbers: pictures, embeddings, keys; and the consequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalspec.checks.data._clean_score import CleanScore, clean_score
+from evalspec.checks.data._embeddings import METRIC as NEIGHBOURS
+from evalspec.checks.data._embeddings import EmbeddingDetector
+from evalspec.checks.data._levels import COPIES, Asked, Detector, Level, Mask, contaminated
+from evalspec.checks.data._picture_columns import holds_pictures
+from evalspec.checks.data._pictures import PictureDetector
+from evalspec.checks.data._shared_keys import METRIC as KEYS
+from evalspec.checks.data._shared_keys import KeyDetector
+from evalspec.checks.model._scored import scored
+from evalspec.evidence.estimate import Fact
+
+if TYPE_CHECKING:
+    from evalspec.evidence.blocks import AnyBlock
+    from evalspec.language.inputs import Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """What else the spec asks for.
+
+    Args:
+        key: Columns that together name a row; empty: none.
+        predictions: Model whose answers are scored on clean and on other rows, or None.
+        metric: What they are scored by.
+        positive: Class that binary metrics are about; None: the second of two.
+        decision_threshold: Probability from which on it is predicted; None: the most probable class is.
+        embedding: Model that gives embeddings, or None.
+        embedding_similarity: Cosine from which on rows are neighbours.
+        picture_similarity: Correlation from which on pictures look the same.
+    """
+
+    key: tuple[str, ...] = ()
+    predictions: str | None = None
+    metric: str = "accuracy"
+    positive: str | None = None
+    decision_threshold: float | None = None
+    embedding: str | None = None
+    embedding_similarity: float = 0.95
+    picture_similarity: float = 0.95
+
+
+def further_detectors(inputs: Inputs, asked: Asked, further: Further) -> list[Detector]:
+    """Detectors for what the spec names and the columns allow.
+
+    Args:
+        inputs: What the check is handed.
+        asked: The test side.
+        further: What the spec asks for.
+
+    Raises:
+        InputError: A model gives no embeddings.
+    """
+    found: list[Detector] = []
+    for column in asked.columns:
+        if holds_pictures(asked.table.column(column)):
+            found.append(PictureDetector(asked, column, further.picture_similarity))
+    if further.key:
+        found.append(KeyDetector(asked, further.key))
+    if further.embedding is not None:
+        found.append(EmbeddingDetector(inputs, asked, further.embedding, further.embedding_similarity))
+    return found
+
+
+def further_facts(levels: Sequence[Level], usable: Mask) -> dict[str, Fact]:
+    """Rows that share a key, and the share of rows with a neighbour.
+
+    Args:
+        levels: What was found.
+        usable: shape (m,), test rows that hold something to compare.
+    """
+    facts: dict[str, Fact] = {}
+    for level in levels:
+        if level.metric == KEYS:
+            facts[KEYS] = Fact(float(level.rows.sum()), len(usable), level.method)
+        elif level.metric == NEIGHBOURS:
+            facts[NEIGHBOURS] = Fact(float(level.rows.mean()), len(usable), f"counted: {level.method}")
+    return facts
+
+
+def further_blocks(detectors: Sequence[Detector]) -> tuple[AnyBlock, ...]:
+    """What embeddings of independent rows look like beside those found."""
+    return tuple(one.table() for one in detectors if isinstance(one, EmbeddingDetector))
+
+
+def further_notes(detectors: Sequence[Detector]) -> tuple[str, ...]:
+    """What was not looked at, and what the reader should know of it."""
+    kinds = PictureDetector | EmbeddingDetector | KeyDetector
+    return tuple(note for one in detectors if isinstance(one, kinds) for note in one.notes)
+
+
+def consequence(inputs: Inputs, asked: Asked, levels: Sequence[Level], further: Further) -> CleanScore:
+    """What the model scores without the rows that were found to be copies.
+
+    Neighbours in embeddings and shared keys are no copies: they stand in the table, and count nowhere.
+
+    Args:
+        inputs: What the check is handed.
+        asked: The test side.
+        levels: What was found.
+        further: What the spec asks for.
+
+    Raises:
+        InputError: The answers can't be scored.
+    """
+    if further.predictions is None:
+        return CleanScore()
+    dirty = contaminated(tuple(one for one in levels if one.metric in COPIES), len(asked.usable)) & asked.usable
+    ways: dict[str, Mask] = {}
+    for one in levels:
+        ways[one.title] = ways.get(one.title, False) | one.rows
+    rows = scored(
+        inputs,
+        asked.name,
+        further.predictions,
+        positive=further.positive,
+        decision_threshold=further.decision_threshold,
+    )
+    return clean_score(inputs, rows, further.metric, dirty, ways)

@@ -1,0 +1,245 @@
+"""What `integrity` computes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalspec.checks.data import _integrity_blocks
+from evalspec.checks.data._croissant import Croissant, read_croissant
+from evalspec.checks.data._integrity_repeats import Mixed, Repeats, Row, of_rows, of_values, rows_of
+from evalspec.checks.data._integrity_rules import Broken, ColumnState
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Fact, Measured, Parts
+from evalspec.evidence.record import Counts
+from evalspec.language.parts import CheckResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.checks.data.integrity import ColumnRule, Integrity
+    from evalspec.language.inputs import Inputs
+
+MOST_NOTES = 20
+
+
+@dataclass
+class Found:
+    """What was found.
+
+    Args:
+        rows: Of the dataset.
+        columns: In their order.
+        broken: (column or file, what is broken), in the order in which they are shown; an empty column: the file.
+        duplicates: Rows that are equal to an earlier one; None: why not stands in ``no_duplicates``.
+        shown: Pairs of equal rows, by what they break.
+        notes: Sentences.
+    """
+
+    rows: int = 0
+    columns: dict[str, ColumnState] = field(default_factory=dict)
+    broken: list[tuple[str, Broken]] = field(default_factory=list)
+    duplicates: int | None = None
+    no_duplicates: str = ""
+    shown: dict[str, list[Row]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def violations(self) -> int:
+        """All of them."""
+        return sum(one.count for _, one in self.broken)
+
+
+def measure(check: Integrity, inputs: Inputs) -> CheckResult:
+    """One pass over the rows; a second one where rows that stand twice are to be shown.
+
+    Args:
+        check: Its fields.
+        inputs: Where rows and files come from.
+
+    Raises:
+        InputError: A rule can't be applied, a file can't be read, or there are no rows.
+    """
+    found = Found()
+    card = None if check.croissant is None else read_croissant(inputs.file(check.croissant), check.record_set)
+    _files(check, inputs, card, found)
+    rules = _rules(check, card, found)
+    scan = _Scan(check, rules, found)
+    for batch in inputs.batches(check.dataset):
+        scan.update(batch)
+    if not found.rows:
+        raise InputError(f"{check.dataset} has no rows")
+    scan.end(inputs)
+    _name_columns(found)
+    evidence = _integrity_blocks.write(check, inputs.evidence, found.broken)
+    rates = {
+        name: Fact(state.facts.missing / found.rows, found.rows, "counted over all rows")
+        for name, state in found.columns.items()
+    }
+    estimates: dict[str, Fact | Parts | Measured] = {"missing_rate": Parts(rates, max(rates.values(), key=_value))}
+    missing = {}
+    if rules or card is not None or check.digest or check.split or check.only:
+        estimates["schema_violations"] = Fact(float(found.violations), found.rows, "counted over all rows")
+    else:
+        missing["schema_violations"] = "there is no rule that the rows could be held against"
+    if found.duplicates is None:
+        missing["duplicate_rows"] = found.no_duplicates
+    else:
+        estimates["duplicate_rows"] = Fact(float(found.duplicates), found.rows, "counted by 64-bit digests of rows")
+    return CheckResult(
+        estimates=estimates,
+        missing=missing,
+        blocks=_integrity_blocks.blocks(check.dataset, found.columns, found.broken, found.shown),
+        counts=Counts(attempted=found.rows, used=found.rows),
+        conditions={"dataset": check.dataset, "columns": len(found.columns), "rules": len(rules)},
+        notes=found.notes,
+        evidence=evidence,
+    )
+
+
+def _value(fact: Fact) -> float:
+    return fact.value
+
+
+class _Scan:
+    """All that looks at the rows while they go by."""
+
+    def __init__(self, check: Integrity, rules: Mapping[str, ColumnRule], found: Found) -> None:
+        self._check = check
+        self._rules = rules
+        self._found = found
+        self._repeats: Repeats | None = None
+        self._unique: dict[str, Repeats] = {}
+        self._mixed: Mixed | None = None
+
+    def _begin(self, schema: pa.Schema) -> None:
+        check, found = self._check, self._found
+        if not schema.names:
+            raise InputError(f"{check.dataset} has no columns")
+        found.columns = {one.name: ColumnState(one.name, one.type, self._rules.get(one.name)) for one in schema}
+        for name in self._rules:
+            if name not in schema.names:
+                found.broken.append((name, Broken("the column is not there", 1)))
+        if check.only:
+            extra = [name for name in schema.names if name not in self._rules]
+            found.broken += [(name, Broken("the schema does not name the column", 1)) for name in extra]
+        self._repeats = Repeats(of_rows(check.duplicates_by or schema.names))
+        self._unique = {
+            name: Repeats(of_values(name)) for name, rule in self._rules.items() if rule.unique and name in schema.names
+        }
+        if check.split is not None:
+            self._mixed = Mixed(check.split, schema.names)
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """More rows."""
+        if not self._found.rows:
+            self._begin(batch.schema)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            self._found.columns[name].update(column, self._found.rows)
+        self._found.rows += batch.num_rows
+        if self._repeats is not None:
+            try:
+                self._repeats.update(batch)
+            except InputError as error:
+                self._repeats, self._found.no_duplicates = None, str(error)
+        for repeats in self._unique.values():
+            repeats.update(batch)
+        if self._mixed is not None:
+            self._mixed.update(batch)
+
+    def end(self, inputs: Inputs) -> None:
+        """Count what stands twice, and look for the first of it."""
+        found, dataset = self._found, self._check.dataset
+        for name, state in found.columns.items():
+            found.broken += [(name, one) for one in state.broken.values()]
+        if self._repeats is not None:
+            found.duplicates, some = self._repeats.found()
+            if len(some):
+                found.shown["Rows that stand twice"] = rows_of(inputs.batches(dataset), self._repeats, some)
+        for name, repeats in self._unique.items():
+            count, some = repeats.found()
+            if count:
+                rows = rows_of(inputs.batches(dataset), repeats, some)
+                found.broken.append((name, _as_broken("unique", count, rows, name)))
+                found.shown[f"Rows with one {name}"] = rows
+        if self._mixed is not None:
+            self._end_mixed(inputs, self._mixed)
+
+    def _end_mixed(self, inputs: Inputs, mixed: Mixed) -> None:
+        found, split = self._found, str(self._check.split)
+        if mixed.unnamed:
+            found.broken.append((split, Broken("rows without a split", mixed.unnamed)))
+        count, some = mixed.found()
+        found.notes.append(f"Splits in {split!r}: {', '.join(mixed.splits[:10])}.")
+        if count:
+            rows = rows_of(inputs.batches(self._check.dataset), mixed, some)
+            found.broken.append((split, _as_broken("rows in several splits", count, rows, split)))
+            found.shown["Rows that stand in several splits"] = rows
+
+
+def _as_broken(rule: str, count: int, rows: Sequence[Row], name: str) -> Broken:
+    return Broken(rule, count, [row.number for row in rows], [row.cells.get(name, "") for row in rows])
+
+
+def _rules(check: Integrity, card: Croissant | None, found: Found) -> dict[str, ColumnRule]:
+    """Rules of the spec on top of types from the Croissant file."""
+    from evalspec.checks.data.integrity import ColumnRule
+
+    rules: dict[str, ColumnRule] = {}
+    for name, kind in ({} if card is None else card.columns).items():
+        rules[name] = ColumnRule(type=kind)
+        if kind is None and card is not None:
+            found.notes.append(
+                f"Column {name!r} is {card.types[name] or 'without a type'} in the Croissant file: not held."
+            )
+    for name, rule in check.table_schema.items():
+        before = rules.get(name)
+        rules[name] = rule if before is None or rule.type is not None else rule.model_copy(update={"type": before.type})
+    return rules
+
+
+def _files(check: Integrity, inputs: Inputs, card: Croissant | None, found: Found) -> None:
+    """Hold files against their digests."""
+    for name, digest in check.digest.items():
+        _file(name, inputs.file(name), digest.removeprefix("sha256:"), found)
+    if card is None or not card.digests:
+        return
+    known = {path.name: path for path in inputs.files(check.dataset)}
+    named = {address.rsplit("/", 1)[-1]: digest for address, digest in card.digests.items()}
+    if not known.keys() & named.keys():
+        found.broken.append(
+            ("", Broken(f"the Croissant file has no sha256 of {', '.join(sorted(known)[:3]) or check.dataset}", 1))
+        )
+    for name in sorted(known.keys() & named.keys()):
+        _file(name, known[name], named[name], found)
+
+
+def _file(name: str, path: Path, digest: str, found: Found) -> None:
+    try:
+        with path.open("rb") as stream:
+            now = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{name!r} can't be read: {error.strerror or error}") from error
+    if now == digest:
+        found.notes.append(f"File {name!r} has the sha256 that is stated.")
+    else:
+        found.broken.append(("", Broken(f"file {name!r}: sha256 {now[:12]}..., stated {digest[:12]}...", 1)))
+
+
+def _name_columns(found: Found) -> None:
+    """What stands out and breaks no rule."""
+    notes = []
+    for name, state in found.columns.items():
+        facts = state.facts
+        if facts.missing == facts.rows:
+            notes.append(f"Column {name!r} has no value in any row.")
+        elif facts.constant and facts.rows > 1:
+            notes.append(f"Column {name!r} is constant: {str(facts.low)[:60]}.")
+        if facts.infinite:
+            notes.append(f"Column {name!r} holds {facts.infinite:,} infinite numbers.")
+    found.notes += notes[:MOST_NOTES]
+    if len(notes) > MOST_NOTES:
+        found.notes.append(f"The same of {len(notes) - MOST_NOTES} more columns: see the table.")

@@ -1,0 +1,206 @@
+"""Columns as `leakage` compares them: ids by value and type, times and positions by their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from evalspec.checks.data._duplicates import family
+from evalspec.errors import InputError
+from evalspec.sources._open import missing_values
+from evalspec.sources._rows import row_digests
+from evalspec.stats.hashing import Words
+
+WHOLE_DIGITS = 15
+"""Decimal digits that a float holds exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Ids of one set's rows.
+
+    Args:
+        words: shape (n, 2), digests; of missing ids too.
+        missing: shape (n,).
+    """
+
+    words: Words
+    missing: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Times or positions of one set's rows, on a scale that all sets share.
+
+    Args:
+        values: shape (n,), int64 or float64; of missing ones anything.
+        missing: shape (n,).
+    """
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_]
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Shape (n,)."""
+        return ~self.missing
+
+
+def ids(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, Ids]:
+    """The ids of every set; one is missing where a column of it is.
+
+    Args:
+        tables: Set: its rows.
+        names: The column, or columns together.
+
+    Raises:
+        InputError: Two sets hold types whose values are never equal, or a type that names nothing.
+    """
+    columns = {one: {name: _plain(table.column(name)) for name in names} for one, table in tables.items()}
+    for name in names:
+        _refuse_unlike({one: found[name] for one, found in columns.items()}, name)
+    return {
+        one: Ids(row_digests(pa.table(found)), np.logical_or.reduce([missing_values(found[name]) for name in names]))
+        for one, found in columns.items()
+    }
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as numbers, where a float holds all their digits: they are equal by value then."""
+    kind = column.type
+    if pa.types.is_decimal(kind) and kind.precision <= WHOLE_DIGITS:
+        return column.cast(pa.float64())
+    return column
+
+
+def _sort(kind: pa.DataType) -> str:
+    """What values of this type can be equal to."""
+    if pa.types.is_decimal(kind):
+        return str(kind)
+    if pa.types.is_timestamp(kind):
+        return "time with a zone" if kind.tz else "time without a zone"
+    if pa.types.is_date(kind):
+        return "date"
+    found = family(kind)
+    return str(kind) if found in ("time", "other", "array") else found
+
+
+def _refuse_unlike(columns: Mapping[str, pa.ChunkedArray], name: str) -> None:
+    known = {one: column.type for one, column in columns.items() if not pa.types.is_null(column.type)}
+    for one, kind in known.items():
+        if family(kind) == "array" or pa.types.is_nested(kind):
+            raise InputError(f"column {name!r} of {one} is {kind}, which names nothing", remedy="name another column")
+    sorts = {one: _sort(kind) for one, kind in known.items()}
+    if len(set(sorts.values())) > 1:
+        first, *others = known
+        other = next(one for one in others if sorts[one] != sorts[first])
+        raise InputError(
+            f"column {name!r} is {known[first]} in {first} and {known[other]} in {other}: such values are never equal",
+            remedy="give both the same type",
+        )
+
+
+def places(tables: Mapping[str, pa.Table], name: str, what: str) -> dict[str, Places]:
+    """Times or positions of every set, on one scale.
+
+    Args:
+        tables: Set: its rows.
+        name: The column.
+        what: What the column is for, for sentences: ``time``, ``position``.
+
+    Raises:
+        InputError: Texts, or types that have no order among each other.
+    """
+    columns = {one: _plain(table.column(name)) for one, table in tables.items()}
+    known = {one: column.type for one, column in columns.items() if not pa.types.is_null(column.type)}
+    for one, kind in known.items():
+        _refuse_orderless(columns[one], name, one, kind, what)
+    if len({family(kind) for kind in known.values()}) > 1:
+        told = " and ".join(f"{kind} in {one}" for one, kind in known.items())
+        raise InputError(f"column {name!r} is {told}: they have no common order", remedy="give both the same type")
+    if any(pa.types.is_temporal(kind) for kind in known.values()):
+        values = _instants(columns, _time_scale(known, name))
+    else:
+        scale = _number_scale(known)
+        values = {one: _filled(_typed(column, scale)) for one, column in columns.items()}
+    return {one: Places(values[one], missing_values(column)) for one, column in columns.items()}
+
+
+def _refuse_orderless(column: pa.ChunkedArray, name: str, one: str, kind: pa.DataType, what: str) -> None:
+    if family(kind) == "text":
+        shown = next((value for value in column.slice(0, 100).to_pylist() if value is not None), "")
+        raise InputError(
+            f"column {name!r} of {one} holds text ({str(shown)[:40]!r}), which has no order of {what}",
+            remedy=f"store it as a date, a timestamp or a number; a csv reads it as one with `types: {{{name}: time}}`",
+        )
+    ordered = family(kind) == "number" or pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    if not ordered:
+        raise InputError(
+            f"column {name!r} of {one} is {kind}, which has no order of {what}",
+            remedy="name a column of dates, timestamps or numbers",
+        )
+
+
+def _number_scale(known: Mapping[str, pa.DataType]) -> pa.DataType:
+    return pa.int64() if all(pa.types.is_signed_integer(kind) for kind in known.values()) else pa.float64()
+
+
+def _time_scale(known: Mapping[str, pa.DataType], name: str) -> pa.DataType:
+    """Days where one set has dates, else the finest unit of all."""
+    zoned = {one: pa.types.is_timestamp(kind) and kind.tz is not None for one, kind in known.items()}
+    if len(set(zoned.values())) > 1:
+        with_zone = next(one for one, zone in zoned.items() if zone)
+        without = next(one for one, zone in zoned.items() if not zone)
+        raise InputError(
+            f"column {name!r} has a time zone in {with_zone} and none in {without}: which is later can't be told",
+            remedy="give both a zone, or neither",
+        )
+    if any(pa.types.is_date(kind) for kind in known.values()):
+        return pa.date32()
+    units = ("s", "ms", "us", "ns")
+    finest = max((kind.unit for kind in known.values()), key=units.index)
+    return pa.timestamp(finest, next(iter(known.values())).tz)
+
+
+def _instants(columns: Mapping[str, pa.ChunkedArray], scale: pa.DataType) -> dict[str, NDArray[Any]]:
+    """Dates as days, times as whole numbers of one unit; nanoseconds where all of them fit (1677 to 2262)."""
+    whole = pa.int32() if pa.types.is_date32(scale) else pa.int64()
+    try:
+        typed = {one: _typed(column, scale) for one, column in columns.items()}
+    except pa.ArrowInvalid:
+        typed = {one: _typed(column, pa.timestamp("us", scale.tz)) for one, column in columns.items()}
+    return {one: _filled(column.cast(whole)) for one, column in typed.items()}
+
+
+def _typed(column: pa.ChunkedArray, scale: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_null(column.type):
+        return pa.chunked_array([pa.nulls(len(column), scale)])
+    # Parts below the unit are cut off, never the sign or the order.
+    return column.cast(scale, safe=pa.types.is_timestamp(scale) and scale.unit == "ns")
+
+
+def _filled(column: pa.ChunkedArray) -> NDArray[Any]:
+    return np.asarray(pc.fill_null(column, pa.scalar(0, column.type)).to_numpy())
+
+
+def codes(words: Words) -> NDArray[np.int64]:
+    """One number for each distinct digest.
+
+    Args:
+        words: shape (n, 2).
+
+    Returns:
+        shape (n,), 0..k-1.
+    """
+    order = np.lexsort((words[:, 1], words[:, 0]))
+    ordered = words[order]
+    found = np.empty(len(words), dtype=np.int64)
+    if len(words):
+        found[order] = np.cumsum(np.concatenate(([False], (ordered[1:] != ordered[:-1]).any(axis=1))))
+    return found

@@ -1,0 +1,171 @@
+"""How far shares of a test set are from those of the population that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalspec.checks.data._coverage_groups import Codes, Inside, column_codes, condition_rows
+from evalspec.checks.data._leakage_shared import counted
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Estimate, Fact
+from evalspec.stats.conjunction import AbsoluteDifference, AllParts
+from evalspec.stats.macro import Transformed
+from evalspec.stats.proportion import Proportion, proportion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.checks.data.coverage import Coverage
+    from evalspec.language.inputs import Inputs
+
+OTHER = "(other)"
+
+
+@dataclass
+class Represented:
+    """Gaps between the test set and the population.
+
+    Args:
+        parts: Value or condition: how far the two shares are apart, in 0..1.
+        missing: ``representation_gap(part)``: why there is no value.
+        shares: Value or condition: its share in the test set, and in the population.
+        absent: Declared values of which there is no row, and declared columns without a value, each with why.
+        notes: Sentences for the reader.
+    """
+
+    parts: dict[str, Estimate | Fact] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    shares: dict[str, tuple[float | None, float]] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def lack(self, name: str, why: str) -> None:
+        """A part of which nothing can be said."""
+        self.missing[f"representation_gap({name})"] = why
+
+
+def represented(
+    check: Coverage, inputs: Inputs, conditions: Mapping[str, Inside], groups: Mapping[str, Codes]
+) -> Represented:
+    """Hold the shares of the test set against those of the population.
+
+    Args:
+        check: Its fields.
+        inputs: Rows and clusters of the population, where it is a dataset.
+        conditions: Name: its rows in the test set.
+        groups: Column of ``by:``: its values in the test set.
+
+    Raises:
+        InputError: A column of the population holds something else than that of the test set.
+    """
+    found = Represented()
+    if isinstance(check.population, str):
+        _sampled(check, inputs, check.population, conditions, groups, found)
+        return found
+    table = inputs.table(check.dataset)
+    for column, shares in check.shares.items():
+        _declared(table, check.dataset, column, shares, found)
+    for one in check.declared:
+        if one.share is None:
+            continue
+        rows = conditions[one.name]
+        if not rows.said:
+            found.lack(one.name, str(rows.finding))
+            continue
+        here = int(rows.inside.sum()), len(rows.inside), rows.unknown
+        _gap(found, one.name, here, one.share, f"rows of {check.dataset}")
+    return found
+
+
+def _gap(found: Represented, name: str, here: tuple[int, int, int], share: float, what: str) -> None:
+    """A declared share: rows that are not known are counted against it, on the side on which they are worse."""
+    inside, total, unknown = here
+    worst = max(abs(inside / total - share), abs((inside + unknown) / total - share))
+    doubt = f"; {unknown:,} of which it can't be said count against it" if unknown else ""
+    found.parts[name] = Fact(worst, total, f"counted over {what}{doubt}")
+    found.shares[name] = (inside / total, share)
+
+
+def _declared(table: pa.Table, dataset: str, column: str, shares: Mapping[str, float], found: Represented) -> None:
+    if column not in table.column_names:
+        found.absent[column] = f"{dataset} has no column {column!r}"
+        for value in shares:
+            found.lack(f"{column}={value}", found.absent[column])
+        return
+    codes = column_codes(table, column, dataset)
+    if codes.missing == len(codes.codes):
+        found.absent[column] = f"{column!r} is missing in every row of {dataset}"
+        for value in shares:
+            found.lack(f"{column}={value}", found.absent[column])
+        return
+    counts = dict(zip(codes.names, codes.counts.tolist(), strict=True))
+    total, what = len(codes.codes), f"rows of {dataset}"
+    for value, share in shares.items():
+        _gap(found, f"{column}={value}", (counts.get(value, 0), total, codes.missing), share, what)
+        if share > 0 and not counts.get(value):
+            found.absent[f"{column}={value}"] = f"no row of {dataset}"
+    rest = sum(count for value, count in counts.items() if value not in shares)
+    left = max(0.0, 1.0 - sum(shares.values()))
+    if rest or left > 1e-9:
+        _gap(found, f"{column}={OTHER}", (rest, total, codes.missing), left, what)
+
+
+def _sampled(
+    check: Coverage, inputs: Inputs, population: str, conditions: Mapping[str, Inside], groups: Mapping[str, Codes],
+    found: Represented,
+) -> None:  # fmt: skip
+    table, clusters = inputs.table(population), inputs.clusters(population)
+    if not table.num_rows:
+        raise InputError(f"dataset {population} has no rows to compare with")
+    for column, here in groups.items():
+        there = column_codes(table, column, population)
+        if not len(there.names) or not len(here.names):
+            empty = population if len(here.names) else check.dataset
+            found.absent[column] = f"{column!r} is missing in every row of {empty}"
+            found.missing[f"representation_gap({column})"] = found.absent[column]
+            continue
+        if there.missing:
+            found.notes.append(f"Of {population}, {counted(there.missing)} without {column!r} left out.")
+        counts = dict(zip(here.names, here.counts.tolist(), strict=True))
+        known = there.codes >= 0
+        for value in dict.fromkeys((*here.names, *there.names)):
+            code = there.names.index(value) if value in there.names else -2
+            share = proportion(there.codes[known] == code, None if clusters is None else clusters[known])
+            ends = counts.get(value, 0), len(here.codes), here.missing
+            _estimate(found, f"{column}={value}", ends, share, check.dataset)
+    for one in check.declared:
+        rows, away = conditions[one.name], condition_rows(inputs, one, population)
+        if not rows.said or not away.said:
+            found.lack(one.name, str(rows.finding if not rows.said else away.finding))
+            continue
+        sure = away.known
+        if sure is None:
+            found.lack(one.name, f"of {counted(away.unknown)} of {population} it can't be said whether they are inside")
+            continue
+        if away.unknown:
+            found.notes.append(
+                f"Of {population}, {counted(away.unknown)} left out: whether they are {one.name} can't be said."
+            )
+        share = proportion(away.inside[sure], None if clusters is None else clusters[sure])
+        _estimate(found, one.name, (int(rows.inside.sum()), len(rows.inside), rows.unknown), share, check.dataset)
+
+
+def _estimate(found: Represented, name: str, here: tuple[int, int, int], share: Proportion, dataset: str) -> None:
+    """The distance of a sampled share from one that is counted; rows not known may lie on either side."""
+    inside, total, unknown = here
+    if share.value is None:
+        found.lack(name, "the population has no row of which it can be said")
+        return
+    ends = {"without rows that are not known": inside / total, "with them": (inside + unknown) / total}
+    apart = {what: _distance(share, end, dataset) for what, end in ends.items()}
+    found.parts[name] = AllParts(apart, "lower") if unknown else next(iter(apart.values()))
+    found.shares[name] = (inside / total, share.value)
+
+
+def _distance(share: Proportion, counted: float, dataset: str) -> Estimate:
+    signed = Transformed(
+        share, lambda value: value - counted, lambda value: value + counted, f"less the share in {dataset}"
+    )
+    return AbsoluteDifference(signed)

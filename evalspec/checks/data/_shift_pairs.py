@@ -1,0 +1,117 @@
+"""Columns of two datasets side by side, each as its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from evalspec.checks.data import _derived
+from evalspec.checks.data._shift_columns import LENGTH, WEEKDAY, common_kind, is_text, not_compared
+from evalspec.checks.data._summaries import ColumnSummary, TableSummary, Texts
+from evalspec.stats.columns import MOST_CATEGORIES, Categories, Numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A column of both datasets, all rows of it.
+
+    Args:
+        name: Its name, with ``:mean``, ``:length`` and the like where it is something made from it.
+        source: The column that it comes from.
+        kind: Numbers or categories.
+        reference: One side.
+        current: The other.
+    """
+
+    name: str
+    source: str
+    kind: Literal["number", "category"]
+    reference: Numbers | Categories
+    current: Numbers | Categories
+
+
+def pair_columns(first: TableSummary, second: TableSummary, names: Sequence[str]) -> tuple[list[Pair], list[str]]:
+    """The columns as they can be compared.
+
+    Args:
+        first: The reference.
+        second: The current data.
+        names: Columns of both.
+
+    Returns:
+        Columns, and sentences about those that are not compared as they are.
+
+    Raises:
+        InputError: A column is of another type on the other side.
+    """
+    found: list[Pair] = []
+    notes: list[str] = []
+    for name in names:
+        both = first.columns[name], second.columns[name]
+        kind = common_kind(name, both[0].type, both[1].type)
+        if kind == "other":
+            notes.append(not_compared(name, both[0].type))
+            continue
+        suffixes = list(dict.fromkeys([*both[0].views, *both[1].views])) or [""]
+        for suffix in suffixes:
+            sample = next((side.views[suffix] for side in both if suffix in side.views), Texts())
+            if isinstance(sample, Numbers):
+                numbers = [_numbers(side, suffix) for side in both]
+                if suffix == f":{_derived.SIZE}" and _one_value(numbers):
+                    continue
+                found.append(Pair(name + suffix, name, "number", numbers[0], numbers[1]))
+            elif suffix != WEEKDAY or _weeks(both):
+                found.append(_texts(name, suffix, both, notes))
+    return found, notes
+
+
+def _texts(name: str, suffix: str, both: tuple[ColumnSummary, ColumnSummary], notes: list[str]) -> Pair:
+    """As categories, or by their lengths where they are too many."""
+    import pyarrow as pa
+
+    texts = [_strings(side, suffix) for side in both]
+    categories = [one.categories for one in texts]
+    never = suffix or any(pa.types.is_boolean(side.type) for side in both)
+    over = any(one.overflown for one in categories)
+    if never or not (over or any(is_text(len(one.counts), one.n) for one in categories)):
+        return Pair(name + suffix, name, "category", categories[0], categories[1])
+    if over:
+        notes.append(
+            f"Column {name!r} has over {MOST_CATEGORIES:,} different values, so it is compared by their lengths."
+        )
+    lengths = [one.lengths() for one in texts]
+    return Pair(name + LENGTH, name, "number", lengths[0], lengths[1])
+
+
+def _one_value(both: Sequence[Numbers]) -> bool:
+    """All are of one size, so there is nothing to compare."""
+    return len({value for side in both if side.n for value in (side.low, side.high)}) <= 1
+
+
+def _numbers(side: ColumnSummary, suffix: str) -> Numbers:
+    there = side.views.get(suffix)
+    if isinstance(there, Numbers):
+        return there
+    found = Numbers()
+    found.missing = side.rows
+    return found
+
+
+def _strings(side: ColumnSummary, suffix: str) -> Texts:
+    there = side.views.get(suffix)
+    if isinstance(there, Texts):
+        return there
+    found = Texts()
+    found.categories.missing = side.rows
+    return found
+
+
+def _weeks(both: tuple[ColumnSummary, ColumnSummary]) -> bool:
+    days = [side.views[""] for side in both if "" in side.views]
+    seen = [one for one in days if isinstance(one, Numbers) and one.n]
+    kind: pa.DataType = next(side.type for side in both if "" in side.views)
+    return bool(seen) and _derived.has_weeks(min(one.low for one in seen), max(one.high for one in seen), kind)

@@ -1,0 +1,193 @@
+"""How well each column by itself tells the label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from evalspec.checks.data._duplicates import check_comparable, family
+from evalspec.errors import InputError
+from evalspec.sources._open import missing_values
+from evalspec.stats.conjunction import AllParts
+from evalspec.stats.one_column import FEWEST_OF_CLASS, cells_of, cuts_of, separation, shares_of
+
+if TYPE_CHECKING:
+    from evalspec.evidence.estimate import Estimate
+    from evalspec.language.inputs import Inputs
+
+MOST_CLASSES = 20
+"""A label of more distinct numbers is a value; of more classes only the most frequent ones are judged."""
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+@dataclass
+class Told:
+    """What the columns tell of the label.
+
+    Args:
+        parts: Column: how well it tells it.
+        strongest: Column: the class, or the limit of a value, that it tells best.
+        fitted: Rows that the cells' shares come from, in words.
+        why: Why there are no parts.
+        notes: Sentences for the reader.
+    """
+
+    parts: dict[str, Estimate] = field(default_factory=dict)
+    strongest: dict[str, str] = field(default_factory=dict)
+    fitted: str = ""
+    why: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Rows that cells get their shares from, and rows that are judged.
+
+    Args:
+        rows: All of them, those that are judged last.
+        fitting: shape (n,).
+        judged: shape (n,).
+        clusters: shape (judged rows,), or None.
+        words: What is fitted, in words.
+    """
+
+    rows: pa.Table
+    fitting: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+    clusters: NDArray[np.int64] | None
+    words: str
+
+
+def target_leakage(
+    inputs: Inputs, tables: Mapping[str, pa.Table], test: str, train: Sequence[str], features: Sequence[str]
+) -> Told:
+    """Cut each column into cells, give them shares of each class, and rank other rows by these.
+
+    Args:
+        inputs: Labels, clusters, randomness.
+        tables: Dataset: its rows.
+        test: The set whose rows are judged; it has a label.
+        train: Sets that cells get their shares from; those without a label are left out.
+        features: Columns.
+
+    Raises:
+        InputError: Label or a column hold other types in training.
+    """
+    told = Told()
+    if not features:
+        told.why = "there is no column that could tell the label"
+        return told
+    split = _split(inputs, tables, test, train, features)
+    told.fitted = split.words
+    targets, told.why = _targets(split, told.notes)
+    for name in features if targets else ():
+        cells, count = _cells(split, name)
+        if count == 0:
+            told.notes.append(f"Column {name!r} ({split.rows.column(name).type}) is not judged by itself.")
+            continue
+        found: dict[str, Estimate] = {}
+        for target, positive in targets.items():
+            shares = shares_of(cells[split.fitting], positive[split.fitting], count)
+            found[target] = separation(shares, cells[split.judged], positive[split.judged], split.clusters)
+        told.parts[name] = next(iter(found.values())) if len(found) == 1 else AllParts(found, "lower")
+        told.strongest[name] = max(found, key=lambda target: found[target].value or 0.0)
+    if targets and not told.parts:
+        told.why = f"none of the columns ({', '.join(features)}) can tell a label by itself"
+    return told
+
+
+def _split(
+    inputs: Inputs, tables: Mapping[str, pa.Table], test: str, train: Sequence[str], features: Sequence[str]
+) -> _Split:
+    labelled = [name for name in train if inputs.label(name) is not None]
+    picked = []
+    for name in (*labelled, test):
+        label = inputs.label(name)
+        assert label is not None
+        columns = {column: tables[name].column(column) for column in features}
+        picked.append(pa.table(columns | {_LABEL: tables[name].column(label)}))
+        check_comparable(picked[-1], picked[0], (*features, _LABEL), name)
+    try:
+        rows = pa.concat_tables(picked, promote_options="permissive")
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"columns of {', '.join(labelled)} and {test} don't go together: {reason}") from error
+    size, clusters = tables[test].num_rows, inputs.clusters(test)
+    judged = np.arange(rows.num_rows) >= rows.num_rows - size
+    if labelled:
+        return _Split(rows, ~judged, judged, clusters, f"the labelled rows of {', '.join(labelled)}")
+    units = np.arange(size) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    half = (inputs.rng.permutation(int(units.max()) + 1) % 2 == 0)[units]
+    kept = None if clusters is None else clusters[half]
+    return _Split(rows, ~half, half, kept, f"one half of the rows of {test}, the other half is judged")
+
+
+_LABEL = "\0label"
+
+
+def _targets(split: _Split, notes: list[str]) -> tuple[dict[str, NDArray[np.bool_]], str]:
+    """Class, or limit of a value: rows of it, shape (n,). Or why there are none."""
+    column = split.rows.column(_LABEL)
+    kind = family(column.type)
+    if kind not in ("text", "number", "truth value"):
+        return {}, f"the label is {column.type}, which is neither a class nor a value"
+    unknown = int(missing_values(column).sum())
+    if unknown:
+        return {}, f"the label is missing in {unknown:,} rows"
+    if kind == "number" and pc.count_distinct(column).as_py() > MOST_CLASSES:
+        return _limits(column.cast(pa.float64(), safe=False).to_numpy(), split)
+    encoded = column.combine_chunks().dictionary_encode()
+    values = np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
+    names = [_named(value) for value in encoded.dictionary.to_pylist()]
+    enough = np.bincount(values[split.judged], minlength=len(names))
+    order = [code for code in np.argsort(-enough, kind="stable")[:MOST_CLASSES] if enough[code] >= FEWEST_OF_CLASS]
+    if len(names) < 2:
+        return {}, f"there is one class only ({names[0]})"
+    if len(order) < len(names) and len(order) > 1:
+        notes.append(
+            f"Columns are held against {len(order)} of {len(names)} classes: "
+            f"the most frequent ones, of at least {FEWEST_OF_CLASS} rows that are judged."
+        )
+    if len(names) == 2 or len(order) < 2:
+        # Of two classes one says all; with too few rows the estimate itself says so.
+        order = [int(np.argsort(-enough, kind="stable")[1])]
+    return {names[code]: values == code for code in order}, ""
+
+
+def _limits(values: NDArray[np.float64], split: _Split) -> tuple[dict[str, NDArray[np.bool_]], str]:
+    """Values over the quartiles of the rows that cells are fitted on."""
+    limits = np.unique(np.quantile(values[split.fitting], QUARTILES))
+    found = {f"over {limit:.4g}": values > limit for limit in limits}
+    kept = {name: over for name, over in found.items() if 0 < int(over[split.judged].sum()) < split.judged.sum()}
+    return kept, "" if kept else "no quartile of training divides the labels of the test rows"
+
+
+def _named(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cells(split: _Split, name: str) -> tuple[NDArray[np.int64], int]:
+    """The cell of each row, shape (n,), and how many cells there are; 0: this type has none."""
+    column = split.rows.column(name)
+    kind = family(column.type)
+    if kind in ("text", "truth value"):
+        codes = column.combine_chunks().dictionary_encode().indices
+        filled = np.asarray(pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)).astype(np.int64)
+        count = int(filled.max()) + 2
+        return np.where(filled < 0, count - 1, filled), count
+    if kind == "time" and not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
+        return np.zeros(0, dtype=np.int64), 0
+    if kind not in ("number", "time"):
+        return np.zeros(0, dtype=np.int64), 0
+    if kind == "time":
+        column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+    values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    values = np.where(missing_values(column), np.nan, values)
+    cuts = cuts_of(values[split.fitting])
+    return cells_of(values, cuts), len(cuts) + 2

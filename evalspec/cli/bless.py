@@ -1,0 +1,28 @@
+"""``evalspec bless``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalspec.cli._output import Json, echo_json
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    name: Annotated[str, typer.Option("--as", metavar="NAME", help="What the baseline is called.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Set a baseline of this name anew.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Set a run as a baseline: its record and answers, copied beside the spec to be committed."""
+    from evalspec.records.bless import bless
+
+    target, record = bless(folder, name, replace=replace)
+    verdict = "no verdict" if record.verdict is None else record.verdict.headline
+    if as_json:
+        echo_json({"baseline": str(target), "verdict": verdict, "subject": record.subject})
+        return
+    typer.echo(f"baseline: {target}")
+    typer.echo(f"its verdict is {verdict}; in a spec: baseline: {{kind: record, path: baselines/{name}}}")

@@ -1,0 +1,77 @@
+"""A baseline is set on purpose: a run's record and answers, copied beside the spec to be committed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from evalspec.errors import RecordError, WriteError
+from evalspec.evidence.record import Record
+from evalspec.run.files import sha256_of
+from evalspec.run.folders import read_record
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+FOLDER = "baselines"
+
+
+def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]:
+    """Copy record, spec and answers of a run to ``baselines/NAME`` beside the spec that was run.
+
+    Args:
+        run: Folder of the run.
+        name: What the baseline is called.
+        replace: Where there is one of this name already.
+
+    Returns:
+        The new folder, and the record.
+
+    Raises:
+        RecordError: No record, a draft, an interrupted run, changed answers, a name that is none or that is taken.
+        WriteError: It can't be written.
+    """
+    record = read_record(run)
+    if NAME.fullmatch(name) is None:
+        raise RecordError(f"{name!r} is no name for a baseline; use small letters, digits, and . _ - between them")
+    if record.draft or record.interrupted:
+        what = "a draft" if record.draft else "interrupted"
+        raise RecordError(f"{run} is {what}, so it holds nothing against another run; bless a whole one")
+    place = (run / record.spec_file).resolve().parent
+    if not (run / record.spec_file).is_file():
+        raise RecordError(f"the spec of {run} is not at {record.spec_file} from there: one of them was moved")
+    files = [file for file in record.predictions if (run / file.path).is_file()]
+    for file in files:
+        if sha256_of(run / file.path) != file.digest:
+            raise RecordError(
+                f"{file.path} in {run} is not what the run wrote; `evalspec verify` says what else differs"
+            )
+    target = place / FOLDER / name
+    if target.exists() and not replace:
+        raise RecordError(f"there is a baseline {name} already, in {target}; pass --replace to set it anew")
+    _write(run, target, ["record.json", "spec.yaml", *(file.path for file in files)], record)
+    return target, record
+
+
+def _write(run: Path, target: Path, files: list[str], record: Record) -> None:
+    """All files, then the folder in its place by one rename."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        try:
+            for name in files:
+                (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(run / name, fresh / name)
+            word = None if record.verdict is None else record.verdict.word
+            about = {"run": run.resolve().name, "started": record.started, "verdict": word, "subject": record.subject}
+            (fresh / "blessed.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+            fresh.chmod(0o755)
+            if target.exists():
+                shutil.rmtree(target)
+            os.replace(fresh, target)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    except OSError as error:
+        raise WriteError(f"the baseline {target} can't be written: {error.strerror or error}") from error

@@ -1,0 +1,99 @@
+"""A blessed run as a baseline: the answers that it kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.errors import InputError, NotRunError
+from evalspec.language.parts import Access, LoadedModel, Model, ModelName
+
+if TYPE_CHECKING:
+    from evalspec.evidence.record import Record as RunRecord
+
+FILE = "record.json"
+
+
+class Record(Model):
+    """What ``evalspec bless`` set down: answers of an earlier run, held against today's row by row.
+
+    Its answers count for the datasets whose rows are still the same; nothing is timed against it.
+    """
+
+    timed: ClassVar[bool] = False
+    remembered: ClassVar[bool] = True
+
+    kind: Literal["record"] = "record"
+    path: str = Field(min_length=1, description="Folder that `evalspec bless` made: baselines/NAME.")
+    of: ModelName = Field("candidate", description="Whose answers they are, by its name in that run.")
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """The record."""
+        return (self._folder(access) / FILE,)
+
+    def kept_answers(self, access: Access, dataset: str, digest: str) -> Path:
+        """As `Model.kept_answers`."""
+        record = self._read(access)
+        kept = {one.name: one for one in record.datasets}
+        if dataset not in kept:
+            asked = ", ".join(kept) or "none"
+            raise NotRunError(f"the run in {self.path} did not look at dataset {dataset}; its datasets: {asked}")
+        if kept[dataset].digest != digest:
+            raise NotRunError(
+                f"dataset {dataset} has other rows than in the run in {self.path} (digest {_short(digest)} now, "
+                f"{_short(kept[dataset].digest)} then), so its answers can't be paired; bless a run on these rows"
+            )
+        path = self._folder(access) / "evidence" / f"predictions-{self.of}-{dataset}.parquet"
+        written = {Path(one.path).name: one.digest for one in record.predictions}
+        if path.name not in written or not path.is_file():
+            raise NotRunError(f"the run in {self.path} kept no answers of {self.of} on {dataset}")
+        self._unchanged(path, written[path.name])
+        return path
+
+    def kept_digest(self, access: Access) -> str | None:
+        """As `Model.kept_digest`."""
+        models = {one.name: one for one in self._read(access).models}
+        if self.of not in models:
+            raise InputError(f"the run in {self.path} has no model {self.of!r}", choices=tuple(models))
+        return models[self.of].digest
+
+    def load(self, access: Access, *, threads: int | None = None) -> LoadedModel:
+        """There is no model to run.
+
+        Raises:
+            NotRunError: Always.
+        """
+        raise NotRunError(f"{self.path} holds the answers of an earlier run, and no model that could be asked")
+
+    def _folder(self, access: Access) -> Path:
+        folder = access.path(self.path)
+        if not (folder / FILE).is_file():
+            raise InputError(
+                f"{self.path!r} holds no {FILE}", remedy="make it with `evalspec bless RUN --as NAME` and commit it"
+            )
+        return folder
+
+    def _read(self, access: Access) -> RunRecord:
+        from pydantic import ValidationError
+
+        from evalspec.evidence.record import Record as RunRecord
+
+        try:
+            return RunRecord.model_validate_json((self._folder(access) / FILE).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, ValidationError) as error:
+            raise InputError(f"the record in {self.path!r} can't be read: {str(error).splitlines()[0]}") from error
+
+    def _unchanged(self, path: Path, digest: str) -> None:
+        import hashlib
+
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                raise InputError(
+                    f"{path.name} in {self.path!r} is not what the run wrote", remedy="bless the run again"
+                )
+
+
+def _short(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:12]

@@ -1,0 +1,139 @@
+"""A run as a baseline: set on purpose, held against row by row, never for timings."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from evalspec.errors import InputError, NotRunError, RecordError, SpecError
+from evalspec.language.parts import Access
+from evalspec.records.bless import bless
+from evalspec.run.folders import read_record
+from evalspec.runtimes.record import Record
+from evalspec.spec import Options, load
+from tests.shared import predictions_run
+
+
+@pytest.fixture
+def there(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The suite and a run of it, in a folder of this test's own."""
+    return shutil.copytree(predictions_run(tmp_path_factory), tmp_path / "there")
+
+
+def baseline(**fields: str) -> Record:
+    return Record.model_validate({"kind": "record", "path": "baselines/v1"} | fields)
+
+
+def digest(folder: Path) -> str:
+    return read_record(folder / "run").datasets[0].digest
+
+
+def test_a_blessed_run_is_a_model_that_is_paired_row_by_row(there: Path) -> None:
+    suite = there / "suite"
+    target, record = bless(there / "run", "v1")
+    assert target == suite / "baselines" / "v1" and record.verdict is not None
+    assert json.loads((target / "blessed.json").read_text())["verdict"] == "READY"
+    text = (suite / "evalspec.yaml").read_text()
+    text = text.replace("\ndatasets:", "  baseline: {kind: record, path: baselines/v1}\n\ndatasets:")
+    text = text.replace("      - accuracy >= 90 %", "      - accuracy >= 90 %\n      - accuracy >= baseline - 2 pp")
+    (suite / "evalspec.yaml").write_text(text)
+    command = [sys.executable, "-m", "evalspec", "run", "suite/evalspec.yaml", "--output", "again", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=there)
+    decisions = read_record(there / "again").verdict
+    assert decisions is not None, done.stderr
+    found = {one.name: one for one in decisions.decisions}["quality/accuracy vs baseline"]
+    assert found.status == "PASS" and "accuracy against baseline 0 pp" in found.sentence
+    models = {one.name: one for one in read_record(there / "again").models}
+    assert models["baseline"].digest == models["candidate"].digest
+    again = subprocess.run([*command[:3], "verify", "again"], capture_output=True, text=True, check=False, cwd=there)
+    assert again.returncode == 0, again.stdout
+
+
+def test_other_rows_are_not_paired_and_the_difference_is_named(there: Path) -> None:
+    bless(there / "run", "v1")
+    access, one = Access(there / "suite"), baseline()
+    assert one.kept_answers(access, "test", digest(there)).is_file()
+    with pytest.raises(NotRunError, match=r"dataset test has other rows .* \(digest eeeeeeeeeeee now, .* then\)"):
+        one.kept_answers(access, "test", "sha256:" + "e" * 64)
+    with pytest.raises(NotRunError, match="did not look at dataset field; its datasets: test"):
+        one.kept_answers(access, "field", digest(there))
+    with pytest.raises(InputError, match=r"has no model 'other' \(choices: candidate\)"):
+        baseline(of="other").kept_digest(access)
+
+
+def test_answers_that_were_changed_are_refused(there: Path) -> None:
+    target, _ = bless(there / "run", "v1")
+    (file,) = (target / "evidence").iterdir()
+    pq.write_table(pq.read_table(file).slice(1), file)
+    with pytest.raises(InputError, match="is not what the run wrote; bless the run again"):
+        baseline().kept_answers(Access(there / "suite"), "test", digest(there))
+    (target / "record.json").write_text("{}")
+    with pytest.raises(InputError, match="can't be read"):
+        baseline().kept_digest(Access(there / "suite"))
+    shutil.rmtree(target)
+    with pytest.raises(InputError, match="there is no file or folder 'baselines/v1'"):
+        baseline().kept_digest(Access(there / "suite"))
+
+
+def test_a_baseline_is_set_once_and_anew_only_on_purpose(there: Path) -> None:
+    target, _ = bless(there / "run", "v1")
+    with pytest.raises(RecordError, match="there is a baseline v1 already"):
+        bless(there / "run", "v1")
+    (target / "blessed.json").unlink()
+    bless(there / "run", "v1", replace=True)
+    assert (target / "blessed.json").is_file()
+    assert [path.name for path in target.parent.iterdir()] == ["v1"]
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "V1", "-x"])
+def test_a_name_stays_in_its_folder(there: Path, name: str) -> None:
+    with pytest.raises(RecordError, match="is no name for a baseline"):
+        bless(there / "run", name)
+
+
+def test_what_is_no_whole_run_is_no_baseline(there: Path) -> None:
+    record = read_record(there / "run")
+    (there / "run" / "record.json").write_text(record.model_copy(update={"draft": True}).model_dump_json())
+    with pytest.raises(RecordError, match="is a draft"):
+        bless(there / "run", "v1")
+    (there / "run" / "record.json").write_text(record.model_dump_json())
+    (there / "elsewhere" / "deep").mkdir(parents=True)
+    shutil.move(there / "run", there / "elsewhere" / "deep" / "run")
+    with pytest.raises(RecordError, match="one of them was moved"):
+        bless(there / "elsewhere" / "deep" / "run", "v1")
+
+
+SPEC = """
+evalspec: 1
+name: timed
+models:
+  candidate: {kind: onnx, path: a.onnx}
+  baseline: {kind: record, path: baselines/v1}
+datasets:
+  test: {kind: parquet, path: t.parquet, label: y}
+system:
+  - check: latency
+    dataset: test
+    require: [latency_p50 <= 1.2x baseline]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("", ""), "baseline is the record of a run, and latency_p50 is measured now; name the model itself"),
+        (("    dataset: test\n    require: [latency_p50 <= 1.2x baseline]",
+          "    model: baseline\n    dataset: test\n    require: [latency_p50 <= 5 ms]"),
+         "baseline is the record of a run, and nothing can be timed of it"),
+    ],
+)  # fmt: skip
+def test_nothing_is_timed_against_a_record(tmp_path: Path, change: tuple[str, str], sentence: str) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC.replace(*change))
+    with pytest.raises(SpecError, match=sentence):
+        load(tmp_path / "spec.yaml", options=Options(files=False))

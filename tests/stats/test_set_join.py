@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evalspec.stats import set_join
+from evalspec.stats.hashing import mix
+from evalspec.stats.minhash import Sets, jaccard, near_sets
+from evalspec.stats.set_join import SetIndex
+
+
+def hashes(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    flat = mix(np.array([value for row in rows for value in row], np.uint64))
+    return flat, np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
+
+
+def sets(rows: list[list[int]]) -> Sets:
+    return Sets.of(*hashes(rows))
+
+
+def found(index: SetIndex, train: Sets) -> set[tuple[int, int]]:
+    pairs = [np.stack(part, axis=1) for part in index.candidates(train)]
+    return {(int(a), int(b)) for a, b in np.concatenate([np.zeros((0, 2), np.int64), *pairs])}
+
+
+def rows_of(rng: np.random.Generator, count: int, kinds: int, largest: int) -> list[list[int]]:
+    return [rng.integers(0, kinds, rng.integers(0, largest)).tolist() for _ in range(count)]
+
+
+@pytest.mark.parametrize("similarity", [0.1, 0.3, 0.5, 2 / 3, 0.7, 0.8, 0.9, 1.0])
+def test_no_pair_is_missed(similarity: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against all pairs of Python's sets: small sets of few elements, so that many pairs lie just at the limit."""
+    monkeypatch.setattr(set_join, "PAIRS_AT_A_TIME", 50)
+    rng = np.random.default_rng(round(100 * similarity))
+    test, train = rows_of(rng, 120, 14, 12), rows_of(rng, 150, 16, 12)
+    train[:40] = [[*row, 15] for row in test[:40]]
+    every = {
+        (i, j)
+        for i, a in enumerate(map(set, test))
+        for j, b in enumerate(map(set, train))
+        if a and b and len(a & b) >= similarity * len(a | b) - 1e-12
+    }
+    candidates = found(SetIndex(sets(test), similarity), sets(train))
+    assert every <= candidates
+    assert every
+    close = jaccard(sets(test), sets(train), *np.array(sorted(candidates)).T)
+    assert {pair for pair, one in zip(sorted(candidates), close, strict=True) if one >= similarity - 1e-12} == every
+
+
+@pytest.mark.parametrize("similarity", [0.3, 0.7, 0.9])
+def test_what_is_not_promising_has_no_pair(similarity: float) -> None:
+    rng = np.random.default_rng(3)
+    test, train = rows_of(rng, 60, 500, 80), rows_of(rng, 100, 5000, 80)
+    for row in range(40):
+        # Copies with more of their own, some of it said many times over.
+        train[row] = test[row] + rng.integers(500, 520, rng.integers(0, 60)).tolist()
+    index = SetIndex(sets(test), similarity)
+    elements, offsets = hashes(train)
+    promising = index.promising(elements, np.repeat(np.arange(len(train)), np.diff(offsets)), len(train))
+    every = found(index, sets(train))
+    close = jaccard(sets(test), sets(train), *np.array(sorted(every)).T)
+    near = {pair[1] for pair, one in zip(sorted(every), close, strict=True) if one >= similarity}
+    assert near
+    assert near <= set(promising.tolist())
+    assert len(promising) < 80
+
+
+def test_minhash_finds_a_part_of_what_the_join_finds() -> None:
+    rng = np.random.default_rng(5)
+    test = [rng.permutation(10_000)[:60].tolist() for _ in range(300)]
+    train = [row[: rng.integers(35, 60)] for row in test]
+    exact = {test_row for test_row, _ in found(SetIndex(sets(test), 0.7), sets(train))}
+    hashed = near_sets(sets(train), sets(test), similarity=0.7, recall=0.99, rng=rng)
+    assert set(np.flatnonzero(hashed.found).tolist()) <= exact
+
+
+def test_no_sets_and_empty_ones() -> None:
+    for test in ([], [[]], [[1, 2]]):
+        for train in ([], [[]], [[3]]):
+            assert found(SetIndex(sets(test), 0.7), sets(train)) == set()
+    nothing = np.zeros(0, np.int64)
+    assert len(SetIndex(sets([]), 0.7).promising(nothing.astype(np.uint64), nothing, 3)) == 0
