@@ -19,7 +19,6 @@ from evalspec.plan import Plan, PlannedCheck
 from evalspec.run import environment
 from evalspec.run.again import again, gone_on_from
 from evalspec.run.describe import not_tested, words
-from evalspec.run.drafting import Drafter
 from evalspec.run.files import Journal, make_folder, write_atomically
 from evalspec.run.folders import (
     discard,
@@ -36,6 +35,7 @@ from evalspec.run.options import Options
 from evalspec.run.preflight import refuse_unallowed
 from evalspec.run.requirements import empty_tests
 from evalspec.run.served import Servers
+from evalspec.run.sharing import SharedChild
 from evalspec.run.subjects import Children, Observer, Subjects, digest_of, subject_of
 from evalspec.run.witness import Witness, voided
 from evalspec.verdict import decide
@@ -84,7 +84,7 @@ class _Run:
         self.subjects = Subjects(self.parts, self.children, self.journal, observer, known)
         self.servers = Servers(self.spec.models, options.access, self.folder, self.journal, observer)
         self.witness = Witness(self.parts, self.children, self.subjects, self.journal)
-        self.drafter = Drafter(self.children)
+        self.shared = SharedChild(self.children)
         self.checks: list[CheckRecord] = []
         self.interrupted = False
 
@@ -122,7 +122,7 @@ class _Run:
             self.interrupted = True
             self.observer.step("interrupted: what was measured is kept")
         finally:
-            self.drafter.close()
+            self.shared.close()
             self.servers.stop()
         self._fill_up()
         self.children.tidy()
@@ -293,8 +293,9 @@ class _Run:
 
     def _answer(self, job: CheckJob, limit_s: float) -> dict[str, Any]:
         """What a child that runs the check says."""
-        if self.options.draft:
-            return self.drafter.ask(job, progress=self.observer.progress, time_s=limit_s)
+        if self.options.draft or job.check.dimension != "system":
+            return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s)
+        self.shared.close()
         with self.children.start("evalspec.run.checking", job, f"check-{job.check.name}") as child:
             return child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
 

@@ -108,7 +108,9 @@ class ExponentialAuc:
         return outer
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """Chernoff's tail at the threshold."""
+        """Chernoff's tail at the threshold; that an AUC lies in 0..1 needs no rows."""
+        if not 0.0 < threshold < 1.0:
+            return 0.0 if (threshold <= 0.0) == (side == "lower") else 1.0
         return self._p(threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:

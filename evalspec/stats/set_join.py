@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,25 @@ from evalspec.stats.lookup import Lookup
 from evalspec.stats.minhash import ELEMENT_BITS, Sets, jaccard
 
 PAIRS_AT_A_TIME = 1 << 20
+SETS_AT_A_TIME = 1 << 10
 CELL_BITS = 9
 _CELLS, _CELL_SHIFT = 1 << CELL_BITS, np.uint64(64 - CELL_BITS)
 # Sizes and shares are compared with a hair's width, so that rounding leaves no pair out.
 _HAIR = 1e-9
+
+
+class _Postings(NamedTuple):
+    """Test sets by the rank of their rare elements.
+
+    Args:
+        sets: How many test sets there are in it.
+        owners: shape (p,), test sets, those of one element after those of the element before.
+        bounds: shape (elements + 1,), where those of each element begin.
+    """
+
+    sets: int
+    owners: Rows
+    bounds: Rows
 
 
 class SetIndex:
@@ -48,8 +64,8 @@ class SetIndex:
         rows = np.repeat(np.arange(len(sets)), self._sizes)
         ranks, owners = self._first(self._rank[ids], rows, _prefix(self._sizes, similarity))
         order = np.argsort(ranks, kind="stable")
-        self._owners = owners[order]
-        self._bounds = np.concatenate(([0], np.cumsum(np.bincount(ranks, minlength=len(self._lookup)))))
+        self._ranks, self._owners = ranks[order], owners[order]
+        self._postings = self._postings_of(np.ones(len(sets), bool))
 
     def promising(self, elements: Words, sets: Rows, count: int) -> Rows:
         """Sets that may resemble a test set; for all others it is shown that they don't.
@@ -74,15 +90,17 @@ class SetIndex:
         enough = shared * (1 - self._similarity) >= self._similarity * other - _HAIR
         return np.flatnonzero(enough & (shared > 0))
 
-    def candidates(self, train: Sets) -> Iterator[tuple[Rows, Rows]]:
+    def candidates(self, train: Sets, wanted: NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, Rows]]:
         """Pairs that may be similar enough, each once in a portion; portions are bounded.
 
         Args:
             train: n sets.
+            wanted: shape (m,), test sets that are still looked for, also when a portion has been dealt with; None: all.
 
         Yields:
             Test rows and train rows, pair by pair.
         """
+        postings = self._postings if wanted is None else self._shortened(wanted)
         at, ids = self._lookup.find(_high(train.elements))
         held = np.diff(np.searchsorted(at, train.offsets))
         sizes = train.sizes
@@ -91,17 +109,30 @@ class SetIndex:
         if not len(near):
             return
         rows = np.searchsorted(train.offsets, at, side="right") - 1
-        wanted = np.zeros(len(train), bool)
-        wanted[near] = True
-        kept = wanted[rows]
+        kept = np.isin(rows, near)
         ranks, train_rows = self._first(self._rank[ids[kept]], rows[kept], allowed)
-        lengths = self._bounds[ranks + 1] - self._bounds[ranks]
+        lengths = postings.bounds[ranks + 1] - postings.bounds[ranks]
         portions = np.cumsum(lengths) // PAIRS_AT_A_TIME
         for part in np.split(np.arange(len(ranks)), np.flatnonzero(np.diff(portions)) + 1):
             counts = lengths[part]
             within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            tests = self._owners[np.repeat(self._bounds[ranks[part]], counts) + within]
-            yield self._fitting(tests, np.repeat(train_rows[part], counts), sizes)
+            tests = postings.owners[np.repeat(postings.bounds[ranks[part]], counts) + within]
+            trains = np.repeat(train_rows[part], counts)
+            if wanted is not None:
+                tests, trains = tests[wanted[tests]], trains[wanted[tests]]
+            yield self._fitting(tests, trains, sizes)
+
+    def _postings_of(self, wanted: NDArray[np.bool_]) -> _Postings:
+        keep = wanted[self._owners]
+        held = np.bincount(self._ranks[keep], minlength=len(self._lookup))
+        return _Postings(int(wanted.sum()), self._owners[keep], np.concatenate(([0], np.cumsum(held))))
+
+    def _shortened(self, wanted: NDArray[np.bool_]) -> _Postings:
+        """Test sets by element, without most of those that were found: else copies of one text cost their square."""
+        count = int(wanted.sum())
+        if count > self._postings.sets or 2 * count < self._postings.sets:
+            self._postings = self._postings_of(wanted)
+        return self._postings
 
     def _fitting(self, tests: Rows, trains: Rows, sizes: Rows) -> tuple[Rows, Rows]:
         """Pairs whose sizes are near enough to each other, each once."""
@@ -147,9 +178,12 @@ def join_sets(train: Sets, test: Sets, *, similarity: float, accept: Accept | No
         return close, good
 
     search = Search(len(test), judge)
-    for test_rows, train_rows in SetIndex(test, similarity).candidates(train):
-        pending = search.train_row[test_rows] < 0
-        search.pairs(test_rows[pending], train_rows[pending])
+    index, wanted = SetIndex(test, similarity), np.ones(len(test), bool)
+    for start in range(0, len(train), SETS_AT_A_TIME):
+        some = np.arange(start, min(start + SETS_AT_A_TIME, len(train)))
+        for test_rows, train_rows in index.candidates(train.take(some), wanted):
+            search.pairs(test_rows, some[train_rows])
+            wanted &= search.train_row < 0
     return Matches(search.train_row, search.closeness, 1.0, method_of(similarity))
 
 

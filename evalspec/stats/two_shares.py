@@ -17,6 +17,9 @@ from evalspec.stats._types import FloatArray
 from evalspec.stats.macro import mover_difference
 from evalspec.stats.proportion import Proportion
 
+FEW_ROWS = 20
+"""Rows of a group below which a normal score errs more often."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -99,7 +102,7 @@ class SharesApart:
         here = math.sqrt(float(_variance(counts, *shares)))
         reach = -float(ndtri(alpha)) * null + float(ndtri(POWER)) * here
         distance = abs(value - threshold)
-        return math.ceil(self.n * ((reach / distance) ** 2 + 2.0 * float(_quarter_steps(counts)) / distance))
+        return math.ceil(self.n * ((reach / distance) ** 2 + 2.0 * float(_steps(counts)) / distance))
 
     @property
     def _counts(self) -> Counts:
@@ -241,7 +244,8 @@ def score_p(counts: Counts, difference: float | FloatArray, side: Side) -> Float
     The variance is that of the likeliest shares with this difference; the statistic gives up a quarter of a row of
     each group for continuity and is corrected for skewness. Of all pairs of 20 to 1,000 rows that were tried (shares
     from 0.5 to 0.99, every outcome counted) it errs in at most 5.0 % at 95 % and in 0.19 % at 99.8 %; without the
-    quarter rows in 7.6 %.
+    quarter rows in 7.6 %. A group of under 20 rows gives up three eighths of one: beside up to 1,000 rows it errs in
+    4.0 % and 0.16 %, with a quarter in 6.7 %.
 
     Args:
         counts: shape (k,) each, or numbers.
@@ -259,7 +263,7 @@ def score_p(counts: Counts, difference: float | FloatArray, side: Side) -> Float
     variance = _variance(counts, p1, p2)
     third = p1 * (1 - p1) * (1 - 2 * p1) / counts.first_n**2 - p2 * (1 - p2) * (1 - 2 * p2) / counts.second_n**2
     seen = counts.first / counts.first_n - counts.second / counts.second_n
-    surplus = sign * (seen - limited) - _quarter_steps(counts)
+    surplus = sign * (seen - limited) - _steps(counts)
     varies = variance > 1e-15
     safe = np.where(varies, variance, 1.0)
     z = _unskewed(surplus / np.sqrt(safe), sign * third / safe**1.5 / 6.0)
@@ -303,9 +307,10 @@ def _variance(counts: Counts, first: FloatArray, second: FloatArray) -> FloatArr
     return np.asarray(plain * n / (n - 1.0))
 
 
-def _quarter_steps(counts: Counts) -> FloatArray:
-    """A quarter of what one row of each group moves the difference."""
-    return np.asarray(0.25 * (1.0 / counts.first_n + 1.0 / counts.second_n))
+def _steps(counts: Counts) -> FloatArray:
+    """A part of what one row of each group moves the difference: a quarter, and three eighths in groups of few rows."""
+    first, second = (np.where(rows < FEW_ROWS, 0.375, 0.25) / rows for rows in (counts.first_n, counts.second_n))
+    return np.asarray(first + second)
 
 
 def _unskewed(z: FloatArray, sixth: FloatArray) -> FloatArray:

@@ -492,7 +492,7 @@ def _rated(folder: Path, careful: float, rows: int = 400) -> Case:
     return inputs, check
 
 
-def _answered(folder: Path, dark: float, camera: float = 0.0, rows: int = 1200) -> Case:
+def _darkened(folder: Path, dark: float, camera: float = 0.0, rows: int = 1200) -> Case:
     """Two samples with a model's answers and embeddings: in the dark it is less sure, and less often right."""
     tables, answers = {}, {}
     for seed, (name, by, new) in enumerate((("test", 0.0, 0.0), ("traffic", dark, camera))):
@@ -869,20 +869,20 @@ PLANTED: tuple[Planted, ...] = (
         lambda f, n: _traffic(f, 0.0, n), "a classifier tells the darker rows",
     ),
     Planted(
-        "shift", "unseen_categories", "unseen_categories <= 5 %", lambda f: _answered(f, 0.0),
-        lambda f: _answered(f, 0.0, camera=0.2), lambda f, n: _answered(f, 0.0, rows=n), "a camera that is new",
+        "shift", "unseen_categories", "unseen_categories <= 5 %", lambda f: _darkened(f, 0.0),
+        lambda f: _darkened(f, 0.0, camera=0.2), lambda f, n: _darkened(f, 0.0, rows=n), "a camera that is new",
     ),
     Planted(
-        "shift", "prediction_shift", "prediction_shift(confidence) <= 0.1", lambda f: _answered(f, 0.0),
-        lambda f: _answered(f, 1.0), lambda f, n: _answered(f, 0.0, rows=n), "answers are less sure in the dark",
+        "shift", "prediction_shift", "prediction_shift(confidence) <= 0.1", lambda f: _darkened(f, 0.0),
+        lambda f: _darkened(f, 1.0), lambda f, n: _darkened(f, 0.0, rows=n), "answers are less sure in the dark",
     ),
     Planted(
-        "shift", "reweighted_score_change", "reweighted_score_change <= 4 pp", lambda f: _answered(f, 0.0),
-        lambda f: _answered(f, 1.0), lambda f, n: _answered(f, 0.0, rows=n), "what it gets wrong is more frequent",
+        "shift", "reweighted_score_change", "reweighted_score_change <= 4 pp", lambda f: _darkened(f, 0.0),
+        lambda f: _darkened(f, 1.0), lambda f, n: _darkened(f, 0.0, rows=n), "what it gets wrong is more frequent",
     ),
     Planted(
-        "shift", "embedding_shift", "embedding_shift <= 0.65", lambda f: _answered(f, 0.0),
-        lambda f: _answered(f, 1.0), lambda f, n: _answered(f, 0.0, rows=n), "embeddings lie elsewhere in the dark",
+        "shift", "embedding_shift", "embedding_shift <= 0.65", lambda f: _darkened(f, 0.0),
+        lambda f: _darkened(f, 1.0), lambda f, n: _darkened(f, 0.0, rows=n), "embeddings lie elsewhere in the dark",
     ),
     Planted(
         "integrity", "schema_violations", "schema_violations == 0", lambda f: _records(f, 0, 0, 0),

@@ -212,18 +212,18 @@ def test_checks_of_a_draft_share_a_process_and_one_that_kills_it_leaves_the_next
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from evalspec.plan import plan
-    from evalspec.run.drafting import Drafter
     from evalspec.run.options import Options, default_limits
     from evalspec.run.runner import run as run_plan
+    from evalspec.run.sharing import SharedChild
     from evalspec.spec import Options as LoadOptions
     from evalspec.spec import load
 
     (folder / "spec.yaml").write_text(CHECKED)
     spec = load(folder / "spec.yaml", options=LoadOptions(trust=True))
     pids = []
-    ask = Drafter.ask
+    ask = SharedChild.ask
 
-    def killing(drafter: Drafter, job: Any, **how: Any) -> Any:
+    def killing(drafter: SharedChild, job: Any, **how: Any) -> Any:
         answer = ask(drafter, job, **how)
         assert drafter._child is not None
         pids.append(drafter._child.pid)
@@ -236,7 +236,7 @@ def test_checks_of_a_draft_share_a_process_and_one_that_kills_it_leaves_the_next
 
         def progress(self, done: float, total: float, what: str) -> None: ...
 
-    monkeypatch.setattr(Drafter, "ask", killing)
+    monkeypatch.setattr(SharedChild, "ask", killing)
     planned = plan(spec)
     twice = replace(planned, checks=(*planned.checks, replace(planned.checks[0], check=planned.checks[0].check)))
     options = Options(access=spec.access(trust=True), output=folder / "out", limits=default_limits(60.0), draft=True)

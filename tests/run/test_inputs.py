@@ -85,5 +85,5 @@ def test_rows_some_at_a_time_and_files(inputs: RunInputs, tmp_path: Path) -> Non
     batches = list(inputs.batches("test", ["income", "age"]))
     assert [batch.to_pydict() for batch in batches] == [{"income": [50, 150, 90], "age": [30, 31, 32]}]
     assert inputs.files("test") == (tmp_path / "test.csv",) and inputs.file("test.csv") == tmp_path / "test.csv"
-    with pytest.raises(InputError, match="no file or folder 'gone.json'"):
+    with pytest.raises(InputError, match=r"no file or folder 'gone\.json'"):
         inputs.file("gone.json")

@@ -84,6 +84,9 @@ def test_a_perfect_ranking_is_bounded_as_pairs_that_are_all_right() -> None:
     assert estimate.bound(0.95, "lower") == pytest.approx(0.05 ** (1 / 50), abs=1e-9)
     assert estimate.bound(0.95, "upper") == 1.0
     assert "DeLong needs" in estimate.method
+    # That an area lies in 0..1 needs no rows, and no p-value is over 1.
+    assert [estimate.p_value(at, "upper") for at in (-0.5, 0.0, 1.0, 1.5)] == [1.0, 1.0, 0.0, 0.0]
+    assert [estimate.p_value(at, "lower") for at in (-0.5, 0.0, 1.0, 1.5)] == [0.0, 0.0, 1.0, 1.0]
     n = estimate.n_to_decide(0.98, 0.05)
     assert n is not None
     assert 0.98 ** (n / 4) <= 0.05 < 0.98 ** ((n - 8) / 4)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,20 @@ from evalspec.stats.calibration import (
     halves,
     make_bins,
     maximum_calibration_error,
+    rms_calibration_error,
     temperature_estimate,
 )
-from tests.stats.simulated import ALLOWED, REPEATS, SIDES, Pair, bounded, p_values, wrong_claims
+from tests.stats.simulated import (
+    ALLOWED,
+    REPEATS,
+    SIDES,
+    Pair,
+    allowed,
+    bounded,
+    clusters_of,
+    p_values,
+    wrong_claims,
+)
 
 
 def answers(
@@ -332,6 +345,118 @@ def test_error_rates_with_clusters(groups: int, size: int) -> None:
     assert bounded(found[0]) == bounded(found[1]) == 1.0
     assert (wrong_claims(found[0]) <= ALLOWED).all()
     assert (wrong_claims(found[1]) <= ALLOWED).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("groups", "average", "spread", "alike", "right", "said"),
+    [
+        (50, 10, 0.0, 0.7, 0.95, 0.90),
+        (30, 12, 0.7, 0.3, 0.85, 0.80),
+        (30, 12, 1.0, 0.5, 0.95, 0.90),
+        (20, 15, 1.0, 0.7, 0.85, 0.80),
+        (50, 10, 1.0, 0.7, 0.90, 0.95),
+        (100, 10, 1.0, 0.7, 0.90, 0.95),
+    ],
+)
+def test_error_rates_with_clusters_of_unequal_size(
+    groups: int, average: float, spread: float, alike: float, right: float, said: float
+) -> None:
+    """In one bin, where the largest gap and the root mean square are the same."""
+    rng = np.random.default_rng([22, groups])
+    found = []
+    for _ in range(600):
+        correct, clusters = clusters_of(groups, average, spread, alike, right, rng)
+        found.append(
+            p_values(expected_calibration_error(np.full(len(correct), said), correct, clusters=clusters), 0.05)
+        )
+    assert bounded(found) == 1.0
+    assert (wrong_claims(found) <= allowed(len(found))).all()
+
+
+def tied_answers(
+    groups: int, average: float, spread: float, alike: float, gap: float, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Confidences from 0.86 to 0.94, answers right less often by ``gap``, tied by a normal that a cluster shares."""
+    _, clusters = clusters_of(groups, average, spread, 0.5, 0.5, rng)
+    said = rng.uniform(0.86, 0.94, len(clusters))
+    luck = np.sqrt(alike) * rng.standard_normal(groups)[clusters]
+    luck += np.sqrt(1.0 - alike) * rng.standard_normal(len(clusters))
+    return said, luck < stats.norm.ppf(said - gap), clusters
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gap", [0.05, -0.05])
+def test_error_rates_of_several_bins_with_clusters_of_unequal_size(gap: float) -> None:
+    rng = np.random.default_rng([23, gap > 0])
+    found: list[list[Pair]] = [[], [], []]
+    for _ in range(200):
+        said, correct, clusters = tied_answers(100, 10, 1.0, 0.6, gap, rng)
+        kinds = (
+            expected_calibration_error(said, correct, clusters=clusters),
+            rms_calibration_error(said, correct, clusters=clusters),
+            maximum_calibration_error(said, correct, bins=3, clusters=clusters),
+        )
+        for one, kind in zip(found, kinds, strict=True):
+            one.append(p_values(kind, 0.05))
+    for one in found:
+        assert bounded(one) == 1.0
+        assert (wrong_claims(one) <= allowed(len(one))).all()
+
+
+def test_with_one_bin_all_three_errors_are_one() -> None:
+    correct, clusters = clusters_of(60, 10, 1.0, 0.3, 0.85, np.random.default_rng(24))
+    said = np.full(len(correct), 0.9)
+    kinds = [
+        make(said, correct, clusters=clusters)
+        for make in (expected_calibration_error, rms_calibration_error, maximum_calibration_error)
+    ]
+    for side in SIDES:
+        assert len({round(kind.bound(0.95, side) or 0.0, 6) for kind in kinds}) == 1
+    assert all("degrees" in kind.method for kind in kinds)
+
+
+def test_few_degrees_widen_the_bounds_and_too_few_leave_those_of_copies() -> None:
+    """A cluster of 100 rows, a fifth of them wrong, beside 60 of 5 of which six have one wrong row."""
+    sizes = np.concatenate([[100], np.full(60, 5)])
+    clusters = np.repeat(np.arange(61), sizes)
+    correct = np.ones(400, dtype=bool)
+    correct[:20] = False
+    correct[100:130:5] = False
+    few = expected_calibration_error(np.full(400, 0.93), correct, clusters=clusters)
+    assert few.design.degrees < 5 and "the worst design effect up to 100" in few.method
+    # Binomial with a hundredth of the rows.
+    copies = stats.beta.ppf(0.05, 374 / 100, 400 / 100 - 374 / 100 + 1)
+    assert few.bound(0.95, "upper") == pytest.approx(0.93 - copies, abs=1e-6)
+    equal = expected_calibration_error(
+        np.full(400, 0.93), np.arange(400) % 32 > 1, clusters=np.repeat(np.arange(50), 8)
+    )
+    assert 5 < equal.design.degrees < 50 and "degrees" in equal.method
+    narrow = replace(equal, design=replace(equal.design, degrees=math.inf))
+    for side, sign in zip(SIDES, (-1, 1), strict=True):
+        wide, known = equal.bound(0.95, side), narrow.bound(0.95, side)
+        assert wide is not None and known is not None and sign * wide >= sign * known
+
+
+def test_bounds_over_50_clusters_of_10_stay_of_use() -> None:
+    """Answers of a cluster correlate by 0.3: a calibrated model is shown to be off by under 10 points."""
+    rng, uppers = np.random.default_rng(25), []
+    for _ in range(20):
+        correct, clusters = clusters_of(50, 10, 0.0, 0.3, 0.9, rng)
+        found = expected_calibration_error(np.full(500, 0.9), correct, clusters=clusters)
+        uppers.append(found.bound(0.95, "upper"))
+    assert np.median(np.array(uppers, dtype=float)) < 0.09
+
+
+def test_where_no_answer_is_wrong_confidences_that_vary_are_not_taken_for_independent_rows() -> None:
+    """All right in 20 clusters of 15: what was said varies inside of them, which says nothing of the answers."""
+    rng = np.random.default_rng(26)
+    said, clusters = rng.uniform(0.96, 1.0, 300), np.repeat(np.arange(20), 15)
+    found = expected_calibration_error(said, np.ones(300, dtype=bool), clusters=clusters)
+    assert found.design.effect == pytest.approx(15)
+    p = found.p_value(0.05, "upper")
+    # As for 20 rows.
+    assert p is not None and p > 0.1
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def test_error_rates(n: int, m: int, moved: float) -> None:
     pool = [texts(rng, 20_000, shares, 5) for shares in (even, other)]
     # The truth is that of these two populations.
     truth = float(np.abs(pool[0].mean(axis=0) - pool[1].mean(axis=0)).sum() / 2)
-    for _ in range(REPEATS // 10):
+    for _ in range(REPEATS // 16):
         first, second = (one[rng.integers(0, len(one), k)] for one, k in zip(pool, (n, m), strict=True))
         found.append(p_values(between(first, second, rng), truth))
     assert bounded(found) == 1.0

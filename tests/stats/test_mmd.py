@@ -91,7 +91,7 @@ def test_p_values_are_valid(n: int, m: int, size: int, monkeypatch: pytest.Monke
     """Under the null at most 5 % lie at or below 0.05; so they do where rows are copies of their cluster's first."""
     rng, found = np.random.default_rng([n, m]), []
     monkeypatch.setattr(mmd, "_BLOCK", 16)
-    for _ in range(1500):
+    for _ in range(800):
         x, y = (np.repeat(rng.exponential(size=(k, 2)), size, axis=0) for k in (n, m))
         ids = (None, None) if size == 1 else (np.repeat(np.arange(n), size), np.repeat(np.arange(m), size))
         told = mmd_test(x, y, rng=rng, permutations=99, clusters=ids)
@@ -101,4 +101,4 @@ def test_p_values_are_valid(n: int, m: int, size: int, monkeypatch: pytest.Monke
     assert p.min() >= 0.01
     assert np.mean(p <= 0.05) <= ALLOWED[0]
     # Nor does it lean the other way: half of them lie below one half.
-    assert np.mean(p <= 0.5) == pytest.approx(0.5, abs=0.04)
+    assert np.mean(p <= 0.5) == pytest.approx(0.5, abs=0.05)

@@ -281,7 +281,16 @@ def fit(
     seed = int(rng.integers(2**31))
     chosen = SETTINGS if settings is None else settings
     model = HistGradientBoostingClassifier(**chosen, categorical_features=pool.categorical, random_state=seed)
-    return model.fit(rows, side)
+    return model.fit(with_values(rows), side)
+
+
+def with_values(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The rows, with zeros in columns that have no value in any of them: the boosting can't bin such a column.
+
+    Args:
+        rows: shape (n, d).
+    """
+    return np.where(np.isfinite(rows).any(axis=0), rows, 0.0)
 
 
 def scores(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -179,7 +179,7 @@ def _expected(
     seed = int(rng.integers(2**31))
     model = HistGradientBoostingRegressor(
         **SETTINGS, categorical_features=pool.categorical, random_state=seed
-    ).fit(rows, scores)  # fmt: skip
+    ).fit(_c2st.with_values(rows), scores)  # fmt: skip
     found: NDArray[np.float64] = np.clip(model.predict(others), low, high)
     return found
 

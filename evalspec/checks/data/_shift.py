@@ -55,7 +55,7 @@ def measure(check: Shift, inputs: Inputs) -> CheckResult:
     Raises:
         InputError: A column is missing or differs in type, or a dataset has no rows.
     """
-    names = tuple(check.columns or inputs.feature_columns(check.reference))
+    names = tuple(dict.fromkeys(check.columns or inputs.feature_columns(check.reference)))
     if not names:
         raise InputError("there is no column that can be compared", remedy="name some in `columns:`")
     scans = [summarize(inputs, dataset, names) for dataset in (check.reference, check.current)]

@@ -228,10 +228,19 @@ def common_kind(name: str, first: pa.DataType, second: pa.DataType) -> Kind:
     Raises:
         InputError: They differ.
     """
-    kinds = {_one_kind(_stored(kind)) for kind in (first, second) if not pa.types.is_null(kind)}
-    if len(kinds) > 1:
+    stored = [_stored(kind) for kind in (first, second) if not pa.types.is_null(kind)]
+    if len({(_one_kind(kind), _clock(kind)) for kind in stored}) > 1:
         raise InputError(f"column {name!r} is {first} in the reference and {second} in the current data")
-    return kinds.pop() if kinds else "category"
+    return _one_kind(stored[0]) if stored else "category"
+
+
+def _clock(kind: pa.DataType) -> str:
+    """What times are counted from, which is never compared with another; empty: they are no times."""
+    if pa.types.is_timestamp(kind):
+        return "instants in a zone" if kind.tz else "instants"
+    if pa.types.is_date(kind):
+        return "instants"
+    return "day" if pa.types.is_time(kind) else "span" if pa.types.is_duration(kind) else ""
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
@@ -256,15 +265,22 @@ def _floats(array: pa.Array) -> NDArray[np.float64]:
     if pa.types.is_null(array.type):
         return np.full(len(array), np.nan)
     if pa.types.is_temporal(array.type):
-        array = _instants(array)
+        return _seconds(array)
     values: NDArray[np.float64] = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return values
 
 
-def _instants(array: pa.Array) -> pa.Array:
-    """Dates and times as whole numbers of their own unit."""
-    width = array.type.bit_width
-    return array.view(pa.int32() if width == 32 else pa.int64())
+_A_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def _seconds(array: pa.Array) -> NDArray[np.float64]:
+    """Times in seconds, whatever unit they are stored in, shape (n,), NaN where missing."""
+    kind = array.type
+    whole = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    values: NDArray[np.float64] = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    if pa.types.is_date(kind):
+        return values * 86_400.0 if kind.bit_width == 32 else values / 1e3
+    return values / _A_SECOND[kind.unit]
 
 
 def _numbers(values: NDArray[np.float64]) -> Side:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import pyarrow as pa
 
 from evalspec.checks.data import _derived
 from evalspec.checks.data._shift_columns import LENGTH, WEEKDAY, common_kind, is_text, not_compared
 from evalspec.checks.data._summaries import ColumnSummary, TableSummary, Texts
 from evalspec.stats.columns import MOST_CATEGORIES, Categories, Numbers
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +70,6 @@ def pair_columns(first: TableSummary, second: TableSummary, names: Sequence[str]
 
 def _texts(name: str, suffix: str, both: tuple[ColumnSummary, ColumnSummary], notes: list[str]) -> Pair:
     """As categories, or by their lengths where they are too many."""
-    import pyarrow as pa
-
     texts = [_strings(side, suffix) for side in both]
     categories = [one.categories for one in texts]
     never = suffix or any(pa.types.is_boolean(side.type) for side in both)
@@ -113,5 +110,6 @@ def _strings(side: ColumnSummary, suffix: str) -> Texts:
 def _weeks(both: tuple[ColumnSummary, ColumnSummary]) -> bool:
     days = [side.views[""] for side in both if "" in side.views]
     seen = [one for one in days if isinstance(one, Numbers) and one.n]
-    kind: pa.DataType = next(side.type for side in both if "" in side.views)
-    return bool(seen) and _derived.has_weeks(min(one.low for one in seen), max(one.high for one in seen), kind)
+    # Summaries of times are in seconds.
+    ends = min((one.low for one in seen), default=0.0), max((one.high for one in seen), default=0.0)
+    return bool(seen) and _derived.has_weeks(*ends, pa.timestamp("s"))

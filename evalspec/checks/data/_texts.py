@@ -97,12 +97,12 @@ class TextDetector:
         if not len(some):
             return
         sets = token_shingles(train.take(some), size)
-        for tests, trains in self._near_index.candidates(sets):
-            still = self._near.open[tests]
-            tests, trains = tests[still], trains[still]
+        wanted = self._near.open
+        for tests, trains in self._near_index.candidates(sets, wanted):
             close = jaccard(self._sets, sets, tests, trains)
             good = close >= self._settings.similarity - 1e-12
             self._near.add(tests[good], some[trains[good]] + first, close[good], rows, first_row)
+            wanted &= self._near.open
 
     def levels(self) -> tuple[Level, ...]:
         """Equal, near, spans."""

@@ -9,8 +9,9 @@ import numpy as np
 from evalspec.checks.model import _recalibration, _reliability, _stated
 from evalspec.checks.model._recalibration import brier
 from evalspec.checks.model._routing import routing
+from evalspec.checks.model._same_rows import beside
 from evalspec.checks.model._scored import needs_task
-from evalspec.errors import InputError
+from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Comparison, Estimate, Parts
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import from_unit
@@ -85,7 +86,7 @@ def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckR
     moved = _routed(check, inputs, rows, estimates, missing)
     return CheckResult(
         estimates=estimates,
-        comparisons=_comparisons(check, inputs, rows, brier(rows.probabilities, truth), confidence),
+        comparisons=_comparisons(check, inputs, rows, brier(rows.probabilities, truth), confidence, missing),
         missing=missing,
         blocks=[*blocks, *moved[0]],
         counts=Counts(attempted=rows.n, used=rows.n),
@@ -199,13 +200,14 @@ def _stated_intervals(check: Calibration, inputs: Inputs, rows: Predictions) -> 
     truth = rows.truth.astype(np.float64)
     inside = (rows.lower <= truth) & (truth <= rows.upper)
     losses = _pinball(rows.lower, rows.upper, truth, check.interval)
+    missing = dict.fromkeys(CLASSIFIED, "the model gives values, not classes")
     return CheckResult(
         estimates={
             "interval_coverage": proportion(inside, rows.clusters),
             "pinball": mean(losses, rng=inputs.rng, clusters=rows.clusters, alpha=inputs.alpha_fail),
         },
-        comparisons=_comparisons(check, inputs, rows, losses, inside.astype(np.float64)),
-        missing=dict.fromkeys(CLASSIFIED, "the model gives values, not classes"),
+        comparisons=_comparisons(check, inputs, rows, losses, inside.astype(np.float64), missing),
+        missing=missing,
         blocks=_stated.blocks(rows, inside, inputs.confidence),
         counts=Counts(attempted=rows.n, used=rows.n),
         conditions={"interval": check.interval},
@@ -214,25 +216,42 @@ def _stated_intervals(check: Calibration, inputs: Inputs, rows: Predictions) -> 
 
 
 def _comparisons(
-    check: Calibration, inputs: Inputs, rows: Predictions, losses: NDArray[np.float64], covered: NDArray[np.float64]
-) -> dict[tuple[str, str], Comparison]:
-    """Paired comparisons with every model that a requirement names."""
+    check: Calibration, inputs: Inputs, rows: Predictions, losses: NDArray[np.float64], covered: NDArray[np.float64],
+    missing: dict[str, str],
+) -> dict[tuple[str, str], Comparison]:  # fmt: skip
+    """Paired comparisons with every model that a requirement names; ``missing`` is told why there is none."""
     found: dict[tuple[str, str], Comparison] = {}
-    for name in check.baselines:
-        other = inputs.predictions(check.dataset, name)
-        if rows.is_classification and other.probabilities is not None and other.truth is not None:
-            truth = other.truth.astype(np.int64)
-            found["brier", name] = paired_mean(losses, brier(other.probabilities, truth), clusters=rows.clusters)
-            if check.threshold is not None:
-                sure = covered >= check.threshold
-                theirs = stats.top_label(other.probabilities, truth)[0] >= check.threshold
-                found["selective_coverage", name] = paired_proportion(sure, theirs, rows.clusters)
-        elif other.lower is not None and other.upper is not None and other.truth is not None:
-            values = other.truth.astype(np.float64)
-            inside = (other.lower <= values) & (values <= other.upper)
-            pinball = _pinball(other.lower, other.upper, values, check.interval)
-            found["interval_coverage", name] = paired_proportion(covered > 0, inside, rows.clusters)
-            found["pinball", name] = paired_mean(losses, pinball, clusters=rows.clusters)
+    for name in dict.fromkeys(one.model for one in check.requirements if one.model is not None):
+        try:
+            other = beside(rows, inputs.predictions(check.dataset, name))
+            found |= {(metric, name): one for metric, one in _pairs(check, rows, other, losses, covered).items()}
+        except NotRunError as reason:
+            missing |= {f"{one.metric} vs {name}": str(reason) for one in check.requirements if one.model == name}
+    return found
+
+
+def _pairs(
+    check: Calibration, rows: Predictions, other: Predictions, losses: NDArray[np.float64], covered: NDArray[np.float64]
+) -> dict[str, Comparison]:
+    assert other.truth is not None
+    found: dict[str, Comparison] = {}
+    if rows.is_classification:
+        if other.probabilities is None:
+            raise NotRunError(f"{other.model!r} gives labels without probabilities")
+        truth = other.truth.astype(np.int64)
+        found["brier"] = paired_mean(losses, brier(other.probabilities, truth), clusters=rows.clusters)
+        if check.threshold is not None:
+            sure = covered >= check.threshold
+            theirs = stats.top_label(other.probabilities, truth)[0] >= check.threshold
+            found["selective_coverage"] = paired_proportion(sure, theirs, rows.clusters)
+        return found
+    if other.lower is None or other.upper is None:
+        raise NotRunError(f"{other.model!r} gives values without an interval")
+    values = other.truth.astype(np.float64)
+    inside = (other.lower <= values) & (values <= other.upper)
+    pinball = _pinball(other.lower, other.upper, values, check.interval)
+    found["interval_coverage"] = paired_proportion(covered > 0, inside, rows.clusters)
+    found["pinball"] = paired_mean(losses, pinball, clusters=rows.clusters)
     return found
 
 

@@ -120,11 +120,13 @@ class Discovery:
         weak: How many slices are weak.
         blocks: What to show.
         notes: Sentences for the reader.
+        unsearched: Why columns that were asked for could not be looked through, one sentence each.
     """
 
     weak: WeakSlices
     blocks: Sequence[AnyBlock]
     notes: Sequence[str]
+    unsearched: Sequence[str] = ()
 
 
 def discover(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, tools: Tools) -> Discovery:
@@ -151,7 +153,7 @@ def discover(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, tools
     weak = WeakSlices(
         tuple(one.p for one in found), len(losses.values), planted, _what(asked, losses), inputs.confidence
     )
-    return Discovery(weak, _blocks(losses, found, weak, inputs.confidence), notes)
+    return Discovery(weak, _blocks(losses, found, weak, inputs.confidence), notes, tuple(notes))
 
 
 def searched(losses: Losses, cuts: Sequence[Cuts], half: NDArray[np.bool_], asked: Asked, tools: Tools) -> list[Found]:

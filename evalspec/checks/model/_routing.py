@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.model._same_rows import beside
+from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Parts
 from evalspec.stats.calibration import top_label
@@ -50,7 +52,7 @@ def routing(rows: Predictions, other: Predictions, threshold: float, level: floa
 
     Args:
         rows: Of the check's model, with probabilities and truth.
-        other: Of the model that it is compared with, on the same rows.
+        other: Of the model that it is compared with.
         threshold: Confidence from which on answers are used without a person.
         level: Confidence of the bounds in the table, each on its own side.
 
@@ -59,6 +61,10 @@ def routing(rows: Predictions, other: Predictions, threshold: float, level: floa
     """
     if not other.is_classification or other.probabilities is None or other.truth is None:
         return f"{other.model} has no probabilities, so it has no side of the threshold"
+    try:
+        other = beside(rows, other)
+    except NotRunError as reason:
+        return str(reason)
     ours, theirs = _side(rows, threshold), _side(other, threshold)
     clusters = rows.clusters
     to_person, to_auto = theirs.alone & ~ours.alone, ours.alone & ~theirs.alone

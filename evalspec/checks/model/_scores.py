@@ -290,7 +290,10 @@ class Resampled:
         """The value; its interval when somebody asks for it."""
         self.defined(rows)
         arrays = self.statistic.arrays(rows)
-        value = float(self.statistic(arrays, np.ones((1, rows.n)))[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = float(self.statistic(arrays, np.ones((1, rows.n)))[0])
+        if not np.isfinite(value):
+            raise Undefined(f"{self.name} of {rows.where} is no number: what it is divided by is too small")
         return OnDemand(
             value,
             rows.n,

@@ -29,7 +29,7 @@ from evalspec.checks.model._sliced_metrics import (
 )
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Reference, Table, Text
-from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Parts
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import from_unit
 from evalspec.language.parts import CheckResult
@@ -81,7 +81,7 @@ class _Sofar:
     """
 
     covered: NDArray[np.bool_]
-    estimates: dict[str, Estimate | Fact | Parts] = field(default_factory=dict)
+    estimates: dict[str, Estimate | Fact | Measured | Parts] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     blocks: list[AnyBlock] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -174,6 +174,9 @@ def _discovered(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, to
         return
     sofar.covered[:] = True
     sofar.estimates[WEAK] = found.weak
+    if found.unsearched:
+        why = f"{'; '.join(found.unsearched)}; what is not searched may be weak, so leave it out"
+        sofar.estimates[WEAK] = Measured(found.weak, withhold=why)
     sofar.blocks += found.blocks
     sofar.notes += found.notes
 

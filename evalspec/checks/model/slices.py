@@ -130,7 +130,7 @@ class Slices(Check):
     where it is shown to be worse by more than a tenth of `gap`, after Holm. A search that finds nothing says something
     only where it would have found a weak slice: the chance to miss one of `share` of the rows that is `gap` worse is
     the p-value of `weak_slices <= 0`, so that PASS takes a chance of 95 % to find it. The report says how many rows
-    that takes.
+    that takes. A column that can't be searched (lists, or values that are all rare) keeps it from PASS.
 
     References: Benjamini and Heller, Biometrics 2008 (at least u of K). Buolamwini and Gebru, Gender Shades, FAT* 2018.
     Koh et al., WILDS, ICML 2021. Miettinen and Nurminen, Statistics in Medicine 1985. Cox, Biometrika 1975 (one half

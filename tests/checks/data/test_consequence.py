@@ -136,7 +136,7 @@ def test_error_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     right = np.array([0.95, 0.9, 0.8, 0.6])
     truth = float(shares[0] @ right - shares[1] @ right)
     rng, missed = np.random.default_rng(5), []
-    for _ in range(400):
+    for _ in range(300):
         kinds = [rng.choice(4, 500, p=p) for p in shares]
         pool = Pool(
             np.concatenate(kinds)[:, None].astype(float), np.arange(1000), False, ("x",), np.zeros(1, dtype=bool),
@@ -145,5 +145,5 @@ def test_error_rates(monkeypatch: pytest.MonkeyPatch) -> None:
         found = reweigh(pool, (rng.random(500) < right[kinds[0]]).astype(float), rng).change
         limits = [found.bound(level, side) for level in (0.95, 0.998) for side in ("lower", "upper")]  # type: ignore[arg-type]
         missed.append([limits[0] > truth, limits[1] < truth, limits[2] > truth, limits[3] < truth])  # type: ignore[operator]
-    # Two standard errors of 400 samples beside what is allowed.
+    # Two standard errors of 300 samples beside what is allowed.
     assert (np.mean(missed, axis=0) <= [0.085, 0.085, 0.013, 0.013]).all()

@@ -15,6 +15,7 @@ from evalspec.checks.data._shift_columns import compare_columns
 from evalspec.checks.data._shift_pairs import pair_columns
 from evalspec.checks.data._summaries import ColumnSummary, RowSample, TableSummary
 from evalspec.checks.data.shift import Shift
+from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.language.parts import CheckResult
 from evalspec.stats import columns as column_stats
@@ -185,6 +186,22 @@ def test_unseen_categories_times_and_missing_cells(tmp_path: Path) -> None:
     later, gone = shift.parts["at"], missing.parts["x"]
     assert isinstance(later, Estimate) and later.value == pytest.approx(0.5, abs=0.04)
     assert isinstance(gone, Estimate) and (gone.p_value(0.02, "lower") or 0.0) < 1e-4
+
+
+def test_times_in_other_units_are_the_same_times_and_other_clocks_are_refused(tmp_path: Path) -> None:
+    seconds = pa.array(np.arange(300) * 3600, pa.timestamp("s"))
+    micro, days = seconds.cast(pa.timestamp("us")), seconds.cast(pa.date32())
+    same = compared(pa.table({"at": seconds}), pa.table({"at": micro}), tmp_path).estimates["shift"]
+    coarse = compared(pa.table({"at": days}), pa.table({"at": days.cast(pa.date64())}), tmp_path).estimates["shift"]
+    for found in (same, coarse):
+        assert isinstance(found, Parts) and isinstance(found.parts["at"], Estimate) and found.parts["at"].value == 0.0
+    for other in (
+        seconds.cast(pa.timestamp("s", "UTC")),
+        pa.array(np.arange(300)),
+        pa.array(np.arange(300), pa.duration("s")),
+    ):
+        with pytest.raises(InputError, match="column 'at' is timestamp"):
+            compared(pa.table({"at": seconds}), pa.table({"at": other}), tmp_path)
 
 
 def null_distances(n: int, columns: int, rng: np.random.Generator) -> np.ndarray:

@@ -18,6 +18,7 @@ from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult, NeedPredictions, SpecNames
 from evalspec.language.requirement import Requirement
 from evalspec.stats.calibration import Bins, CalibrationError
+from tests.checks.deciding import outcome
 from tests.fakes import FakeInputs, classifier, comparison_p_values, p_values, regressor
 
 ECE = Requirement("ece <= 0.05", "ece", None, "<=", 0.05, "fraction")
@@ -245,6 +246,39 @@ def test_rows_of_one_cluster_move_together(tmp_path: Path) -> None:
         return limit
 
     assert upper(clusters) > 1.5 * upper(None)
+
+
+def test_only_the_same_rows_and_classes_are_paired(tmp_path: Path) -> None:
+    """A sum over three classes is no Brier score of two, and other rows are no pairs."""
+    rng = np.random.default_rng(3)
+    two = rng.dirichlet([1.0, 1.0], 400)
+    truth = (rng.random(400) < two[:, 1]).astype(np.int64)
+    rows = classifier(two, truth)
+    asked = {"require": ("brier <= baseline - 0.01", "selective_coverage >= baseline - 5 pp")}
+    given = {**asked, "threshold": 0.85, "baseline": "baseline"}
+
+    def why(shares: NDArray[np.float64], labels: NDArray[np.int64]) -> str:
+        other = classifier(shares, labels, model="baseline")
+        check = Calibration.model_validate({"check": "calibration", "dataset": "test", **given})
+        inputs = FakeInputs(tmp_path, answers={("test", "candidate"): rows, ("test", "baseline"): other})
+        result = check.run(inputs)
+        assert not result.comparisons and "routing_change" not in result.estimates
+        assert [outcome(result, one) for one in check.requirements] == ["MISSING"] * 2
+        reasons = {result.missing[f"{one.metric} vs baseline"] for one in check.requirements}
+        (reason,) = reasons | {result.missing["routing_change"]}
+        return reason
+
+    three = rng.dirichlet([1.0, 1.0, 1.0], 400)
+    assert "only one of them has the class '2'" in why(three, truth)
+    assert "they answered other rows (400 and 400)" in why(two, rng.permutation(truth))
+    assert "they answered other rows (400 and 150)" in why(two[:150], truth[:150])
+    # The same classes in another order are the same answers.
+    turned = classifier(two[:, ::-1], 1 - truth, model="baseline", classes=("1", "0"))
+    check = Calibration.model_validate({"check": "calibration", "dataset": "test", **given})
+    result = check.run(FakeInputs(tmp_path, answers={("test", "candidate"): rows, ("test", "baseline"): turned}))
+    assert result.comparisons["brier", "baseline"].difference(1.0, 0.0).value == pytest.approx(0.0, abs=1e-15)  # type: ignore[union-attr]
+    moved = result.estimates["routing_change"]
+    assert isinstance(moved, Parts) and moved.whole is not None and moved.whole.value == 0.0
 
 
 def test_a_baseline_without_probabilities_has_no_side(tmp_path: Path) -> None:

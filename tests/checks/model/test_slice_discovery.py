@@ -18,6 +18,7 @@ from evalspec.checks.model._scores import Tools
 from evalspec.checks.model.slices import Discover, Slices
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Table, Text
+from evalspec.evidence.estimate import Measured
 from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult
 from evalspec.language.where import mask, parse_where
@@ -253,6 +254,23 @@ def test_recall_is_searched_among_the_rows_of_its_class(tmp_path: Path) -> None:
     assert outcome(result, asked.require[0]) == "FAIL"
     line = block(result, "Slices that nobody named").rows[0]
     assert line[0] == "site == 'b'" and line[2] + line[3] == ((truth == 1) & (site == "b")).sum()
+
+
+def test_what_is_not_searched_passes_nothing(tmp_path: Path) -> None:
+    """20,000 rows of one column would do; of two more that were asked for nothing is known. A violation stays one."""
+    rng = np.random.default_rng(9)
+    n = 20_000
+    truth = rng.integers(0, 2, n)
+    table = {"ok": rng.choice(["a", "b", "c"], n), "uid": [f"u{i}" for i in range(n)], "lst": [[1]] * n, "label": truth}
+    for accuracy_of_a, decided in ((0.95, ("PASS", "INCONCLUSIVE")), (0.5, ("FAIL", "FAIL"))):
+        right = rng.random(n) < np.where(table["ok"] == "a", accuracy_of_a, 0.95)
+        for columns, expected in zip((["ok"], ["ok", "uid", "lst"]), decided, strict=True):
+            asked = check(["weak_slices <= 0"], discover={"columns": columns})
+            result = run(tmp_path, asked, table, classifier(confident(truth, right, 2), truth))
+            assert outcome(result, asked.require[0]) == expected
+    found = result.estimates["weak_slices"]
+    assert isinstance(found, Measured) and found.withhold is not None
+    assert "column 'lst' is not searched: it holds list<" in found.withhold and "column 'uid'" in found.withhold
 
 
 def test_bad_input_gives_reasons(tmp_path: Path) -> None:

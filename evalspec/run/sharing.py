@@ -1,4 +1,4 @@
-"""One child for all checks of a draft: a process for each, with all that it imports, would take most of its time."""
+"""One child for checks that time nothing: a process for each would take longer than most of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import pickle
 from evalspec.run.child import Handler
 from evalspec.run.jobs import CheckJob
 from evalspec.run.messages import Message, Progress
-from evalspec.run.process import Child
+from evalspec.run.process import Child, resident_bytes
 from evalspec.run.subjects import Children
 
+MOST_BYTES = 512 * 2**20
+"""A child that holds more after a check is let go, so that the next check has its whole share of memory."""
 
-class Drafter:
-    """Runs checks one after the other in one child; one that kills it leaves the next a new one."""
+
+class SharedChild:
+    """Runs checks one after the other in one child; one that kills it, or leaves it full, leaves the next a new one."""
 
     def __init__(self, children: Children) -> None:
         """``children`` of the run."""
@@ -28,9 +31,9 @@ class Drafter:
         Raises:
             EvalspecError: As it.
         """
-        if self._child is None or not self._child.alive:
+        if self._child is None or not self._child.alive or resident_bytes(self._child.pid) > MOST_BYTES:
             self.close()
-            self._child = self._open.enter_context(self._children.start(__name__, None, "check-draft"))
+            self._child = self._open.enter_context(self._children.start(__name__, None, "checks"))
         packed = base64.b64encode(pickle.dumps(job)).decode("ascii")
         return self._child.ask({"do": "run", "job": packed}, progress=progress, time_s=time_s)
 
