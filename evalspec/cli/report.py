@@ -15,13 +15,17 @@ def command(
     html: Annotated[bool, typer.Option("--html", help="Print the page instead of writing the files.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the summary in Markdown.")] = False,
     junit: Annotated[bool, typer.Option("--junit", help="Print the JUnit XML.")] = False,
+    attestation: Annotated[
+        bool, typer.Option("--attestation", help="Print the verdict as an in-toto statement, to be signed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make report.html, junit.xml and summary.md again, from the record alone."""
     from evalspec.records.outputs import read_decided, render_one, verdict_of, write_reports
 
     record = read_decided(folder)
-    wanted = [name for name, asked in (("html", html), ("markdown", markdown), ("junit", junit)) if asked]
+    forms = (("html", html), ("markdown", markdown), ("junit", junit), ("attestation", attestation))
+    wanted = [name for name, asked in forms if asked]
     if wanted:
         for name in wanted:
             typer.echo(render_one(record, name), nl=False)

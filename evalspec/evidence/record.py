@@ -25,6 +25,7 @@ class ModelRecord(Frozen):
     name: str
     kind: str
     digest: str | None = Field(description="sha256 over the artifact's files; None where it is not shown.")
+    files: int = Field(1, description="Files that the digest is over; of several it is that of their list.")
     digest_stated: bool = Field(False, description="The digest is as its maker stated it; nothing here checked it.")
     path: str | None = None
     size_bytes: int | None = None

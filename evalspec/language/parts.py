@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65_536
 """Rows that are held at a time where data are read in batches."""
 
+
 class Part(BaseModel):
     """Base of every part of a spec: frozen, and nothing unknown."""
 

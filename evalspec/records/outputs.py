@@ -115,11 +115,13 @@ def _from_here(path: Path) -> Path:
 
 
 def render_one(record: Record, form: str) -> str:
-    """One form of the report: ``html``, ``markdown`` or ``junit``."""
-    from evalspec.report import junit, markdown, render
+    """One form of the report: ``html``, ``markdown``, ``junit`` or ``attestation``."""
+    from evalspec.report import attestation, junit, markdown, render
 
     if form == "html":
         return render(record, verdict_of(record))
+    if form == "attestation":
+        return attestation(record, verdict_of(record))
     return markdown(record) if form == "markdown" else junit(record)
 
 

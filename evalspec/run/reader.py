@@ -70,7 +70,7 @@ def model_record(name: str, model: Model, access: Access) -> ModelRecord:
     Raises:
         InputError: A file of it is missing.
     """
-    from evalspec.runtimes._digest import artifact_digest, preprocess_digest
+    from evalspec.runtimes._digest import all_files, artifact_digest, preprocess_digest
     from evalspec.runtimes._labels import read_classes
     from evalspec.runtimes._preprocess import stage_names
 
@@ -80,6 +80,7 @@ def model_record(name: str, model: Model, access: Access) -> ModelRecord:
         name=name,
         kind=model.kind,
         digest=artifact_digest(files) if files else stated,
+        files=max(1, len(all_files(files))),
         # Nothing here shows that a file of predictions came from the artifact that is named beside it.
         digest_stated=(bool(files) and (model.served or not model.timed)) or stated is not None,
         path=getattr(model, "path", None),

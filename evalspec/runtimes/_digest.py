@@ -39,7 +39,7 @@ def artifact_digest(files: Sequence[Path]) -> str:
     Raises:
         InputError: No file, or one that can't be read.
     """
-    paths = sorted({inner.resolve() for path in files for inner in _inside(path)})
+    paths = all_files(files)
     if not paths:
         raise InputError("there are no files to make a digest of")
     if len(paths) == 1:
@@ -47,6 +47,11 @@ def artifact_digest(files: Sequence[Path]) -> str:
     root = Path(os.path.commonpath([path.parent for path in paths]))
     listed = [[path.relative_to(root).as_posix(), path.stat().st_size, file_digest(path)] for path in paths]
     return hashlib.sha256(PREFIX + json.dumps(listed, separators=(",", ":")).encode()).hexdigest()
+
+
+def all_files(files: Sequence[Path]) -> list[Path]:
+    """Each file once, in the order of their paths; a folder stands for all files in it."""
+    return sorted({inner.resolve() for path in files for inner in _inside(path)})
 
 
 def _inside(path: Path) -> list[Path]:

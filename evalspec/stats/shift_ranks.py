@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from evalspec.errors import InputError
+from evalspec.stats._shift_nulls import EXACT_ROWS, bridge_null
 from evalspec.stats._types import FloatArray, IntArray
 from evalspec.stats.columns import Numbers
 from evalspec.stats.ranks import Ranks, union
-from evalspec.stats.shift import EXACT_ROWS, Distance, bridge_null, empty_distance, permutations_for, wasserstein
+from evalspec.stats.shift import Distance, empty_distance, permutations_for, wasserstein
 
 
 def ks_of_ranks(first: Ranks, second: Ranks) -> Distance:

@@ -99,7 +99,7 @@ class WeakSlices:
     the chance to miss one is the p-value.
 
     Args:
-        p_values: Of the candidates, each that it is weak, on the confirming half.
+        p_values: Of the candidates, each that it is weak, on the confirming half; None: its rows show nothing.
         n: Rows of both halves.
         planted: The weak slice that must not be missed.
         what: The same in words.
@@ -109,7 +109,7 @@ class WeakSlices:
         Holm (1979), Scandinavian Journal of Statistics 6; Cox (1975), Biometrika 62 (one half finds, the other tests).
     """
 
-    p_values: tuple[float, ...]
+    p_values: tuple[float | None, ...]
     n: int
     planted: Planted
     what: str
@@ -131,9 +131,17 @@ class WeakSlices:
         count = len(self.p_values)
         candidates = f"{count} candidate{'' if count == 1 else 's'}"
         text = f"Holm over {candidates} on the half of the rows that did not find them"
+        if self.untested:
+            words = "its rows carry" if self.untested == 1 else "their rows carry"
+            return f"{text}; no bound: {self.untested} of them can't be tested, {words} no bound"
         if 1.0 - self.power <= 1.0 - self.confidence:
             return text
         return f"{text}; no bound: {self.chance()}"
+
+    @property
+    def untested(self) -> int:
+        """Candidates of which nothing is known."""
+        return self.p_values.count(None)
 
     def chance(self) -> str:
         """What the search finds, in words."""
@@ -146,16 +154,16 @@ class WeakSlices:
     def confirmed(self, confidence: float) -> tuple[int, ...]:
         """Indices of the candidates that Holm's procedure confirms, best first."""
         alpha, k = 1.0 - confidence, len(self.p_values)
-        order = sorted(range(k), key=lambda index: self.p_values[index])
-        short = next((i for i, index in enumerate(order) if self.p_values[index] > alpha / (k - i)), k)
+        order = sorted(range(k), key=self._p)
+        short = next((i for i, index in enumerate(order) if self._p(index) > alpha / (k - i)), k)
         return tuple(order[:short])
 
     def adjusted(self) -> tuple[float, ...]:
-        """Holm's p-values, one for each candidate."""
+        """Holm's p-values, one for each candidate; 1 where nothing is known of it."""
         k, highest = len(self.p_values), 0.0
         found = [1.0] * k
-        for i, index in enumerate(sorted(range(k), key=lambda index: self.p_values[index])):
-            highest = max(highest, min(1.0, (k - i) * self.p_values[index]))
+        for i, index in enumerate(sorted(range(k), key=self._p)):
+            highest = max(highest, min(1.0, (k - i) * self._p(index)))
             found[index] = highest
         return tuple(found)
 
@@ -174,12 +182,19 @@ class WeakSlices:
         if side == "lower":
             ranked = sorted(self.adjusted())
             return ranked[allowed] if allowed < len(ranked) else 1.0
+        if self.untested:
+            # Each of them may be weak.
+            return 1.0
         missed = (allowed + 1) * (1.0 - self.power)
         return min(1.0, missed) if self.value <= allowed else 1.0
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """None: ``method`` says how many rows would do."""
         return None
+
+    def _p(self, index: int) -> float:
+        p = self.p_values[index]
+        return 1.0 if p is None else p
 
     @property
     def _others(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from evalspec.checks.model.generalization import Generalization
 from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, SpecError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.units import UNITS
@@ -247,3 +248,14 @@ def bounds_make_sense(name: str, estimate: Estimate) -> None:
     if lower is not None and upper is not None:
         assert lower <= upper, name
     assert estimate.method, name
+
+
+def test_nothing_passes_by_having_no_parts() -> None:
+    """All of no parts hold, and of parts that could not be measured nothing is known: neither is a PASS."""
+    asked = Generalization.model_validate(
+        {"check": "generalization", "inside": "test", "outside": ["field"], "require": ["ood_gap <= 5 pp"]}
+    ).requirements[0]
+    there = Parts({"field": Fact(0.0, 100)})
+    assert outcome(CheckResult(estimates={"ood_gap": Parts({})}), asked) == "MISSING"
+    assert outcome(CheckResult(estimates={"ood_gap": there}), asked) == "PASS"
+    assert outcome(CheckResult(estimates={"ood_gap": there}, missing={"ood_gap(clinic)": "no rows"}), asked) == "MISSING"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import stats
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
 from evalspec.stats._bins import joined
+from evalspec.stats._gap import GapDesign
 from evalspec.stats.classwise import ClasswiseError, classwise_calibration_error
-from tests.stats.simulated import ALLOWED, REPEATS, SIDES, bounded, p_values, wrong_claims
+from tests.stats.simulated import ALLOWED, REPEATS, SIDES, allowed, bounded, clusters_of, p_values, wrong_claims
 
 Floats = NDArray[np.float64]
 Rows = tuple[Floats, NDArray[np.int64]]
@@ -206,3 +209,36 @@ def test_error_rates_with_clusters(groups: int, size: int) -> None:
         found.append(p_values(estimate, 2 * gap / 3))
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED + 0.006).all()
+
+
+@pytest.mark.slow
+def test_error_rates_with_clusters_of_unequal_size() -> None:
+    """A cluster has one likeliest class, and its rows are right or wrong together more often than not."""
+    rng, gap, found = np.random.default_rng(45), 0.05, []
+    for _ in range(200):
+        _, clusters = clusters_of(100, 10, 1.0, 0.5, 0.5, rng)
+        rows = np.arange(len(clusters))
+        confidence, top = 0.5 + 0.5 * rng.beta(8, 2, len(rows)), rng.integers(0, 3, 100)[clusters]
+        said = np.repeat((1.0 - confidence)[:, None] / 2.0, 3, axis=1)
+        said[rows, top] = confidence
+        luck = np.sqrt(0.6) * rng.standard_normal(100)[clusters] + np.sqrt(0.4) * rng.standard_normal(len(rows))
+        right = luck < stats.norm.ppf(confidence - gap)
+        truth = np.where(right, top, (top + rng.integers(1, 3, len(rows))) % 3)
+        found.append(p_values(classwise_calibration_error(said, truth, clusters=clusters), 2 * gap / 3))
+    assert bounded(found) == 1.0
+    assert (wrong_claims(found) <= allowed(len(found))).all()
+
+
+def test_clusters_are_heard_with_their_degrees() -> None:
+    """The same rows in clusters of equal size, whose design effects are better known."""
+    rng = np.random.default_rng(46)
+    said, truth = sure(400, 3, 0.0, rng)
+    found = classwise_calibration_error(said.repeat(2, axis=0), truth.repeat(2), clusters=np.repeat(np.arange(400), 2))
+    assert "degrees" in found.method
+    known = replace(found, classes=tuple(replace(one, design=without_degrees(one.design)) for one in found.classes))
+    wide, narrow = found.p_value(0.06, "upper"), known.p_value(0.06, "upper")
+    assert wide is not None and narrow is not None and wide > narrow > 0.0
+
+
+def without_degrees(design: GapDesign) -> GapDesign:
+    return replace(design, degrees=math.inf)

@@ -98,7 +98,7 @@ def test_a_candidate_holds_the_rows_of_all_its_parts() -> None:
     assert Candidate(((0, 1), (1, 0)), 1.0).inside(axes).tolist() == [False, False, True, False]
 
 
-def weak(p_values: tuple[float, ...], n: int = 40_000, confidence: float = 0.95) -> WeakSlices:
+def weak(p_values: tuple[float | None, ...], n: int = 40_000, confidence: float = 0.95) -> WeakSlices:
     return WeakSlices(p_values, n, PLANTED, "a slice", confidence)
 
 
@@ -135,6 +135,16 @@ def test_what_was_confirmed_can_not_be_passed() -> None:
     # Confirmed at 95 %, not beyond: it can neither pass nor fail at the stricter level.
     near = weak((0.03,))
     assert (near.value, near.p_value(0, "upper"), near.p_value(0, "lower")) == (1, 1.0, 0.03)
+
+
+def test_a_candidate_that_could_not_be_tested_may_be_weak() -> None:
+    one = weak((1e-9, None))
+    assert one.power > 0.95 and one.untested == 1
+    assert one.p_value(1, "upper") == 1.0 and one.bound(0.95, "upper") is None
+    assert "no bound: 1 of them can't be tested" in one.method
+    # What is confirmed beside it stays so.
+    assert (one.value, one.confirmed(0.95), one.adjusted()) == (1, (0,), (2e-9, 1.0))
+    assert one.p_value(0, "lower") == pytest.approx(2e-9)
 
 
 def test_the_rows_that_are_named_are_those_that_do() -> None:

@@ -6,7 +6,7 @@ import pytest
 from evalspec.stats import set_join
 from evalspec.stats.hashing import mix
 from evalspec.stats.minhash import Sets, jaccard, near_sets
-from evalspec.stats.set_join import SetIndex
+from evalspec.stats.set_join import SetIndex, join_sets
 
 
 def hashes(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -80,3 +80,33 @@ def test_no_sets_and_empty_ones() -> None:
             assert found(SetIndex(sets(test), 0.7), sets(train)) == set()
     nothing = np.zeros(0, np.int64)
     assert len(SetIndex(sets([]), 0.7).promising(nothing.astype(np.uint64), nothing, 3)) == 0
+
+
+def test_join_finds_each_set_that_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In portions, and among many copies of the same; with what else must agree, too."""
+    monkeypatch.setattr(set_join, "SETS_AT_A_TIME", 7)
+    rng = np.random.default_rng(8)
+    test, train = rows_of(rng, 90, 30, 15), rows_of(rng, 120, 30, 15)
+    test[:30] = [list(range(10))] * 30
+    train[5:50] = [list(range(1, 11))] * 45
+    close = np.array([[jaccard_of(a, b) for b in train] for a in test])
+    every = join_sets(sets(train), sets(test), similarity=0.7)
+    assert every.found.tolist() == (close >= 0.7).any(axis=1).tolist()
+    rows = np.flatnonzero(every.found)
+    assert every.closeness[rows].tolist() == close[rows, every.train_row[rows]].tolist()
+    odd = join_sets(sets(train), sets(test), similarity=0.7, accept=lambda _, trains: trains % 2 == 1)
+    assert odd.found.tolist() == (close[:, 1::2] >= 0.7).any(axis=1).tolist()
+    assert every.recall == 1.0
+
+
+def jaccard_of(a: list[int], b: list[int]) -> float:
+    return len(set(a) & set(b)) / len(set(a) | set(b)) if a and b else 0.0
+
+
+def test_one_index_serves_one_training_set_after_the_other() -> None:
+    test = sets([[1, 2, 3], [1, 2, 3], [1, 2, 3], [7, 8, 9]])
+    index = SetIndex(test, 0.9)
+    few = np.array([False, False, True, False])
+    for wanted in (np.ones(4, bool), few, np.zeros(4, bool), np.ones(4, bool)):
+        pairs = [row for tests, _ in index.candidates(sets([[1, 2, 3]]), wanted) for row in tests.tolist()]
+        assert pairs == [row for row in range(3) if wanted[row]]

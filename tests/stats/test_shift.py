@@ -15,7 +15,7 @@ from scipy import stats
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
-from evalspec.stats import shift
+from evalspec.stats import _shift_nulls as nulls
 from evalspec.stats._clusters import cluster_codes
 from evalspec.stats.conjunction import ShareOfParts
 from evalspec.stats.proportion import Proportion
@@ -152,8 +152,8 @@ def test_what_is_not_defined_is_refused() -> None:
 def test_the_bridge_takes_over_where_permutations_would() -> None:
     x, y = normals(900, 1000, 0.0, seed=5)
     gaps = np.diff(np.sort(np.concatenate((x, y))))
-    permuted = shift._wasserstein_null(gaps, 900, 1000, np.random.default_rng(1), 4000)
-    bridge = shift.bridge_null(np.arange(1.0, 1900.0), gaps, 900, 1000, np.random.default_rng(2), 40_000)
+    permuted = nulls.wasserstein_null(gaps, 900, 1000, np.random.default_rng(1), 4000)
+    bridge = nulls.bridge_null(np.arange(1.0, 1900.0), gaps, 900, 1000, np.random.default_rng(2), 40_000)
     for level in (0.5, 0.9, 0.99):
         assert np.quantile(bridge, level) == pytest.approx(np.quantile(permuted, level), rel=0.06)
 
@@ -237,7 +237,7 @@ class Shuffled:
 
     @cached_property
     def heights(self) -> Floats:
-        return shift._heights(self.labels, self.n, self.n)
+        return nulls.heights(self.labels, self.n, self.n)
 
     @cached_property
     def _to_here(self) -> NDArray[np.int32]:

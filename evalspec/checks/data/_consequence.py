@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 MOST_BALANCED = 20
-"""Columns of numbers on which weights are balanced."""
+"""Means and shares on which weights are balanced."""
+FREQUENT = 5
+FURTHEST_SQUARE = 9.0
 SETTINGS: dict[str, Any] = {
     "max_iter": 30, "learning_rate": 0.1, "max_leaf_nodes": 5, "min_samples_leaf": 20, "l2_regularization": 1.0,
     "early_stopping": False,
@@ -155,15 +157,22 @@ def reweigh(
 
 
 def _features(pool: _c2st.Pool, expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What weights are balanced on, shape (2k, at most 21): the numbers that moved most, and the expected score."""
+    """What weights are balanced on, shape (2k, at most 21).
+
+    What moved most of the numbers' means and spreads and of the frequent categories' shares, and the expected score.
+    """
     known = np.isfinite(pool.values)
     chosen = ~pool.categorical & known.any(axis=0)
-    values, known = pool.values[:, chosen], known[:, chosen]
-    filled = np.where(known, values, np.nanmedian(np.where(known, values, np.nan), axis=0))
-    half = len(filled) // 2
-    apart = np.abs(filled[half:].mean(axis=0) - filled[:half].mean(axis=0)) / (filled.std(axis=0) + 1e-12)
+    values, there = pool.values[:, chosen], known[:, chosen]
+    filled = np.where(there, values, np.nanmedian(np.where(there, values, np.nan), axis=0))
+    scaled = (filled - filled.mean(axis=0)) / (filled.std(axis=0) + 1e-12)
+    # Categories are coded by how frequent they are.
+    shares = [pool.values[:, pool.categorical] == code for code in range(FREQUENT)]
+    every = np.concatenate((scaled, np.minimum(scaled**2, FURTHEST_SQUARE), *shares), axis=1)
+    half = len(every) // 2
+    apart = np.abs(every[half:].mean(axis=0) - every[:half].mean(axis=0)) / (every.std(axis=0) + 1e-12)
     most = np.argsort(-apart, kind="stable")[:MOST_BALANCED]
-    return np.concatenate((filled[:, most], expected[:, None]), axis=1)
+    return np.concatenate((every[:, most], expected[:, None]), axis=1)
 
 
 def _expected(

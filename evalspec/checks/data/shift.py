@@ -81,8 +81,8 @@ class Shift(Check):
     their total variation has the bounds of a total variation of as many rows.
     `embedding_shift`: the same classifier and rule on at most 64 principal components of both sides together.
     `reweighted_score_change`: the classifier, fitted in five folds, says of each held-out row how much more frequent
-    it is in the current data; weights are cut off at 20, then moved by as little as gives the numbers that moved most
-    the means of the current rows. What a second model expects of the current rows' scores, corrected by the weighted
+    it is in the current data; weights are cut off at 20, then moved by as little as gives the means, spreads and shares
+    that moved most their current values. What a second model expects of the current rows' scores, corrected by the weighted
     errors of that model on the reference: right where either the weights or the expectations are. Both parts are means
     of separate rows (BCa), joined by MOVER. No bound where the reference is worth fewer than 200 rows of the current
     kind, or has next to nothing like 5 % of the current rows.

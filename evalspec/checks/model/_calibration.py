@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.model import _recalibration, _reliability, _stated
-from evalspec.checks.model._recalibration import brier
+from evalspec.checks.model._losses import brier_losses
 from evalspec.checks.model._routing import routing
 from evalspec.checks.model._same_rows import beside
 from evalspec.checks.model._scored import needs_task
@@ -86,7 +86,7 @@ def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckR
     moved = _routed(check, inputs, rows, estimates, missing)
     return CheckResult(
         estimates=estimates,
-        comparisons=_comparisons(check, inputs, rows, brier(rows.probabilities, truth), confidence, missing),
+        comparisons=_comparisons(check, inputs, rows, brier_losses(rows.probabilities, truth), confidence, missing),
         missing=missing,
         blocks=[*blocks, *moved[0]],
         counts=Counts(attempted=rows.n, used=rows.n),
@@ -118,7 +118,7 @@ def _errors(
     assert rows.probabilities is not None and rows.truth is not None
     truth, bins, scheme, clusters = rows.truth.astype(np.int64), check.bins, check.scheme, rows.clusters
     classes = classwise_calibration_error(rows.probabilities, truth, bins=bins, scheme=scheme, clusters=clusters)
-    losses = brier(rows.probabilities, truth)
+    losses = brier_losses(rows.probabilities, truth)
     return {
         "ece": stats.expected_calibration_error(confidence, correct, bins=bins, scheme=scheme, clusters=clusters),
         "rms_calibration": stats.rms_calibration_error(
@@ -239,7 +239,7 @@ def _pairs(
         if other.probabilities is None:
             raise NotRunError(f"{other.model!r} gives labels without probabilities")
         truth = other.truth.astype(np.int64)
-        found["brier"] = paired_mean(losses, brier(other.probabilities, truth), clusters=rows.clusters)
+        found["brier"] = paired_mean(losses, brier_losses(other.probabilities, truth), clusters=rows.clusters)
         if check.threshold is not None:
             sure = covered >= check.threshold
             theirs = stats.top_label(other.probabilities, truth)[0] >= check.threshold

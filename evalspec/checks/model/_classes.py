@@ -46,7 +46,7 @@ def score(metric: str, part: str | None, rows: Scored) -> Score:
         index = class_index(rows, metric, part)
         if metric == "f1":
             return F1(index, statistics.f1_of([index]))
-        return class_share(metric, index, statistics.precision_of([index]))
+        return recall(index) if metric == "recall" else precision(index, statistics.precision_of([index]))
     if metric in ("roc_auc", "average_precision"):
         return _ranked(metric, rows)
     if metric == "top_k_accuracy":
@@ -60,9 +60,9 @@ def score(metric: str, part: str | None, rows: Scored) -> Score:
     if metric == "macro_f1":
         return Resampled(metric, statistics.f1_of(every), partial(each_seen, classes=every))
     if metric == "macro_precision":
-        precisions = tuple(class_share("precision", index, statistics.precision_of([index])) for index in every)
+        precisions = tuple(precision(index, statistics.precision_of([index])) for index in every)
         return Macro(metric, precisions, statistics.precision_of(every), by_truth=False)
-    recalls = tuple(class_share("recall", index, statistics.precision_of([index])) for index in every)
+    recalls = tuple(recall(index) for index in every)
     return Macro(metric, recalls, statistics.recall_of(every), by_truth=True)
 
 
@@ -109,17 +109,25 @@ def class_index(rows: Scored, metric: str, part: str | None) -> int:
     return rows.positive
 
 
-def class_share(metric: str, index: int, by_answers: Statistic) -> Share:
-    """Precision or recall of a class.
+def recall(index: int) -> Share:
+    """Share of a class's rows that are said to be of it.
 
     Args:
-        metric: ``precision`` or ``recall``.
         index: Of the class.
-        by_answers: The precision, to be resampled.
+    """
+    return Share(
+        "recall", partial(_is_said, index=index), partial(_is_true, index=index), partial(_no_rows, index=index)
+    )
+
+
+def precision(index: int, by_answers: Statistic) -> Share:
+    """Share of the rows said to be of a class that are of it.
+
+    Args:
+        index: Of the class.
+        by_answers: The same, to be resampled: two models say it of different rows.
     """
     true, said = partial(_is_true, index=index), partial(_is_said, index=index)
-    if metric == "recall":
-        return Share("recall", said, true, partial(_no_rows, index=index))
     return Share("precision", true, said, partial(_never_said, index=index), by_answers)
 
 

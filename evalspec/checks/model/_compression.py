@@ -11,6 +11,7 @@ import numpy as np
 from evalspec.checks.model import _compression_blocks as shown
 from evalspec.checks.model import _statistics as statistics
 from evalspec.checks.model._cells import Cells, cells
+from evalspec.checks.model._losses import PROBABILITY_FLOOR
 from evalspec.checks.model._scored import Scored, aligned, needs_task, scored
 from evalspec.checks.system._environment import EVERY_S, surroundings
 from evalspec.checks.system._latency import compare
@@ -42,7 +43,6 @@ QUERIES = 200
 DRAFT_QUERIES = 20
 WARMUP = 32
 CLASSES_ONLY = ("accuracy_drop", "top_5_drop", "ece_increase", "flip_rate", "break_rate", "worst_slice_drop")
-PROBABILITY_FLOOR = float(np.finfo(np.float64).eps)
 
 Found = Estimate | Fact | Measured | Parts
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 FINEST = 120
 """The most pieces that a column of numbers is cut into."""
+WIDEST = 1.2
+"""A slice must be so many pieces wide for its bulk to be found."""
 COARSE = 8
 """Pieces of a column of numbers where it is crossed."""
-COMMON_MOST = 100
-"""The most categories that are looked at one by one."""
 WHERE_MOST = 900
 """Characters of one column's part of a `where`, which must hold two."""
 
@@ -36,11 +36,13 @@ class Cuts:
         name: Of the column.
         axis: Its pieces and slices.
         wheres: The `where` of each of its slices.
+        unseen: Why a slice of the share that is asked for may not be among them, one sentence each.
     """
 
     name: str
     axis: Axis
     wheres: Sequence[str]
+    unseen: Sequence[str] = ()
 
 
 def cut(name: str, values: pa.ChunkedArray, share: float, *, category: bool = False) -> Cuts | str:
@@ -49,7 +51,8 @@ def cut(name: str, values: pa.ChunkedArray, share: float, *, category: bool = Fa
     Args:
         name: Of the column.
         values: shape (n,).
-        share: Of the rows, in 0..1, that a slice has about: ranges are cut at four times as many places.
+        share: Of the rows, in 0..1, that a slice has about: categories have half of it at least, and ranges are cut at
+            four times as many places, up to `FINEST`.
         category: Numbers in it are names (the label of a classifier).
 
     Returns:
@@ -67,10 +70,10 @@ def cut(name: str, values: pa.ChunkedArray, share: float, *, category: bool = Fa
     ordered = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     ordered = ordered or pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     if ordered and not category:
-        return _ranges(name, quoted, plain, min(FINEST, math.ceil(4.0 / share)))
+        return _ranges(name, quoted, plain, share)
     named = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)
     if named or pa.types.is_integer(kind):
-        return _categories(name, quoted, plain, max(1, math.ceil(0.5 * share * len(plain))))
+        return _categories(name, quoted, plain, share)
     return f"column {name!r} is not searched: it holds {kind}"
 
 
@@ -89,19 +92,30 @@ def _no_value(name: str) -> str:
     return f"column {name!r} is not searched: no row has a value"
 
 
+def _too_long(name: str, rows: int) -> str:
+    return f"column {name!r} is not searched whole: what would name {rows:,} rows of it is too long for a `where`"
+
+
+def _too_wide(name: str, share: float) -> str:
+    return (
+        f"column {name!r} is not searched finely: its {FINEST} ranges are too wide for slices of {100 * share:g} % of "
+        f"the rows, and do for {100 * WIDEST / FINEST:g} %"
+    )
+
+
 def _literal(value: Any) -> str:
     return repr(value) if isinstance(value, bool | int | float | str) else repr(str(value))
 
 
-def _categories(name: str, quoted: str, values: pa.ChunkedArray, fewest: int) -> Cuts | str:
+def _categories(name: str, quoted: str, values: pa.ChunkedArray, share: float) -> Cuts | str:
     """Each category by itself; rare ones pooled."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     counted = pc.value_counts(pc.drop_null(values))
     counts = counted.field("counts").to_numpy(zero_copy_only=False)
-    order = np.argsort(-counts, kind="stable")
-    common = [int(i) for i in order[:COMMON_MOST] if counts[i] >= fewest]
+    fewest = max(1, math.ceil(0.5 * share * len(values)))
+    common = [int(i) for i in np.argsort(-counts, kind="stable") if counts[i] >= fewest]
     names = counted.field("values").take(pa.array(common, pa.int64()))
     if not common and not values.null_count:
         return f"column {name!r} is not searched: none of its {len(counts):,} values has {fewest:,} rows"
@@ -120,10 +134,12 @@ def _categories(name: str, quoted: str, values: pa.ChunkedArray, fewest: int) ->
     kept = np.array([len(where) <= WHERE_MOST for where in wheres], dtype=np.bool_)
     slices = np.eye(pieces, dtype=np.bool_)[kept]
     axis = Axis(_small(codes, pieces), slices, np.arange(pieces), slices)
-    return Cuts(name, axis, [where for where, short in zip(wheres, kept, strict=True) if short])
+    lost = int(np.max(np.bincount(codes, minlength=pieces)[~kept], initial=0))
+    unseen = () if lost < share * len(values) else (_too_long(name, lost),)
+    return Cuts(name, axis, [where for where, short in zip(wheres, kept, strict=True) if short], unseen)
 
 
-def _ranges(name: str, quoted: str, values: pa.ChunkedArray, most: int) -> Cuts | str:
+def _ranges(name: str, quoted: str, values: pa.ChunkedArray, share: float) -> Cuts | str:
     """Ranges between quantiles; values that stand alone as often as a piece has rows are pieces of their own."""
     numbers, unknown = _numbers(values)
     if unknown.all():
@@ -132,7 +148,9 @@ def _ranges(name: str, quoted: str, values: pa.ChunkedArray, most: int) -> Cuts 
     distinct, counts = np.unique(known, return_counts=True)
     if len(distinct) == 1 and not unknown.any():
         return f"column {name!r} is not searched: all rows have the same value"
+    most = min(FINEST, math.ceil(4.0 / share))
     starts = _starts(counts, most)
+    unseen = (_too_wide(name, share),) if len(counts) > most and most * share < WIDEST else ()
     pieces = len(starts)
     codes = np.searchsorted(distinct[starts], numbers, side="right") - 1
     firsts, lasts = distinct[starts], distinct[np.append(starts[1:], len(distinct)) - 1]
@@ -144,11 +162,11 @@ def _ranges(name: str, quoted: str, values: pa.ChunkedArray, most: int) -> Cuts 
     coarse = [(i, j) for i in range(groups) for j in range(i, groups) if j - i < groups - 1]
     unions = np.array([[i <= k <= j for k in range(groups)] for i, j in coarse], dtype=np.bool_).reshape(-1, groups)
     if not unknown.any():
-        return Cuts(name, Axis(_small(codes, pieces), slices, merged, unions), wheres)
+        return Cuts(name, Axis(_small(codes, pieces), slices, merged, unions), wheres, unseen)
     codes[unknown] = pieces
     merged = np.append(merged, groups)
     axis = Axis(_small(codes, pieces + 1), _with_one_more(slices), merged, _with_one_more(unions))
-    return Cuts(name, axis, _Last(wheres, f"{quoted} is None"))
+    return Cuts(name, axis, _Last(wheres, f"{quoted} is None"), unseen)
 
 
 @dataclass(frozen=True, eq=False)

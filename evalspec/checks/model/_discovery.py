@@ -18,6 +18,7 @@ from evalspec.checks.model._scores import MeanLoss, Share, Tools
 from evalspec.errors import InputError, did_you_mean
 from evalspec.evidence.blocks import AnyBlock, Column, Table, Text
 from evalspec.stats._clusters import cluster_codes, design_effect
+from evalspec.stats._invert import FEWEST_CARRYING, carrying
 from evalspec.stats.discovery import search
 from evalspec.stats.mean import SMALLEST_N, mean
 from evalspec.stats.proportion import proportion
@@ -100,7 +101,7 @@ class Found:
         inside: Mean loss there.
         rest: Mean loss of the other rows of that half.
         apart: inside - rest.
-        p: That it is worse than the rest by more than the tolerance.
+        p: That it is worse than the rest by more than the tolerance; None where one of both has no bound.
     """
 
     where: str
@@ -109,7 +110,7 @@ class Found:
     inside: Estimate
     rest: Estimate
     apart: Estimate
-    p: float
+    p: float | None
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,7 @@ def _cuts(dataset: str, asked: Discover, inputs: Inputs, rows: Scored) -> tuple[
             notes.append(one)
         else:
             cuts.append(one)
+            notes.extend(one.unseen)
     return cuts, notes
 
 
@@ -232,7 +234,7 @@ def _confirmed(
     difference = apart(here, rest)
     p = difference.p_value(tolerance, "lower")
     rows = int(np.count_nonzero(inside))
-    return Found(where, searched, rows, here, rest, difference, 1.0 if p is None else p)
+    return Found(where, searched, rows, here, rest, difference, p)
 
 
 def _planted(losses: Losses, asked: Discover, gap: float, columns: int) -> Planted:
@@ -245,8 +247,14 @@ def _planted(losses: Losses, asked: Discover, gap: float, columns: int) -> Plant
     if losses.clusters is not None:
         codes, groups = cluster_codes(losses.clusters, len(values))
         effect = design_effect(values, codes, groups).effect
-    fewest = 0 if losses.share else SMALLEST_N
+    fewest = 0 if losses.share else _fewest_for_a_mean(values)
     return Planted(asked.share, gap, TOLERANCE * gap, inside, outside, columns, asked.crosses, effect, fewest)
+
+
+def _fewest_for_a_mean(values: NDArray[np.float64]) -> int:
+    """Rows like these from which on their mean has a bound."""
+    carried = carrying(values - values.mean())
+    return max(SMALLEST_N, ceil(FEWEST_CARRYING * len(values) / carried)) if carried > 0 else SMALLEST_N
 
 
 def _what(asked: Discover, losses: Losses) -> str:
@@ -289,7 +297,7 @@ def _line(losses: Losses, one: Found, p: float, weak: bool, confidence: float) -
         gap *= 100.0
     return (
         one.where, "yes" if weak else "not shown", one.searched, one.rows, losses.shown(one.inside.value), low, high,
-        losses.shown(one.rest.value), gap, p,
+        losses.shown(one.rest.value), gap, None if one.p is None else p,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from evalspec.checks.model import _blocks
 from evalspec.checks.model import _statistics as statistics
 from evalspec.checks.model._catalogue import LABELS
-from evalspec.checks.model._classes import CLASSES_RANKED, RANKED, all_rows, class_index, class_share, no_rows
+from evalspec.checks.model._classes import CLASSES_RANKED, RANKED, all_rows, class_index, no_rows, precision, recall
 from evalspec.checks.model._family import Family, Seen, blind_sentence
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.checks.model._scores import (
@@ -77,7 +77,7 @@ def score(metric: str, part: str | None, rows: Scored) -> Score:
     index = class_index(rows, metric, part)
     if metric == "f1":
         return F1(index, statistics.member_f1((index,)))
-    return class_share(metric, index, statistics.member_precision(index))
+    return recall(index) if metric == "recall" else precision(index, statistics.member_precision(index))
 
 
 def _ranked(metric: str, rows: Scored, every: tuple[int, ...]) -> Score:

@@ -84,3 +84,21 @@ def shown_bounds(estimate: Estimate, confidence: float, required: bool) -> tuple
     if isinstance(estimate, OnDemand) and not required:
         return None, None
     return estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
+
+
+def known(estimate: Estimate) -> float:
+    """The value of an estimate that rests on rows: one without a value would be drawn as 0, which it is not."""
+    assert estimate.value is not None, f"no value: {estimate.method}"
+    return estimate.value
+
+
+def band(estimate: Estimate, confidence: float) -> tuple[float, float]:
+    """Two-sided bounds of a share; where there are none, all that a share can be.
+
+    Args:
+        estimate: The share, in 0..1.
+        confidence: Of both sides together.
+    """
+    side = 1.0 - (1.0 - confidence) / 2.0
+    low, high = estimate.bound(side, "lower"), estimate.bound(side, "upper")
+    return 0.0 if low is None else low, 1.0 if high is None else high

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.model._losses import brier_losses, log_losses
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.stats import calibration, recalibration
@@ -121,25 +122,14 @@ def _judged(
     )  # fmt: skip
     if not len(truth):
         return Tried(fitted, fitted_on, error, 0.0, 0.0, 0.0)
-    losses = recalibration.log_losses(probabilities, truth)
-    return Tried(
-        fitted, fitted_on, error, float(losses.mean()), float(brier(probabilities, truth).mean()),
-        float(correct.mean()),
-    )  # fmt: skip
+    losses, squares = log_losses(probabilities, truth), brier_losses(probabilities, truth)
+    return Tried(fitted, fitted_on, error, float(losses.mean()), float(squares.mean()), float(correct.mean()))
 
 
 def _words(fitted: recalibration.Recalibration) -> str:
     if isinstance(fitted, recalibration.Scaling) and not fitted.bias.any():
         return f"temperature {1.0 / fitted.scale[0]:.3g}"
     return "vector scaling" if isinstance(fitted, recalibration.Scaling) else "isotonic regression"
-
-
-def brier(probabilities: NDArray[np.float64], truth: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Squared error of each row: of the second class with two, summed over classes with more."""
-    own = probabilities[np.arange(len(truth)), truth]
-    losses: NDArray[np.float64] = np.einsum("nc,nc->n", probabilities, probabilities) - 2.0 * own + 1.0
-    losses = np.maximum(losses, 0.0)
-    return losses / 2.0 if probabilities.shape[1] == 2 else losses
 
 
 def table(found: Suggestion, level: float) -> Table:

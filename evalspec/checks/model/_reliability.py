@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.model._points import band, known
 from evalspec.checks.model._recalibration import TITLES
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Histogram, Reference, Series, Table
-from evalspec.stats.calibration import Bins, CalibrationError, ece_band
+from evalspec.stats.calibration import CalibrationError, ece_band
 from evalspec.stats.proportion import Proportion
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from evalspec.stats.classwise import ClasswiseError
 
 CELLS = 20
+DEGREES_MOST = 1e6
+"""Of freedom: as good as a normal distribution."""
 CLASSES = 20
 """Classes that are listed, the worst first."""
 BANDS = "below 0.05 well, 0.05 to 0.10 moderately, above 0.10 poorly"
@@ -43,7 +46,7 @@ def blocks(
         level: Confidence of the bands.
         threshold: Confidence from which on answers are used, or None.
     """
-    return [_reliability(ece, found, level), _confidences(confidence, correct, threshold), _bins(ece.bins, level)]
+    return [_reliability(ece, found, level), _confidences(confidence, correct, threshold), _bins(ece, level)]
 
 
 def notes(
@@ -94,7 +97,7 @@ def by_class(names: Sequence[str], found: ClasswiseError, level: float) -> Table
         Column(name="ece", unit="fraction"), Column(name=f"lower {percent}", unit="fraction"),
         Column(name=f"upper {percent}", unit="fraction"),
     )  # fmt: skip
-    order = sorted(range(len(names)), key=lambda k: -(found.classes[k].value or 0.0))[:CLASSES]
+    order = sorted(range(len(names)), key=lambda k: -known(found.classes[k]))[:CLASSES]
     rows: list[tuple[Cell, ...]] = []
     for k in order:
         one = found.classes[k]
@@ -105,12 +108,12 @@ def by_class(names: Sequence[str], found: ClasswiseError, level: float) -> Table
 
 
 def _reliability(ece: CalibrationError, found: Suggestion, level: float) -> Curve:
-    series = [_series("as it is", ece.bins, level)]
+    series = [_series("as it is", ece, level)]
     for name in dict.fromkeys(("temperature", found.chosen)):
         tried = None if name is None else found.tried.get(name)
         if tried is not None and tried.error.n:
             title = "temperature scaling" if name == "temperature" else TITLES[name]
-            series.append(_series(f"after {title}", tried.error.bins, level))
+            series.append(_series(f"after {title}", tried.error, level))
     return Curve(
         title="Reliability",
         caption=f"Below the diagonal the model is over-confident. Bands: {level:.0%} for each bin by itself.",
@@ -121,8 +124,8 @@ def _reliability(ece: CalibrationError, found: Suggestion, level: float) -> Curv
     )
 
 
-def _series(name: str, bins: Bins, level: float) -> Series:
-    bounds = _bounds(bins, level)
+def _series(name: str, error: CalibrationError, level: float) -> Series:
+    bins, bounds = error.bins, _bounds(error, level)
     return Series(
         name=name,
         x=_floats(bins.confidence),
@@ -133,11 +136,15 @@ def _series(name: str, bins: Bins, level: float) -> Series:
     )
 
 
-def _bounds(bins: Bins, level: float) -> list[tuple[float, float]]:
-    """Two-sided Clopper-Pearson bounds of each bin's accuracy."""
-    side = 1.0 - (1.0 - level) / 2.0
-    shares = [Proportion.of_counts(int(r), int(n)) for r, n in zip(bins.right, bins.count, strict=True)]
-    return [(share.bound(side, "lower") or 0.0, share.bound(side, "upper") or 0.0) for share in shares]
+def _bounds(error: CalibrationError, level: float) -> list[tuple[float, float]]:
+    """Two-sided Clopper-Pearson bounds of each bin's accuracy; with clusters at the design effect of all rows."""
+    bins, design = error.bins, error.design.believable
+    largest = None if design.clusters is None else int(design.largest)
+    shares = (
+        Proportion(float(r), int(n), design.effect, design.clusters, min(design.degrees, DEGREES_MOST), largest)
+        for r, n in zip(bins.right, bins.count, strict=True)
+    )
+    return [band(share, level) for share in shares]
 
 
 def _confidences(confidence: NDArray[np.float64], correct: NDArray[np.bool_], threshold: float | None) -> Histogram:
@@ -155,8 +162,8 @@ def _confidences(confidence: NDArray[np.float64], correct: NDArray[np.bool_], th
     )
 
 
-def _bins(bins: Bins, level: float) -> Table:
-    percent = f"{level:.0%}"
+def _bins(error: CalibrationError, level: float) -> Table:
+    bins, percent = error.bins, f"{level:.0%}"
     columns = (
         Column(name="from"), Column(name="to"), Column(name="rows", unit="rows"),
         Column(name="confidence", unit="fraction"), Column(name="accuracy", unit="fraction"),
@@ -166,7 +173,7 @@ def _bins(bins: Bins, level: float) -> Table:
     rows = tuple(
         (float(bins.edges[i]), float(bins.edges[i + 1]), int(bins.count[i]), float(bins.confidence[i]),
          float(bins.accuracy[i]), low, high, float(bins.gap[i]))
-        for i, (low, high) in enumerate(_bounds(bins, level))
+        for i, (low, high) in enumerate(_bounds(error, level))
     )  # fmt: skip
     return Table(title="Bins", caption="Gap: accuracy less confidence.", columns=columns, rows=rows)
 

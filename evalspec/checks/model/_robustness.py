@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.model._corrupt import Material
+from evalspec.checks.model._points import known
 from evalspec.checks.model._scored import needs_task
 from evalspec.checks.model._thumbnails import picture, png
 from evalspec.errors import InputError
@@ -248,7 +249,7 @@ def _curve(
         there = [severity for severity in sorted(check.severities) if f"{name} {severity}" in parts]
         each = [parts[f"{name} {severity}"] for severity in there]
         return Series(
-            name=name, x=tuple(float(severity) for severity in there), y=tuple(_known(one) for one in each),
+            name=name, x=tuple(float(severity) for severity in there), y=tuple(known(one) for one in each),
             lower=_all(one.bound(confidence, "lower") for one in each),
             upper=_all(one.bound(confidence, "upper") for one in each),
         )  # fmt: skip
@@ -259,11 +260,6 @@ def _curve(
         series=tuple(one for one in (line(name) for name in check.corruptions) if one.x),
         references=(Reference(label="rows as they are", value=clean),),
     )  # fmt: skip
-
-
-def _known(one: Estimate) -> float:
-    assert one.value is not None, "a copy has rows, so it has a score"
-    return one.value
 
 
 def _all(bounds: Iterable[float | None]) -> tuple[float, ...] | None:

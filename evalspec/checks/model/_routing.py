@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.model._points import known
 from evalspec.checks.model._same_rows import beside
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Column, Table
@@ -120,7 +121,7 @@ def _table(lines: tuple[tuple[Cell, ...], ...], model: str, other: str, threshol
 def _note(moved: Proportion, parts: dict[str, Proportion]) -> str:
     if moved.value is None:
         return "There are no rows to route."
-    shares = [100.0 * (part.value or 0.0) for part in parts.values()]
+    shares = [100.0 * known(part) for part in parts.values()]
     return (
         f"{100.0 * moved.value:.3g} % of rows change sides at the threshold: {shares[0]:.3g} % go to a person now, "
         f"{shares[1]:.3g} % are answered alone now."

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.model._points import band, known
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Series, Table
-from evalspec.stats.proportion import Proportion, proportion
+from evalspec.stats.proportion import proportion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +48,7 @@ def notes(rows: Predictions, inside: NDArray[np.bool_], nominal: float, level: f
         share = proportion(inside[mask], None if rows.clusters is None else rows.clusters[mask])
         limit = share.bound(stricter, "upper")
         if limit is not None and limit < nominal:
-            low.append(f"the {third} third by {what} ({100 * (share.value or 0.0):.3g} %)")
+            low.append(f"the {third} third by {what} ({100 * known(share):.3g} %)")
     if not low:
         return []
     return [f"Intervals meant to hold {100 * nominal:g} % of rows hold fewer in {' and '.join(low)}."]
@@ -85,14 +86,14 @@ def _table(rows: Predictions, inside: NDArray[np.bool_], level: float) -> Table:
 def _curve(rows: Predictions, inside: NDArray[np.bool_], level: float) -> Curve:
     width = _width(rows)
     groups = np.array_split(np.argsort(width, kind="stable"), min(TENTHS, rows.n))
-    shares = [Proportion.of_counts(int(inside[g].sum()), len(g)) for g in groups]
-    side = 1.0 - (1.0 - level) / 2.0
+    shares = [proportion(inside[g], None if rows.clusters is None else rows.clusters[g]) for g in groups]
+    bands = [band(share, level) for share in shares]
     series = Series(
         name="rows by width",
         x=tuple(float(width[g].mean()) for g in groups),
-        y=tuple(share.value or 0.0 for share in shares),
-        lower=tuple(share.bound(side, "lower") or 0.0 for share in shares),
-        upper=tuple(share.bound(side, "upper") or 0.0 for share in shares),
+        y=tuple(known(share) for share in shares),
+        lower=tuple(low for low, _ in bands),
+        upper=tuple(high for _, high in bands),
         size=tuple(float(len(g)) for g in groups),
     )
     caption = f"A tenth of the rows each, narrow intervals first. Bands: {level:.0%} for each by itself."

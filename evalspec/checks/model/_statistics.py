@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.checks.model import _losses
 from evalspec.stats._invert import FEWEST_CARRYING
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _FEW_CELLS = 20_000
 """Rows x classes up to which a product with a full matrix is quicker than one with a sparse one."""
 _LONG_ROW = 256
 """Numbers of a row from which on rows are added one by one."""
-PROBABILITY_FLOOR = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,19 +249,13 @@ def explained() -> OfMeans:
 
 
 def log_losses(rows: Scored) -> FloatArray:
-    """-ln of the probability of the true class, at most 36.04 (a probability of 0 is taken as 2e-16), shape (n,)."""
-    shares = rows.shares()[np.arange(rows.n), rows.truth]
-    losses: FloatArray = -np.log(np.clip(shares, PROBABILITY_FLOOR, 1.0))
-    return losses
+    """-ln of the probability of the true class, shape (n,)."""
+    return _losses.log_losses(rows.shares(), rows.truth)
 
 
 def brier_losses(rows: Scored) -> FloatArray:
-    """Squared error of the probabilities, shape (n,): of one class of two (0..1), or summed over all (0..2)."""
-    shares = rows.shares()
-    errors = shares.copy()
-    errors[np.arange(rows.n), rows.truth] -= 1.0
-    squares: FloatArray = np.einsum("ij,ij->i", errors, errors)
-    return squares / 2.0 if shares.shape[1] == 2 else squares
+    """Squared error of the probabilities, shape (n,)."""
+    return _losses.brier_losses(rows.shares(), rows.truth)
 
 
 def top_k_hits(rows: Scored, k: int) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from evalspec.checks.model._catalogue import LABEL_WORD
 from evalspec.checks.model._reach import Sample, never_shown, never_shown_of_pairs
-from evalspec.checks.model.slices import Cross
+from evalspec.checks.model.slices import Cross, entries_of
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import (
@@ -79,7 +79,8 @@ class Compression(Check):
     Both models answer the same rows. Drops by Tango's score interval, corrected for skewness and continuity; exact
     McNemar is printed. The worst slice: all slices must hold, as in `slices`. Shares of rows by Clopper-Pearson.
     The increase of ECE by the bounds of both, each at half the level: wide rather than narrow. Divergence and mean
-    errors: BCa of the mean, from 200 rows on. Speed: A B B A blocks of at least 1 s in pairs of fresh processes,
+    errors: BCa of the mean, from 200 rows on; the standard deviation that differences of values are divided by is that
+    of these rows, and is taken as known. Speed: A B B A blocks of at least 1 s in pairs of fresh processes,
     one item at a time; t on the log ratio of each pair's medians (further candidates are timed beside the check's
     own model). Size: bytes of the files. `candidates:` names further models for the table and the front (smaller,
     faster, more accurate: those that no other beats in all three); requirements are about `model:`. A model
@@ -162,7 +163,7 @@ class Compression(Check):
     @property
     def entries(self) -> tuple[tuple[str, ...], ...]:
         """Each entry of ``by`` as the names that are crossed."""
-        return tuple(entry.names if isinstance(entry, Cross) else (entry,) for entry in self.by)
+        return entries_of(self.by)
 
     @property
     def others(self) -> tuple[str, ...]:

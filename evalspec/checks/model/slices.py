@@ -50,6 +50,15 @@ class Cross(Part):
         return self.cross
 
 
+def entries_of(by: Sequence[Cross | str]) -> tuple[tuple[str, ...], ...]:
+    """Each entry of ``by`` as the names that are crossed.
+
+    Args:
+        by: The field.
+    """
+    return tuple(entry.names if isinstance(entry, Cross) else (entry,) for entry in by)
+
+
 class Discover(Part):
     """Columns to search for slices that nobody named: ``{columns: [site, lux]}``."""
 
@@ -122,7 +131,8 @@ class Slices(Check):
     half the level. A percentile over groups counts groups by a bound of their own: for PASS those that an 80 % bound
     does not show to be good enough must be fewer than chance leaves where more than a tenth of all groups is not; for
     FAIL those that a 95 % bound shows to be too bad must be more. It is about the population that the groups come
-    from, so that it takes 36 groups at 95 %; every group counts, and one of few rows counts as not shown.
+    from, so that it takes 36 groups at 95 %; every group that has a value counts, and one of few rows counts as not
+    shown. A note says how many have none, such as users without a row of the class whose recall is asked for.
 
     The search sees one half of the rows (of the clusters, where there are any), at random. It takes the slice whose
     mean loss stands out most for its size, sets its rows aside, and goes on, up to ten times; a cross must be worse
@@ -189,7 +199,7 @@ class Slices(Check):
     @property
     def entries(self) -> tuple[tuple[str, ...], ...]:
         """Each entry of ``by`` as the names that are crossed."""
-        return tuple(entry.names if isinstance(entry, Cross) else (entry,) for entry in self.by)
+        return entries_of(self.by)
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -10,6 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from evalspec.checks.model._reliability import notes
+from evalspec.checks.model._scored import scored
+from evalspec.checks.model._statistics import log_losses as quality_losses
 from evalspec.checks.model.calibration import Calibration
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Curve, Histogram, Table
@@ -18,6 +20,7 @@ from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult, NeedPredictions, SpecNames
 from evalspec.language.requirement import Requirement
 from evalspec.stats.calibration import Bins, CalibrationError
+from evalspec.stats.proportion import proportion
 from tests.checks.deciding import outcome
 from tests.fakes import FakeInputs, classifier, comparison_p_values, p_values, regressor
 
@@ -246,6 +249,49 @@ def test_rows_of_one_cluster_move_together(tmp_path: Path) -> None:
         return limit
 
     assert upper(clusters) > 1.5 * upper(None)
+
+
+def test_bands_know_that_rows_of_a_cluster_are_alike(tmp_path: Path) -> None:
+    """25 patients of 40 rows each, all right or all wrong: they say as much as 25 rows."""
+    rng = np.random.default_rng(5)
+    clusters = np.repeat(np.arange(25), 40)
+    right = np.repeat(rng.random(25) < 0.8, 40)
+    sure = np.full(1000, 0.8)
+    rows = classifier(np.stack([sure, 1 - sure], axis=1), np.where(right, 0, 1), clusters=clusters)
+    result = run(rows, tmp_path)
+    curve = next(block for block in result.blocks if isinstance(block, Curve))
+    table = next(block for block in result.blocks if block.title == "Bins")
+    assert isinstance(table, Table) and curve.series[0].lower is not None and curve.series[0].upper is not None
+    expected = proportion(right, clusters)
+    for low, high in ((curve.series[0].lower[0], curve.series[0].upper[0]), table.rows[0][5:7]):
+        assert low == pytest.approx(expected.bound(0.975, "lower"), abs=0.01)
+        assert high == pytest.approx(expected.bound(0.975, "upper"), abs=0.01)
+    values = rng.integers(0, 100, 1000).astype(np.float64)
+    truth = np.where(right, values, values + 50)
+    stated = run(regressor(values, truth, lower=values - 1, upper=values + 1, clusters=clusters), tmp_path)
+    (line,) = next(block for block in stated.blocks if isinstance(block, Curve)).series
+    plain = run(regressor(values, truth, lower=values - 1, upper=values + 1), tmp_path)
+    (narrow,) = next(block for block in plain.blocks if isinstance(block, Curve)).series
+    assert line.lower is not None and narrow.lower is not None
+    # All intervals are as wide, so that tenths are taken in order.
+    bounds = [proportion(right[at : at + 100], clusters[at : at + 100]).bound(0.975, "lower") for at in (0, 300)]
+    assert [line.lower[0], line.lower[3]] == pytest.approx(bounds)
+    assert max(line.lower) < 0.3 < 0.5 < max(narrow.lower)
+
+
+def test_a_log_loss_is_the_same_number_in_every_check(tmp_path: Path) -> None:
+    """Of certainties that are wrong: -ln(2.2e-16), as `quality` has it."""
+    truth = np.arange(200) % 2
+    shares = np.eye(2)[np.where(np.arange(200) % 5 == 0, 1 - truth, truth)]
+    tables = run(classifier(shares, truth), tmp_path).blocks
+    table = next(block for block in tables if block.title == "Recalibration")
+    assert isinstance(table, Table)
+    losses = quality_losses(
+        scored(FakeInputs(tmp_path, answers={("test", "m"): classifier(shares, truth)}), "test", "m")
+    )
+    assert losses.max() == pytest.approx(36.04, abs=0.01)
+    line = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
+    assert line["log loss"] == pytest.approx((1.0 - line["accuracy"]) * losses.max())  # type: ignore[operator]
 
 
 def test_only_the_same_rows_and_classes_are_paired(tmp_path: Path) -> None:

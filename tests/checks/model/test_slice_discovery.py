@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -242,6 +243,70 @@ def test_a_regression_is_searched_by_its_error(tmp_path: Path) -> None:
         assert outcome(result, asked.require[0]) == expected
     line = block(result, "Slices that nobody named").rows[0]
     assert line[0] == "hour >= 22" and line[4] == pytest.approx(2 * line[7], rel=0.2)
+
+
+def test_losses_of_which_few_rows_carry_the_mean_do_not_pass(tmp_path: Path) -> None:
+    """A slice is 2.5 times as bad as the rest, and its mean has no bound: found, and neither shown nor excluded."""
+    rng, rows = np.random.default_rng(9), 8000
+    site, truth = rng.choice(["a", "b", "c", "d"], rows, p=[0.1, 0.3, 0.3, 0.3]), rng.normal(20, 5, rows)
+    errors = rng.lognormal(0.0, 1.5, rows) * np.where(site == "a", 3.0, 1.0)
+    asked = check(["weak_slices <= 0"], discover={"columns": ["site"], "factor": 2.5, "share": "10 %"})
+    result = run(tmp_path, asked, {"site": site, "label": truth}, regressor(truth + errors, truth))
+    assert outcome(result, asked.require[0]) == "INCONCLUSIVE"
+    found = result.estimates["weak_slices"]
+    assert isinstance(found, WeakSlices)
+    assert found.power == 0.0 and found.planted.fewest > 400
+    assert replace(found.planted, fewest=200).power(rows, 0.05) > 0.95
+
+
+def test_a_mean_without_a_bound_is_no_evidence() -> None:
+    """One loss carries the slice's mean on the confirming half."""
+    rng = np.random.default_rng(10)
+    site = rng.integers(0, 4, 8000)
+    half = np.arange(8000) % 2 == 0
+    values = rng.random(8000)
+    values[(site == 2) & half] += 3.0
+    values[np.flatnonzero((site == 2) & ~half)[0]] = 1e5
+    losses = Losses("mae", values, np.arange(8000), False, None)
+    cuts = [cuts_of("site", pa.array([f"s{one}" for one in site]))]
+    found = searched(losses, cuts, half, Asked(0.05, True, 0.0), Tools(1, 0.002))
+    assert found[0].where == "site == 's2'" and found[0].p is None
+
+
+def test_every_category_of_half_the_share_is_looked_at_by_itself(tmp_path: Path) -> None:
+    """200 stores of half a per cent each; one is much worse."""
+    rng, rows = np.random.default_rng(12), 60_000
+    store, truth = np.arange(rows) % 200, rng.integers(0, 2, rows)
+    right = rng.random(rows) < np.where(store == 137, 0.2, 0.95)
+    asked = check(["weak_slices <= 0"], discover={"columns": ["store"], "share": "0.5 %", "gap": "60 pp"})
+    table = {"store": [f"store {one}" for one in store], "label": truth}
+    result = run(tmp_path, asked, table, classifier(confident(truth, right, 2), truth))
+    assert outcome(result, asked.require[0]) == "FAIL"
+    assert block(result, "Slices that nobody named").rows[0][0] == "store == 'store 137'"
+
+
+def test_what_the_search_can_not_see_keeps_it_from_pass(tmp_path: Path) -> None:
+    rng, rows = np.random.default_rng(13), 60_000
+    truth = rng.integers(0, 2, rows)
+    even = classifier(confident(truth, rng.random(rows) < 0.95, 2), truth)
+    places = {
+        "x": rng.random(rows),
+        # Half of the rows have one of 80 names, the other half names of their own.
+        "name": [f"a name of some length {i % 80}" if i % 2 else f"{i}" for i in range(rows)],
+        "site": rng.choice(["a", "b"], rows),
+    }
+    expected = {
+        "x": "120 ranges are too wide for slices of 0.5 %",
+        "name": "30,000 rows of it is too long for a `where`",
+    }
+    for column in places:
+        fields = {"columns": [column], "share": "0.5 %", "gap": "80 pp"}
+        asked = check(["weak_slices <= 0"], discover=fields)
+        result = run(tmp_path, asked, {column: places[column], "label": truth}, even)
+        assert outcome(result, asked.require[0]) == ("PASS" if column == "site" else "INCONCLUSIVE")
+        assert expected.get(column, "") in " ".join(result.notes)
+    assert not cuts_of("x", pa.array(places["x"]), 0.01).unseen
+    assert not cuts_of("x", pa.array(np.arange(rows) % 100), 0.005).unseen
 
 
 def test_recall_is_searched_among_the_rows_of_its_class(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""The verdict as an in-toto statement."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from evalspec.evidence.record import DatasetRecord, ModelRecord, Record, Waiver
+from evalspec.report import attestation
+from evalspec.verdict import decide
+from tests.verdict.test_decide import FAILING, UNDECIDED, a_check, a_record, a_test
+
+
+def model(**fields: Any) -> ModelRecord:
+    return ModelRecord.model_validate(
+        {"name": "candidate", "kind": "onnx", "path": "m.onnx", "digest": "ab" * 32} | fields
+    )
+
+
+def stated(record: Record) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(attestation(record, decide(record)))
+    return said
+
+
+def result(*tests: Any, **fields: Any) -> dict[str, Any]:
+    found: dict[str, Any] = stated(a_record(a_check(*tests), **fields))["predicate"]
+    return found
+
+
+def test_a_statement_of_one_file() -> None:
+    data = DatasetRecord(name="test", kind="parquet", digest="sha256:" + "cd" * 32, rows=9)
+    said = stated(a_record(a_check(a_test()), models=(model(),), datasets=(data,)))
+    assert said["_type"] == "https://in-toto.io/Statement/v1"
+    assert said["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    assert said["subject"] == [{"name": "m.onnx", "digest": {"sha256": "ab" * 32}}]
+    assert said["predicate"]["configuration"] == [
+        {"name": "spec.yaml", "digest": {"sha256": "0" * 64}},
+        {"name": "dataset test", "digest": {"evalspecRows": "cd" * 32}},
+    ]
+    assert (said["predicate"]["result"], said["predicate"]["passedTests"]) == ("PASSED", ["quality/accuracy"])
+
+
+def test_several_files_have_no_sha256_of_their_own() -> None:
+    said = stated(a_record(a_check(a_test()), models=(model(files=2),)))
+    assert said["subject"][0]["digest"] == {"evalspecFileList": "ab" * 32}
+
+
+def test_what_is_not_decided_has_not_passed() -> None:
+    assert result(a_test(**FAILING))["result"] == "FAILED"
+    undecided = result(a_test(**UNDECIDED))
+    assert (undecided["result"], undecided["failedTests"]) == ("FAILED", ["quality/accuracy"])
+
+
+def test_waivers_and_warnings_are_warnings() -> None:
+    waiver = Waiver(of="quality/accuracy", why="known", owner="me", expires="2027-01-01")
+    good = a_test("other", "f1")
+    waived = result(a_test(**FAILING), good, waivers=(waiver,))
+    assert (waived["result"], waived["warnedTests"]) == ("WARNED", ["quality/accuracy"])
+    warned = result(good, a_test("other", "ece", severity="warn", **FAILING))
+    assert (warned["result"], warned["warnedTests"], warned["failedTests"]) == ("WARNED", ["other/ece"], [])
+
+
+def test_without_a_digest_there_is_no_subject_and_nothing_passes() -> None:
+    said = stated(a_record(a_check(a_test()), models=(model(digest=None),), subject=None))
+    assert said["subject"] == [] and said["predicate"]["result"] == "FAILED"
+    assert "subject" in said["predicate"]["failedTests"]
