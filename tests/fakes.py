@@ -111,6 +111,10 @@ class FakeInputs:
             return self.features[dataset]
         return tuple(name for name in self.tables[dataset].column_names if name != self.label(dataset))
 
+    def stated_columns(self, dataset: str) -> tuple[str, ...]:
+        """What the candidate is said to read."""
+        return self.features.get(dataset, ())
+
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Clusters."""
         return self.cluster_of.get(dataset)

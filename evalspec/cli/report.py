@@ -18,13 +18,20 @@ def command(
     attestation: Annotated[
         bool, typer.Option("--attestation", help="Print the verdict as an in-toto statement, to be signed.")
     ] = False,
+    monitoring: Annotated[bool, typer.Option("--monitoring", help="Print what production is watched against.")] = False,
     as_json: Json = False,
 ) -> None:
     """Make report.html, junit.xml and summary.md again, from the record alone."""
     from evalspec.records.outputs import read_decided, render_one, verdict_of, write_reports
 
     record = read_decided(folder)
-    forms = (("html", html), ("markdown", markdown), ("junit", junit), ("attestation", attestation))
+    forms = (
+        ("html", html),
+        ("markdown", markdown),
+        ("junit", junit),
+        ("attestation", attestation),
+        ("monitoring", monitoring),
+    )
     wanted = [name for name, asked in forms if asked]
     if wanted:
         for name in wanted:

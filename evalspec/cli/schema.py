@@ -14,6 +14,7 @@ def command(
     record: Annotated[
         bool, typer.Option("--record", help="The schema of record.json instead of that of a spec.")
     ] = False,
+    monitoring: Annotated[bool, typer.Option("--monitoring", help="The schema of monitoring.json.")] = False,
     output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it there.")] = None,
     plugins: Annotated[
         bool, typer.Option("--plugins/--no-plugins", help="With the checks and kinds of other distributions.")
@@ -22,9 +23,13 @@ def command(
 ) -> None:
     """Print the JSON Schema that an editor completes a spec with."""
     from evalspec.language.registry import discover
-    from evalspec.spec.schema import dump, record_schema, save, spec_schema
+    from evalspec.spec.schema import dump, monitoring_schema, record_schema, save, spec_schema
 
-    text = dump(record_schema() if record else spec_schema(discover(plugins=plugins)))
+    if record and monitoring:
+        raise typer.BadParameter("--record and --monitoring are two schemas; name one")
+    text = dump(
+        record_schema() if record else monitoring_schema() if monitoring else spec_schema(discover(plugins=plugins))
+    )
     if output is None:
         typer.echo(text, nl=False)
         return

@@ -28,6 +28,18 @@ class Claim(Frozen):
     conditions: dict[str, Cell] = Field(default_factory=dict)
 
 
+class Rollback(Frozen):
+    """When production is to go back to what ran before; handed over, never decided here."""
+
+    when: str
+    for_s: float = Field(0.0, description="So long without a break, in seconds; 0: at once.")
+    metric: str = ""
+    part: str | None = None
+    op: str = ""
+    threshold: float = 0.0
+    unit: str = ""
+
+
 class Policy(Frozen):
     """How requirements are decided."""
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from evalspec.evidence.blocks import AnyBlock
 from evalspec.evidence.frozen import Cell, Frozen
-from evalspec.evidence.policy import Claim, Policy, Waiver
+from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
 from evalspec.evidence.test import Test
 from evalspec.evidence.verdict import Verdict
 
@@ -162,6 +162,7 @@ class Record(Frozen):
     policy: Policy
     waivers: tuple[Waiver, ...] = ()
     claims: tuple[Claim, ...] = ()
+    rollback: tuple[Rollback, ...] = ()
     subject: str | None = Field(None, description="Digest of the candidate; None: not shown.")
     continues: tuple[Continued, ...] = Field((), description="Runs that this one goes on from, oldest first.")
     earlier_runs: int = Field(0, description="Decided runs on this test set, of any subject, before this one.")

@@ -396,6 +396,10 @@ class Inputs(Protocol):
         """Columns that the candidate reads, or all that are neither label, key nor cluster."""
         ...
 
+    def stated_columns(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the spec says the candidate reads, of those that are there; none where it doesn't say."""
+        ...
+
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Index of each row's cluster, shape (n,); None where the dataset names no cluster."""
         ...

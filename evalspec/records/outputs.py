@@ -115,13 +115,14 @@ def _from_here(path: Path) -> Path:
 
 
 def render_one(record: Record, form: str) -> str:
-    """One form of the report: ``html``, ``markdown``, ``junit`` or ``attestation``."""
-    from evalspec.report import attestation, junit, markdown, render
+    """One form of the report: ``html``, ``markdown``, ``junit``, ``attestation`` or ``monitoring``."""
+    from evalspec.report import attestation, junit, markdown, monitoring, render
 
     if form == "html":
         return render(record, verdict_of(record))
-    if form == "attestation":
-        return attestation(record, verdict_of(record))
+    if form in ("attestation", "monitoring"):
+        made = attestation if form == "attestation" else monitoring
+        return made(record, verdict_of(record))
     return markdown(record) if form == "markdown" else junit(record)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evalspec.report.attestation import attestation
 from evalspec.report.junit import junit
 from evalspec.report.markdown import markdown
+from evalspec.report.monitoring import monitoring
 from evalspec.report.page import render
 
-__all__ = ["attestation", "junit", "markdown", "render"]
+__all__ = ["attestation", "junit", "markdown", "monitoring", "render"]

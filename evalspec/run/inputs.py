@@ -87,13 +87,21 @@ class RunInputs:
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
         """Columns that the candidate is said to read, or all that are neither label, key nor cluster."""
         names = self._tables.names(dataset)
-        candidate = self._job.parts.models.get("candidate")
-        read = _columns_read(candidate) if candidate is not None else ()
+        read = self._columns_read()
         if read and all(name in names for name in read):
             return read
         # A column that slices look at may well be read by the model, so only these are surely none of its inputs.
         part = self._job.parts.datasets[dataset]
         return tuple(name for name in names if name not in (part.label, part.key, part.cluster))
+
+    def stated_columns(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the candidate is said to read, of those that are there."""
+        names = self._tables.names(dataset)
+        return tuple(name for name in self._columns_read() if name in names)
+
+    def _columns_read(self) -> tuple[str, ...]:
+        candidate = self._job.parts.models.get("candidate")
+        return () if candidate is None else _columns_read(candidate)
 
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Index of each row's cluster."""

@@ -378,6 +378,7 @@ class _Run:
             policy=self.spec.policy,
             waivers=self.spec.waivers,
             claims=self.spec.claims,
+            rollback=self.spec.rollback,
             continues=() if self.again is None else self.again.continues,
             subject=subject_of(
                 self.subjects.models,

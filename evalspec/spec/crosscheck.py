@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evalspec.errors import Problem, did_you_mean
-from evalspec.evidence.policy import Waiver
+from evalspec.errors import Problem, SpecError, did_you_mean
+from evalspec.evidence.metric import Metric, Op
+from evalspec.evidence.policy import Rollback, Waiver
 from evalspec.language.parts import Check, Model, SpecNames
-from evalspec.language.requirement import Requirement
+from evalspec.language.requirement import Requirement, parse_requirement, split_sentence
 from evalspec.spec.entries import Entry
-from evalspec.spec.model import Slice
+from evalspec.spec.model import Slice, SpecRollback
 from evalspec.spec.problems import Problems
 
 
@@ -128,6 +129,43 @@ def check_waivers(problems: Problems, waivers: Sequence[Waiver], requirements: S
             problems.add(path, Problem(message, choices=choices, remedy=did_you_mean(waiver.of, choices)))
         if waiver.of in [other.of for other in waivers[:index]]:
             problems.add(path, Problem(f"{waiver.of!r} is waived twice", remedy="keep one of the two"))
+
+
+def rollbacks(problems: Problems, wanted: Sequence[SpecRollback], entries: Sequence[Entry]) -> tuple[Rollback, ...]:
+    """What production is watched for, each about a metric that this spec measures before."""
+    metrics = {metric.name: metric for entry in entries for metric in entry.check.metrics}
+    found = []
+    for index, one in enumerate(wanted):
+        try:
+            found.append(_rollback(one, tuple(metrics.values())))
+        except SpecError as error:
+            problems.add(("rollback", index, "when"), error.problems[0])
+    return tuple(found)
+
+
+def _rollback(one: SpecRollback, metrics: Sequence[Metric]) -> Rollback:
+    """The sentence, read as the requirement that it breaks: so it points at what is bad."""
+    bad = split_sentence(one.when)
+    if bad.op == "==":
+        raise SpecError(Problem(f"{one.when!r} is met by a single value", remedy="write > or <"))
+    kept = f"{one.when.partition(f' {bad.op} ')[0]} {BROKEN[bad.op]} {bad.right}"
+    try:
+        met = parse_requirement(kept, metrics)
+    except SpecError as error:
+        problem = error.problems[0]
+        if "points the wrong way" not in problem.message:
+            raise
+        raise SpecError(
+            Problem(f"{one.when!r} is good and not bad", remedy="say when production is to go back")
+        ) from error
+    if met.model is not None:
+        raise SpecError(Problem(f"{one.when!r} names a model, and production has one", remedy="write a number"))
+    return Rollback(when=bad.text, for_s=one.for_s, metric=met.metric, part=met.part, op=bad.op,
+                    threshold=met.threshold, unit=met.unit)  # fmt: skip
+
+
+BROKEN: Mapping[Op, Op] = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
+"""An operator, and the one that holds where it does not."""
 
 
 def check_slices(problems: Problems, slices: Sequence[Slice]) -> None:

@@ -20,7 +20,19 @@ from evalspec.spec.entries import Entry, Reader, check_keys
 from evalspec.spec.model import Spec, SpecFields, SpecPolicy
 from evalspec.spec.problems import Problems, keys_of
 
-TOP_KEYS = ("evalspec", "name", "seed", "models", "datasets", "slices", *DIMENSIONS, "policy", "waivers", "claims")
+TOP_KEYS = (
+    "evalspec",
+    "name",
+    "seed",
+    "models",
+    "datasets",
+    "slices",
+    *DIMENSIONS,
+    "policy",
+    "waivers",
+    "claims",
+    "rollback",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +145,7 @@ class _Loader:
         entries = reader.checks(names)
         everything = [entry for dimension in DIMENSIONS for entry in entries[dimension]]
         self._crosscheck(fields, models, everything, names, complete=not reader.failed)
+        rollback = crosscheck.rollbacks(self.problems, fields.rollback if fields is not None else (), everything)
         headers = self._files(fields, models, datasets, everything, names) if self.options.files else {}
         self.problems.raise_any()
         # Nothing is None here: a part that did not come out has left a problem.
@@ -149,6 +162,7 @@ class _Loader:
             policy=fields.policy,
             waivers=fields.waivers,
             claims=fields.claims,
+            rollback=rollback,
             file=file,
             folder=self.folder,
             text=text,

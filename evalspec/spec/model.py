@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, field_validator
 
 from evalspec.errors import Problem
-from evalspec.evidence.policy import Claim, Policy, Waiver
+from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Check, Dataset, Model, Name, Part, SpecNames, check_where
-from evalspec.language.units import custom_error
+from evalspec.language.units import Duration, custom_error
 
 SpecName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
 
@@ -72,6 +72,13 @@ class SpecClaim(Claim):
     by: str = Field(description="Who says so.")
 
 
+class SpecRollback(Part):
+    """When production is to go back to what ran before; handed over in monitoring.json, never decided here."""
+
+    when: str = Field(min_length=1, description="What is bad in production: latency_p99 > 50 ms.")
+    for_s: Duration = Field(0.0, alias="for", description="So long without a break: 10 min.")
+
+
 class SpecFields(Part):
     """What must hold before a model ships: of the system that serves it, of the model, of the data it was judged on."""
 
@@ -82,6 +89,7 @@ class SpecFields(Part):
     policy: SpecPolicy = Field(default_factory=SpecPolicy, description="How requirements are decided.")
     waivers: tuple[SpecWaiver, ...] = Field((), description="Requirements set aside on purpose.")
     claims: tuple[SpecClaim, ...] = Field((), description="What others say of the model.")
+    rollback: tuple[SpecRollback, ...] = Field((), description="When production is to go back to what ran before.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,7 @@ class Spec:
         policy: How requirements are decided.
         waivers: Requirements set aside.
         claims: What others say of the model.
+        rollback: When production is to go back.
         file: As the user named it.
         folder: Absolute; relative paths start here.
         text: The spec as it was run: as written, or with the overrides in it.
@@ -119,6 +128,7 @@ class Spec:
     policy: Policy
     waivers: tuple[Waiver, ...]
     claims: tuple[Claim, ...]
+    rollback: tuple[Rollback, ...]
     file: str
     folder: Path
     text: str

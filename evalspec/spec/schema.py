@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from evalspec.errors import Problem, SpecError
+from evalspec.evidence.monitoring import Monitoring
 from evalspec.evidence.record import RECORD_VERSION, Record
 from evalspec.language.parts import Part
 from evalspec.language.registry import DIMENSIONS, Group, Registry
@@ -55,6 +56,12 @@ def record_schema() -> dict[str, Any]:
     """The JSON Schema of ``record.json``."""
     schema: dict[str, Any] = _tidy(Record.model_json_schema(mode="serialization"))
     return {"$schema": DIALECT, "$id": f"record.v{RECORD_VERSION}.json", **schema, "title": "An evalspec record"}
+
+
+def monitoring_schema() -> dict[str, Any]:
+    """The JSON Schema of ``monitoring.json``."""
+    schema: dict[str, Any] = _tidy(Monitoring.model_json_schema(mode="serialization"))
+    return {"$schema": DIALECT, "$id": "monitoring.v1.json", **schema, "title": "What production is watched against"}
 
 
 def dump(schema: Mapping[str, Any]) -> str:

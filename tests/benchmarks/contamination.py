@@ -101,7 +101,7 @@ def check_side() -> dict[str, float]:
             check.run(inputs)
             # The first round loads what it needs, the second one counts.
             spent = [time.perf_counter() - begun, time.process_time() - used]
-        found = pq.read_table(Path(folder) / "duplicates.parquet").to_pydict()
+        found = pq.read_table(Path(folder) / "duplicates-contamination.parquet").to_pydict()
     rows: dict[str, set[int]] = {"exact": set(), "near": set(), "span": set()}
     for kind, number in zip(found["kind"], found["test_row"], strict=True):
         rows[kind].add(number)

@@ -258,4 +258,6 @@ def test_nothing_passes_by_having_no_parts() -> None:
     there = Parts({"field": Fact(0.0, 100)})
     assert outcome(CheckResult(estimates={"ood_gap": Parts({})}), asked) == "MISSING"
     assert outcome(CheckResult(estimates={"ood_gap": there}), asked) == "PASS"
-    assert outcome(CheckResult(estimates={"ood_gap": there}, missing={"ood_gap(clinic)": "no rows"}), asked) == "MISSING"
+    assert (
+        outcome(CheckResult(estimates={"ood_gap": there}, missing={"ood_gap(clinic)": "no rows"}), asked) == "MISSING"
+    )

@@ -30,11 +30,21 @@ data:
 """
 
 
+MODEL = """
+models:
+  candidate: {kind: predictions, files: {test: answers.csv}, inputs: {x: [income, gone]}}
+"""
+
+
 @pytest.fixture
 def inputs(tmp_path: Path) -> RunInputs:
+    return made(tmp_path, SPEC)
+
+
+def made(tmp_path: Path, text: str) -> RunInputs:
     for name in ("train", "test"):
         (tmp_path / f"{name}.csv").write_text("id,person,income,age,outcome\n1,7,50,30,a\n2,7,150,31,b\n3,8,90,32,a\n")
-    (tmp_path / "evalspec.yaml").write_text(SPEC)
+    (tmp_path / "evalspec.yaml").write_text(text)
     spec = load(tmp_path / "evalspec.yaml")
     parts = Parts(
         models=dict(spec.models),
@@ -87,3 +97,11 @@ def test_rows_some_at_a_time_and_files(inputs: RunInputs, tmp_path: Path) -> Non
     assert inputs.files("test") == (tmp_path / "test.csv",) and inputs.file("test.csv") == tmp_path / "test.csv"
     with pytest.raises(InputError, match=r"no file or folder 'gone\.json'"):
         inputs.file("gone.json")
+
+
+def test_what_the_candidate_is_said_to_read(inputs: RunInputs, tmp_path: Path) -> None:
+    assert inputs.stated_columns("test") == ()
+    (tmp_path / "answers.csv").write_text("id,a,b\n1,0,1\n")
+    stated = made(tmp_path, SPEC + MODEL)
+    assert stated.stated_columns("test") == ("income",)
+    assert stated.feature_columns("test") == ("income", "age")

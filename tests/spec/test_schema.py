@@ -11,7 +11,7 @@ from evalspec.evidence.policy import Policy
 from evalspec.evidence.record import Record
 from evalspec.language.registry import Registry, discover
 from evalspec.language.yaml import read_text
-from evalspec.spec.schema import dump, record_schema, spec_schema
+from evalspec.spec.schema import dump, monitoring_schema, record_schema, spec_schema
 from tests.spec.doubles import REGISTRY, SPEC
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
@@ -26,17 +26,23 @@ def errors(schema: dict[str, Any], text: str) -> list[str]:
     return [error.message for error in Draft202012Validator(schema).iter_errors(read_text(text, "s").value)]
 
 
-@pytest.mark.parametrize("name", ["spec.v1.json", "record.v1.json"])
-def test_the_committed_schema_is_that_of_the_classes(name: str) -> None:
-    made = dump(spec_schema(discover(plugins=False)) if name.startswith("spec") else record_schema())
-    option = "" if name.startswith("spec") else " --record"
+@pytest.mark.parametrize(("name", "option"), [("spec", ""), ("record", " --record"), ("monitoring", " --monitoring")])
+def test_the_committed_schema_is_that_of_the_classes(name: str, option: str) -> None:
+    schemas = {"record": record_schema, "monitoring": monitoring_schema}
+    made = dump(schemas[name]() if name in schemas else spec_schema(discover(plugins=False)))
+    name = f"{name}.v1.json"
     assert (SCHEMAS / name).read_text(encoding="utf-8") == made, (
         f"run: python -m evalspec schema{option} --no-plugins --output schemas/{name}"
     )
 
 
 def test_schemas_are_schemas() -> None:
-    for one in (spec_schema(discover(plugins=False)), record_schema(), spec_schema(Registry({}, {}, {}))):
+    for one in (
+        spec_schema(discover(plugins=False)),
+        record_schema(),
+        monitoring_schema(),
+        spec_schema(Registry({}, {}, {})),
+    ):
         Draft202012Validator.check_schema(one)
 
 

@@ -16,6 +16,7 @@ from scipy import stats
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
 from evalspec.stats import _shift_nulls as nulls
+from evalspec.stats import shift
 from evalspec.stats._clusters import cluster_codes
 from evalspec.stats.conjunction import ShareOfParts
 from evalspec.stats.proportion import Proportion
@@ -296,7 +297,7 @@ def test_error_rates_of_wasserstein(n: int, apart: float, monkeypatch: pytest.Mo
     monkeypatch.setattr(shift, "permutations_for", lambda alpha: 999)
     rng, found = np.random.default_rng([43, n]), []
     prepared: list[Floats] = []
-    monkeypatch.setattr(shift, "_wasserstein_null", lambda *_: prepared.pop(0))
+    monkeypatch.setattr(shift, "wasserstein_null", lambda *_: prepared.pop(0))
     for _ in range(0, REPEATS, TOGETHER):
         x, y = rng.lognormal(0, 0.5, (TOGETHER, n)), rng.lognormal(0, 0.5, (TOGETHER, n)) + apart
         unit = x.std(axis=1, ddof=1)
@@ -321,7 +322,7 @@ def test_error_rates_of_clustered_distances(
     rng, n = np.random.default_rng([44, groups]), groups * size
     monkeypatch.setattr(shift, "permutations_for", lambda alpha: 499)
     prepared: list[Floats] = []
-    monkeypatch.setattr(shift, "_wasserstein_null", lambda *_: prepared.pop(0))
+    monkeypatch.setattr(shift, "wasserstein_null", lambda *_: prepared.pop(0))
     clusters, cuts = np.repeat(np.arange(groups), size), stats.norm.ppf([0.25, 0.5, 0.75])
     coded = cluster_codes(clusters, n)
     monkeypatch.setattr(shift, "cluster_codes", lambda *_: coded)

@@ -56,7 +56,7 @@ def test_not_ready_for_what_was_planted(run_folder: Path) -> None:
 
 def test_every_planted_row_is_found_as_what_it_is_and_no_other(run_folder: Path) -> None:
     planted = pq.read_table(SUITE / "test.parquet")["planted"].to_pylist()
-    (evidence,) = run_folder.glob("**/duplicates.parquet")
+    (evidence,) = run_folder.glob("**/duplicates-contamination.parquet")
     found = Counter((row["kind"], planted[row["test_row"]]) for row in pq.read_table(evidence).to_pylist())
     assert found == {
         ("exact", "exact"): 40, ("near", "near"): 60, ("span", "span"): 80, ("span", "exact"): 40, ("span", "near"): 60,

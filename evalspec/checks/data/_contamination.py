@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from evalspec.checks.data._further import (
 )
 from evalspec.checks.data._levels import COPIES, Asked, Detector, Level, Mask, contaminated
 from evalspec.checks.data._pairs import side_by_side
+from evalspec.checks.data._row_names import row_names, row_names_note
 from evalspec.checks.data._spans import SpanSearch, dropped_of, notes_of
 from evalspec.checks.data._tables import TableDetector
 from evalspec.checks.data._texts import SpanDetector, TextDetector
@@ -35,7 +37,8 @@ from evalspec.sources._rows import row_digests
 from evalspec.sources._text import check_utf8
 from evalspec.stats.lookup import Lookup
 
-EVIDENCE = "duplicates.parquet"
+if TYPE_CHECKING:
+    from evalspec.checks.data.contamination import Contamination
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +78,24 @@ class Compared:
         return tuple(level for level in self.levels if level.metric in metrics)
 
 
-def contamination(
-    inputs: Inputs, train: Sequence[str], test: str, columns: Sequence[str], settings: Settings, further: Further
-) -> CheckResult:
+def contamination(check: Contamination, inputs: Inputs, settings: Settings, further: Further) -> CheckResult:
     """Compare each training set with the test set, in one pass over the training rows.
+
+    Args:
+        check: Its fields.
+        inputs: Where rows come from.
+        settings: What counts as near, and as a span.
+        further: What else is looked for.
 
     Raises:
         InputError: There is nothing to compare.
     """
+    train, test = check.train, check.test
     table = inputs.table(test)
     schemas = {name: _schema(inputs, name) for name in train}
-    chosen, left_out = _columns(inputs, {**schemas, test: table.schema}, train, test, columns, further.key)
+    chosen, left_out = _columns(inputs, {**schemas, test: table.schema}, train, test, check.named, further.key)
+    named_by = () if check.named else row_names([table], chosen, inputs.stated_columns(test))
+    chosen = tuple(column for column in chosen if column not in named_by)
     for name, schema in schemas.items():
         check_comparable(schema.empty_table(), table, chosen, name)
     if not table.num_rows:
@@ -120,9 +130,15 @@ def contamination(
         ),
         counts=Counts(attempted=len(usable), used=compared.used, dropped=len(usable) - compared.used),
         conditions={**_conditions(compared), **score.conditions},
-        notes=(*score.notes, *_notes(compared), *_span_notes(spans, compared, settings), *further_notes(detectors)),
+        notes=(
+            *score.notes,
+            *(row_names_note(column, test, "column") for column in named_by),
+            *_notes(compared),
+            *_span_notes(spans, compared, settings),
+            *further_notes(detectors),
+        ),
         weakens=[line for one in spans for line in dropped_of(one, test, settings.ngram)],
-        evidence=_write(inputs, compared, settings.show_examples),
+        evidence=_write(inputs, compared, f"duplicates-{check.name}.parquet", settings.show_examples),
     )
 
 
@@ -309,7 +325,7 @@ def _table(compared: Compared) -> Table:
     )
 
 
-def _write(inputs: Inputs, compared: Compared, texts: bool) -> list[tuple[str, str]]:
+def _write(inputs: Inputs, compared: Compared, file: str, texts: bool) -> list[tuple[str, str]]:
     """All pairs, as row numbers of the two sets, with the text of spans."""
     parts = []
     for level in compared.levels:
@@ -328,5 +344,5 @@ def _write(inputs: Inputs, compared: Compared, texts: bool) -> list[tuple[str, s
                     }
                 )
             )
-    pq.write_table(pa.concat_tables(parts), inputs.evidence / EVIDENCE)
-    return [(EVIDENCE, "every test row that occurs in training, with the training row it was found in")]
+    pq.write_table(pa.concat_tables(parts), inputs.evidence / file)
+    return [(file, "every test row that occurs in training, with the training row it was found in")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.data import _c2st, _shift_blocks
+from evalspec.checks.data._row_names import row_names, row_names_note
 from evalspec.checks.data._shift_columns import Compared, compare_columns
 from evalspec.checks.data._shift_more import Drawn, compare_drawn_texts, draw, look_further
 from evalspec.checks.data._shift_pairs import Pair, pair_columns
@@ -63,7 +64,12 @@ def measure(check: Shift, inputs: Inputs) -> CheckResult:
         if not scan.rows:
             raise InputError(f"{dataset} has no rows")
     sizes = scans[0].rows, scans[1].rows
+    # Of large data by the rows that were drawn.
+    named_by = () if check.columns else row_names([scan.sample()[0] for scan in scans], names,
+                                                  inputs.stated_columns(check.reference))  # fmt: skip
+    names = tuple(name for name in names if name not in named_by)
     pairs, notes = pair_columns(scans[0], scans[1], names)
+    notes += [row_names_note(name, f"{check.reference} and of {check.current}", "columns") for name in named_by]
     if not pairs:
         raise InputError("there is no column that can be compared", remedy="name some in `columns:`")
     clusters = inputs.clusters(check.reference), inputs.clusters(check.current)

@@ -322,4 +322,4 @@ class Contamination(Check):
             embedding_similarity=self.embedding_similarity,
             picture_similarity=self.picture_similarity,
         )
-        return contamination(inputs, self.train, self.test, self.named, settings, further)
+        return contamination(self, inputs, settings, further)

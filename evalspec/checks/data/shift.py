@@ -82,10 +82,10 @@ class Shift(Check):
     `embedding_shift`: the same classifier and rule on at most 64 principal components of both sides together.
     `reweighted_score_change`: the classifier, fitted in five folds, says of each held-out row how much more frequent
     it is in the current data; weights are cut off at 20, then moved by as little as gives the means, spreads and shares
-    that moved most their current values. What a second model expects of the current rows' scores, corrected by the weighted
-    errors of that model on the reference: right where either the weights or the expectations are. Both parts are means
-    of separate rows (BCa), joined by MOVER. No bound where the reference is worth fewer than 200 rows of the current
-    kind, or has next to nothing like 5 % of the current rows.
+    that moved most their current values. What a second model expects of the current rows' scores, corrected by the
+    weighted errors of that model on the reference: right where either the weights or the expectations are. Both parts
+    are means of separate rows (BCa), joined by MOVER. No bound where the reference is worth fewer than 200 rows of the
+    current kind, or has next to nothing like 5 % of the current rows.
     Shown on demand, deciding nothing: `report: [psi]`, the population stability index over reference deciles less what
     chance adds, (B - 1)(1/n + 1/m), a convention without an error rate; `report: [mmd]`, a permutation test by
     maximum mean discrepancy (2,000 rows a side at most, 999 permutations), whose p-value falls with n and whose size

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from evalspec.checks.data._row_names import row_names
 from evalspec.checks.data.contamination import Contamination
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Table
@@ -79,7 +80,7 @@ def test_leaked_pictures_are_counted_and_shown(tmp_path: Path) -> None:
     image = base64.b64decode(examples.examples[0].image or "")
     assert image.startswith(b"\x89PNG")
     assert struct.unpack(">II", image[16:24])[0] >= 8
-    evidence = pq.read_table(tmp_path / "duplicates.parquet")
+    evidence = pq.read_table(tmp_path / "duplicates-contamination.parquet")
     assert evidence.column("test_row").to_pylist() == list(range(30))
     assert evidence.column("train_row").to_pylist() == list(range(100, 130))
     assert set(evidence.column("kind").to_pylist()) == {"exact"}
@@ -319,3 +320,57 @@ def test_the_same_seed_finds_the_same(tmp_path: Path) -> None:
     test[:100] = [text.replace(text.split()[5], "changed", 1).replace(text.split()[9], "it") for text in train[:100]]
     found = {value(run(tmp_path, text_table(train), text_table(test)), "near_duplicates") for _ in range(3)}
     assert len(found) == 1
+
+
+def test_two_checks_keep_their_evidence_apart(tmp_path: Path) -> None:
+    test = pa.table({"x": [1.0, 2.0, 50.0]})
+    for name, rows in (("first", [1.0, 2.0]), ("second", [50.0])):
+        run(tmp_path, pa.table({"x": rows}), test, id=name)
+    found = [pq.read_table(tmp_path / f"duplicates-{name}.parquet").num_rows for name in ("first", "second")]
+    assert found == [2, 1]
+
+
+def named_rows(first: int, rows: int) -> pa.Table:
+    """The same ten heights in each, under other names."""
+    return pa.table({"id": np.arange(first, first + rows), "height": np.arange(rows) % 10 + 0.5, "y": np.zeros(rows)})
+
+
+def test_a_column_that_names_rows_hides_no_copy(tmp_path: Path) -> None:
+    result = run(tmp_path, named_rows(0, 80), named_rows(1000, 60))
+    assert value(result, "exact_duplicates") == 60
+    assert result.conditions["columns"] == "height"
+    assert any(
+        note.startswith("'id' has another value in each row of test: taken for a name of the row and not compared")
+        for note in result.notes
+    )
+
+
+def test_a_column_that_names_rows_is_compared_where_the_spec_says_so(tmp_path: Path) -> None:
+    train, test = named_rows(0, 80), named_rows(1000, 60)
+    result = run(tmp_path, train, test, column=("id", "height"))
+    assert value(result, "exact_duplicates") == 0
+    inputs = FakeInputs(tmp_path, tables={"train": train, "test": test}, features={"test": ("id", "height")})
+    check = Contamination(train=("train",), test="test", report_only=True)
+    assert value(check.run(inputs), "exact_duplicates") == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        (pa.array([f"case-{i:05}" for i in range(60)]), True),
+        (pa.array([f"case-{i:05}" for i in range(60)]).dictionary_encode(), True),
+        (pa.array([f"https://example.org/{'a' * 60}/{i}" for i in range(60)]), False),
+        (pa.array([f"case {i}" for i in range(60)]), False),
+        (pa.array([f"第{i}句话很短" for i in range(60)]), False),
+        (pa.array([float(i) for i in range(60)]), False),
+        (pa.array([None, *range(59)]), False),
+        (pa.array([0, *range(59)]), False),
+        (pa.array(["", *(str(i) for i in range(59))]), False),
+    ],
+)
+def test_what_is_taken_for_a_name_of_the_row(names: pa.Array, taken: bool) -> None:
+    table = pa.table({"id": names, "x": np.zeros(60)})
+    assert row_names([table], ["id", "x"], []) == (("id",) if taken else ())
+    assert row_names([table], ["id"], []) == ()
+    assert row_names([table], ["id", "x"], ["id"]) == ()
+    assert row_names([table.slice(0, 49)], ["id", "x"], []) == ()

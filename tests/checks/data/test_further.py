@@ -55,7 +55,7 @@ def test_pictures_of_another_size_and_encoding_are_near_duplicates(tmp_path: Pat
     result = run(tmp_path, {"train": shots(changed(train, sized(1.5))), "test": shots(test)})
     assert fact(result, "near_duplicates") == pytest.approx(6 / 30)
     assert fact(result, "exact_duplicates") == 0
-    evidence = pq.read_table(tmp_path / "duplicates.parquet")
+    evidence = pq.read_table(tmp_path / "duplicates-contamination.parquet")
     assert evidence.column("kind").to_pylist() == ["picture"] * 6
     examples = next(block for block in result.blocks if isinstance(block, Examples))
     assert all(one.image for one in examples.examples) and len(examples.examples) == 12

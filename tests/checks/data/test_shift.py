@@ -287,3 +287,17 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
     one, other = (run(table(300, 1), table(300, 2), tmp_path).estimates["c2st_auc"] for _ in range(2))
     assert isinstance(one, Measured) and isinstance(other, Measured)
     assert one.estimate == other.estimate
+
+
+def test_a_column_that_names_rows_is_no_shift(tmp_path: Path) -> None:
+    def rows(first: int) -> pa.Table:
+        return pa.table({"id": np.arange(first, first + 400), "height": np.arange(400) % 20 + 0.5})
+
+    result = run(rows(0), rows(400), tmp_path)
+    assert set(parts(result, "shift").parts) == {"height"}
+    assert any("'id' has another value in each row of reference and of current" in note for note in result.notes)
+    named = run(rows(0), rows(400), tmp_path, columns=("id", "height"))
+    assert set(parts(named, "shift").parts) == {"id", "height"}
+    # In one of the two it names no row.
+    again = run(rows(0), rows(400).set_column(0, "id", [np.arange(400) // 2]), tmp_path)
+    assert set(parts(again, "shift").parts) == {"id", "height"}

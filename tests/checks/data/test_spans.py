@@ -55,7 +55,7 @@ def test_a_span_inside_a_longer_text_is_found(tmp_path: Path) -> None:
     result = run(tmp_path, {"train": train}, test)
     assert value(result) == pytest.approx(0.40)
     assert value(result, "near_duplicates") == 0
-    evidence = pq.read_table(tmp_path / "duplicates.parquet").to_pylist()
+    evidence = pq.read_table(tmp_path / "duplicates-contamination.parquet").to_pylist()
     assert [row["test_row"] for row in evidence] == list(range(40))
     assert [row["train_row"] for row in evidence] == [3 * row for row in range(40)]
     assert {row["kind"] for row in evidence} == {"span"}
@@ -83,7 +83,7 @@ def test_copies_near_copies_and_spans_are_found_and_nothing_else(tmp_path: Path)
     assert value(result, "exact_duplicates") == 40
     assert value(result, "near_duplicates") == pytest.approx(80 / 300)
     assert value(result) == pytest.approx(120 / 300, abs=2 / 300)
-    pairs = {(row["test_row"], row["train_row"]) for row in pq.read_table(tmp_path / "duplicates.parquet").to_pylist()}
+    pairs = {(row["test_row"], row["train_row"]) for row in pq.read_table(tmp_path / "duplicates-contamination.parquet").to_pylist()}
     assert pairs <= {(row, row) for row in range(120)}
 
 
@@ -107,7 +107,7 @@ def test_texts_are_not_shown_where_they_must_not_be(tmp_path: Path) -> None:
     train, test = spanned(5)
     result = run(tmp_path, {"train": train}, test, show_examples=False)
     assert not [block for block in result.blocks if isinstance(block, Examples)]
-    assert pq.read_table(tmp_path / "duplicates.parquet").column("text").null_count == 5
+    assert pq.read_table(tmp_path / "duplicates-contamination.parquet").column("text").null_count == 5
 
 
 def test_capitals_accents_and_white_space_hide_no_span(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_batches_make_no_difference(tmp_path: Path, rows: int) -> None:
     assert value(result, "exact_duplicates") == 30
     assert value(result, "near_duplicates") == pytest.approx(0.31)
     assert value(result) == pytest.approx(0.51)
-    found = pq.read_table(tmp_path / "duplicates.parquet").to_pylist()
+    found = pq.read_table(tmp_path / "duplicates-contamination.parquet").to_pylist()
     assert [row["train_row"] for row in found if row["kind"] == "exact"] == list(range(200, 230))
     assert [(row["test_row"], row["train_row"]) for row in found if row["kind"] == "near"] == [(90, 301)]
 
@@ -335,5 +335,5 @@ def test_tables_and_arrays_come_in_batches_too(tmp_path: Path, rows: int) -> Non
         result = Contamination(train=("train",), test="test", report_only=True).run(inputs)
         assert value(result, "exact_duplicates") == 20
         assert value(result, "near_duplicates") == pytest.approx(0.30)
-        found = pq.read_table(tmp_path / "duplicates.parquet").to_pydict()
+        found = pq.read_table(tmp_path / "duplicates-contamination.parquet").to_pydict()
         assert found["train_row"] == [*range(100, 120), *range(400, 410)]

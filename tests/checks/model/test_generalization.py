@@ -145,7 +145,7 @@ def test_a_value_of_a_column_is_no_origin_where_the_inside_is_from_it(tmp_path: 
     inputs = inputs_of(tmp_path, test=(2000, 1900), field=(2000, 1900))
     asked = check("ood_gap <= 5 pp", by="site")
     everywhere = inputs.tables["field"]
-    inputs.tables["field"] = everywhere.set_column(1, "site", pa.array(["lab"] * 2000))
+    inputs.tables = {**inputs.tables, "field": everywhere.set_column(1, "site", pa.array(["lab"] * 2000))}
     for there in (THERE, HERE, {}):
         inputs.origins = {"test": HERE, "field": there}
         with pytest.raises(InvalidError, match=r"site=lab of field has the same origin as test \(site: lab"):
@@ -154,7 +154,8 @@ def test_a_value_of_a_column_is_no_origin_where_the_inside_is_from_it(tmp_path: 
     with pytest.raises(InvalidError, match="nothing says where test is from"):
         asked.run(inputs)
     # One of several values is left out, and said so.
-    inputs.tables["field"] = everywhere.set_column(1, "site", pa.array(["lab"] * 1500 + ["north"] * 500))
+    mixed = everywhere.set_column(1, "site", pa.array(["lab"] * 1500 + ["north"] * 500))
+    inputs.tables = {**inputs.tables, "field": mixed}
     inputs.origins = {"test": HERE, "field": HERE}
     result = asked.run(inputs)
     assert list(gaps(result)) == ["site=north"]
@@ -165,7 +166,8 @@ def test_a_value_of_a_column_is_no_origin_where_the_inside_is_from_it(tmp_path: 
 
 def test_a_column_without_a_value_has_no_origins(tmp_path: Path) -> None:
     inputs = inputs_of(tmp_path, test=(400, 380), field=(400, 380))
-    inputs.tables["field"] = inputs.tables["field"].set_column(1, "site", pa.nulls(400, pa.string()))
+    empty = inputs.tables["field"].set_column(1, "site", pa.nulls(400, pa.string()))
+    inputs.tables = {**inputs.tables, "field": empty}
     asked = check("ood_gap <= 5 pp", by="site")
     result = asked.run(inputs)
     assert outcome(result, asked.require[0]) == "MISSING"

@@ -1,0 +1,86 @@
+"""What production is watched against: expected ranges, rows that drift is measured from, criteria to go back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evalspec.evidence.monitoring import DriftReference, Expected, LeftOut, MadeFrom, Monitoring, Percentile
+from evalspec.evidence.record import CheckRecord, Record
+from evalspec.evidence.test import Test
+from evalspec.evidence.verdict import Verdict
+
+ROLES = ("reference", "current")
+
+
+def monitoring(record: Record, verdict: Verdict) -> str:
+    """``monitoring.json``: numbers that were not to be trusted are left out, and named.
+
+    Args:
+        record: The run.
+        verdict: Its verdict.
+
+    Returns:
+        JSON that fits ``schemas/monitoring.v1.json``.
+    """
+    status = {one.name: one.status for one in verdict.decisions}
+    expected, left_out = [], []
+    for check in record.checks:
+        for test in check.tests:
+            found = _expected(check, test, record, status.get(test.name, ""))
+            if found is None:
+                why = test.invalid or test.missing or check.reason or "its data are in doubt, or it has no value"
+                left_out.append(LeftOut(name=test.name, why=why))
+            else:
+                expected.append(found)
+    made = Monitoring(
+        made_from=MadeFrom(
+            spec=record.spec, spec_digest=record.spec_digest, started=record.started, subject=record.subject,
+            verdict=verdict.word, evalspec=record.evalspec,
+        ),
+        expected=tuple(expected),
+        left_out=tuple(left_out),
+        latency_percentiles=tuple(_percentiles(record)),
+        drift_references=tuple(_references(record)),
+        rollback=record.rollback,
+    )  # fmt: skip
+    return made.model_dump_json(indent=1) + "\n"
+
+
+def _expected(check: CheckRecord, test: Test, record: Record, status: str) -> Expected | None:
+    """One requirement; None where its number is not to be trusted."""
+    if check.status != "measured" or test.value is None or status in ("INVALID", "ERROR", "NOT_RUN"):
+        return None
+    return Expected(
+        name=test.name, metric=test.metric, unit=test.unit, value=test.value, lower=test.lower, upper=test.upper,
+        confidence=None if test.exact else record.policy.confidence, n=test.n, needs=test.sentence, op=test.op,
+        threshold=test.threshold, status=status, datasets=check.datasets, why=test.why or check.why,
+        owner=test.owner or check.owner,
+    )  # fmt: skip
+
+
+def _percentiles(record: Record) -> Iterator[Percentile]:
+    """Latencies of the whole distribution, from checks whose numbers may be read."""
+    for check in record.checks:
+        if check.status != "measured" or any(test.invalid for test in check.tests):
+            continue
+        for name, value in check.measured.items():
+            if name.startswith("latency_p") and isinstance(value, int | float):
+                yield Percentile(check=check.id, metric=name, value=value, unit=check.units.get(name, "ms"))
+
+
+def _references(record: Record) -> Iterator[DriftReference]:
+    """Rows that the model was judged on, and those of today, wherever both were compared."""
+    known = {one.name: one for one in record.datasets}
+    for check in record.checks:
+        if check.check != "shift":
+            continue
+        tolerance, distance = (check.conditions.get(name) for name in ("tolerance", "distance"))
+        for role in ROLES:
+            one = known.get(str(check.conditions.get(role, "")))
+            if one is not None:
+                yield DriftReference(
+                    check=check.id, role="reference" if role == "reference" else "current", dataset=one.name,
+                    path=one.path, digest=one.digest, rows=one.rows,
+                    tolerance=float(tolerance) if isinstance(tolerance, int | float) else None,
+                    distance=None if distance is None else str(distance),
+                )  # fmt: skip
