@@ -12,9 +12,14 @@ from evalspec.stats.duplicates import Accept, Matches, Rows, Search
 from evalspec.stats.hashing import Words
 from evalspec.stats.lookup import Lookup
 from evalspec.stats.minhash import ELEMENT_BITS, Sets, jaccard
+from evalspec.stats.set_sketches import Sketches
 
 PAIRS_AT_A_TIME = 1 << 20
 SETS_AT_A_TIME = 1 << 10
+# Where pairs are as dense as this, marking them is faster than sorting them.
+CELLS_A_PAIR = 16
+# Fewer pairs are verified as fast as they are sketched.
+FEWEST_SKETCHED = 1 << 12
 CELL_BITS = 9
 _CELLS, _CELL_SHIFT = 1 << CELL_BITS, np.uint64(64 - CELL_BITS)
 # Sizes and shares are compared with a hair's width, so that rounding leaves no pair out.
@@ -27,11 +32,13 @@ class _Postings(NamedTuple):
     Args:
         sets: How many test sets there are in it.
         owners: shape (p,), test sets, those of one element after those of the element before.
+        rests: shape (p,), how many elements of the set are more frequent than this one.
         bounds: shape (elements + 1,), where those of each element begin.
     """
 
     sets: int
     owners: Rows
+    rests: Rows
     bounds: Rows
 
 
@@ -62,9 +69,11 @@ class SetIndex:
         self._rank = np.empty(len(self._lookup), np.int64)
         self._rank[np.argsort(held_by, kind="stable")] = np.arange(len(self._lookup))
         rows = np.repeat(np.arange(len(sets)), self._sizes)
-        ranks, owners = self._first(self._rank[ids], rows, _prefix(self._sizes, similarity))
+        ranks, owners, places = self._first(self._rank[ids], rows, _prefix(self._sizes, similarity))
         order = np.argsort(ranks, kind="stable")
         self._ranks, self._owners = ranks[order], owners[order]
+        self._rests = (self._sizes[owners] - places - 1)[order]
+        self._sketches = Sketches(sets)
         self._postings = self._postings_of(np.ones(len(sets), bool))
 
     def promising(self, elements: Words, sets: Rows, count: int) -> Rows:
@@ -110,22 +119,31 @@ class SetIndex:
             return
         rows = np.searchsorted(train.offsets, at, side="right") - 1
         kept = np.isin(rows, near)
-        ranks, train_rows = self._first(self._rank[ids[kept]], rows[kept], allowed)
+        ranks, train_rows, places = self._first(self._rank[ids[kept]], rows[kept], allowed)
+        rests = held[train_rows] - places - 1
+        sketches = self._sketches.like(train)
         lengths = postings.bounds[ranks + 1] - postings.bounds[ranks]
         portions = np.cumsum(lengths) // PAIRS_AT_A_TIME
         for part in np.split(np.arange(len(ranks)), np.flatnonzero(np.diff(portions)) + 1):
             counts = lengths[part]
             within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            tests = postings.owners[np.repeat(postings.bounds[ranks[part]], counts) + within]
-            trains = np.repeat(train_rows[part], counts)
+            at = np.repeat(postings.bounds[ranks[part]], counts) + within
+            tests, trains = postings.owners[at], np.repeat(train_rows[part], counts)
+            left = np.minimum(postings.rests[at], np.repeat(rests[part], counts))
+            some = self._fitting(self._sizes[tests], sizes[trains], left)
             if wanted is not None:
-                tests, trains = tests[wanted[tests]], trains[wanted[tests]]
-            yield self._fitting(tests, trains, sizes)
+                some &= wanted[tests]
+            tests, trains = _each_once(tests[some], trains[some], len(self._sizes))
+            if len(tests) >= FEWEST_SKETCHED:
+                some = self._sketches.may_share(sketches, tests, trains, self._similarity)
+                tests, trains = tests[some], trains[some]
+            yield tests, trains
 
     def _postings_of(self, wanted: NDArray[np.bool_]) -> _Postings:
         keep = wanted[self._owners]
         held = np.bincount(self._ranks[keep], minlength=len(self._lookup))
-        return _Postings(int(wanted.sum()), self._owners[keep], np.concatenate(([0], np.cumsum(held))))
+        bounds = np.concatenate(([0], np.cumsum(held)))
+        return _Postings(int(wanted.sum()), self._owners[keep], self._rests[keep], bounds)
 
     def _shortened(self, wanted: NDArray[np.bool_]) -> _Postings:
         """Test sets by element, without most of those that were found: else copies of one text cost their square."""
@@ -134,15 +152,22 @@ class SetIndex:
             self._postings = self._postings_of(wanted)
         return self._postings
 
-    def _fitting(self, tests: Rows, trains: Rows, sizes: Rows) -> tuple[Rows, Rows]:
-        """Pairs whose sizes are near enough to each other, each once."""
-        ours, theirs = self._sizes[tests], sizes[trains]
-        fit = np.minimum(ours, theirs) >= self._similarity * np.maximum(ours, theirs) - _HAIR
-        pairs = np.unique(trains[fit] * len(self._sizes) + tests[fit])
-        return pairs % len(self._sizes), pairs // len(self._sizes)
+    def _fitting(self, ours: Rows, theirs: Rows, left: Rows) -> NDArray[np.bool_]:
+        """Which pairs are of sizes near enough, and can share enough if this is the first element that they share.
 
-    def _first(self, ranks: Rows, rows: Rows, counts: Rows) -> tuple[Rows, Rows]:
-        """The lowest ranks of each row, so many as ``counts`` says.
+        Of a pair that is similar enough the first one shows it, as more is left after it than after any other.
+
+        Args:
+            ours: shape (p,), sizes of test sets.
+            theirs: shape (p,), sizes of train sets.
+            left: shape (p,), elements after the shared one, in the set that has fewer of them.
+        """
+        fit: NDArray[np.bool_] = np.minimum(ours, theirs) >= self._similarity * np.maximum(ours, theirs) - _HAIR
+        fit &= left + 1 >= self._similarity / (1 + self._similarity) * (ours + theirs) - _HAIR
+        return fit
+
+    def _first(self, ranks: Rows, rows: Rows, counts: Rows) -> tuple[Rows, Rows, Rows]:
+        """The lowest ranks of each row, so many as ``counts`` says, their rows, and their places in them from 0 on.
 
         Args:
             ranks: shape (e,).
@@ -153,8 +178,25 @@ class SetIndex:
         at = np.arange(len(rows))
         begins = np.concatenate(([True], rows[1:] != rows[:-1]))[: len(rows)]
         place = at - np.maximum.accumulate(np.where(begins, at, 0))
-        first = ordered[place < counts[rows]]
-        return first % max(len(self._lookup), 1), first // max(len(self._lookup), 1)
+        early = place < counts[rows]
+        first = ordered[early]
+        return first % max(len(self._lookup), 1), first // max(len(self._lookup), 1), place[early]
+
+
+def _each_once(tests: Rows, trains: Rows, test_sets: int) -> tuple[Rows, Rows]:
+    """Pairs without repeats, by train set and then by test set; trains rise."""
+    if not len(tests):
+        return tests, trains
+    first = int(trains[0])
+    cells = (int(trains[-1]) - first + 1) * test_sets
+    packed = (trains - first) * test_sets + tests
+    if cells <= CELLS_A_PAIR * len(packed):
+        marks = np.zeros(cells, bool)
+        marks[packed] = True
+        packed = np.flatnonzero(marks)
+    else:
+        packed = np.unique(packed)
+    return packed % test_sets, packed // test_sets + first
 
 
 def join_sets(train: Sets, test: Sets, *, similarity: float, accept: Accept | None = None) -> Matches:

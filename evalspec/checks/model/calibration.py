@@ -88,7 +88,9 @@ class Calibration(Check):
     evidence, where the best is shown to be better than doing nothing. A suggestion decides nothing. How to apply it:
     [recalibration](../recalibration.md).
     Stated intervals: coverage by thirds of the width and of the prediction stands in a table.
-    With clusters, variances grow by the design effect of the gap, and fewer than 20 clusters give no bound.
+    With clusters, variances grow by the design effect of the gap, tails are those of t with as many degrees as clusters
+    carry it, and where fewer than 5 do the worst effect up to that of copies counts; fewer than 20 clusters give no
+    bound.
 
     References: Naeini, Cooper, Hauskrecht, AAAI 2015 (ECE). Guo et al., ICML 2017 (temperature). Roelofs et al.,
     AISTATS 2022 (bias). Leone, Nelson, Nottingham, Technometrics 1961 (folded normal). Kumar, Liang, Ma, NeurIPS 2019

@@ -295,7 +295,7 @@ def test_a_column_that_names_rows_is_no_shift(tmp_path: Path) -> None:
 
     result = run(rows(0), rows(400), tmp_path)
     assert set(parts(result, "shift").parts) == {"height"}
-    assert any("'id' has another value in each row of reference and of current" in note for note in result.notes)
+    assert any("'id' has another value in each row of test and of traffic" in note for note in result.notes)
     named = run(rows(0), rows(400), tmp_path, columns=("id", "height"))
     assert set(parts(named, "shift").parts) == {"id", "height"}
     # In one of the two it names no row.

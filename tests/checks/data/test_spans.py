@@ -83,7 +83,10 @@ def test_copies_near_copies_and_spans_are_found_and_nothing_else(tmp_path: Path)
     assert value(result, "exact_duplicates") == 40
     assert value(result, "near_duplicates") == pytest.approx(80 / 300)
     assert value(result) == pytest.approx(120 / 300, abs=2 / 300)
-    pairs = {(row["test_row"], row["train_row"]) for row in pq.read_table(tmp_path / "duplicates-contamination.parquet").to_pylist()}
+    pairs = {
+        (row["test_row"], row["train_row"])
+        for row in pq.read_table(tmp_path / "duplicates-contamination.parquet").to_pylist()
+    }
     assert pairs <= {(row, row) for row in range(120)}
 
 
