@@ -44,7 +44,6 @@ NOT_INTERPRETABLE = dict.fromkeys(
         "quality/accuracy",
         "quality/accuracy vs baseline",
         "digits/worst_accuracy",
-        "digits/slices_too_small",
     ),
     "INVALID",
 )
