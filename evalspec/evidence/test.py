@@ -70,6 +70,7 @@ class Test(Frozen):
     in_this_run: bool = False
     method: str = ""
     parts: tuple[PartTest, ...] = ()
+    part_unit: str | None = Field(None, description="Unit of the parts where it is not that of the requirement.")
     must_hold: int | None = Field(None, description="At least so many of the parts must hold; None: no parts.")
     invalid: str | None = Field(None, description="Why this measurement is inadmissible.")
     by_surroundings: bool = Field(

@@ -192,8 +192,10 @@ def _parts(test: Test) -> Intervals:
         for part in test.parts
     )
     needed = "" if test.must_hold is None else f"At least {test.must_hold} of {len(test.parts)} must hold."
-    limit = Reference(label=f"needs {SIGNS[test.op]}", value=test.threshold, axis="x")
-    return Intervals(title=f"{test.sentence}, by part", caption=needed, unit=test.unit, rows=rows, references=(limit,))
+    # A share of parts has a threshold of its own, which is none of theirs.
+    limit = () if test.part_unit else (Reference(label=f"needs {SIGNS[test.op]}", value=test.threshold, axis="x"),)
+    unit = test.part_unit or test.unit
+    return Intervals(title=f"{test.sentence}, by part", caption=needed, unit=unit, rows=rows, references=limit)
 
 
 def size_words(size: int | None) -> str:

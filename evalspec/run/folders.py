@@ -175,6 +175,8 @@ def earlier_runs(folder: Path, root: Path, record: Record) -> int:
 
 
 def _judged_on(record: Record) -> set[str]:
-    """Digests of the datasets that models were judged on; without such, of all."""
+    """Digests of the datasets that models were judged on; without such, one for all of them together."""
     names = {name for check in record.checks if check.dimension == "model" for name in check.datasets}
-    return {one.digest for one in record.datasets if one.name in names or not names}
+    if not names:
+        return {" ".join(sorted(one.digest for one in record.datasets))}
+    return {one.digest for one in record.datasets if one.name in names}

@@ -297,10 +297,13 @@ def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
     alpha = 1.0 - levels.confidence if holds else levels.alpha_fail
     parts: tuple[PartTest, ...] = ()
     holding: int | None = None
+    part_unit: str | None = None
     if isinstance(estimate, HasParts):
+        part_unit = None if estimate.part_threshold is None else "score"
         holding = _must_hold(estimate, threshold)
         held = threshold if estimate.part_threshold is None else estimate.part_threshold
-        parts = tuple(_part(name, part, held, test.unit, levels, passing) for name, part in estimate.parts.items())
+        unit = part_unit or test.unit
+        parts = tuple(_part(name, part, held, unit, levels, passing) for name, part in estimate.parts.items())
     return _with(
         test,
         # What comes with an interval is decided by it, also where the metric is declared as a fact; two facts beside
@@ -316,6 +319,7 @@ def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
         n_to_decide=estimate.n_to_decide(threshold, alpha) if value is not None else None,
         method=estimate.method,
         parts=parts,
+        part_unit=part_unit,
         must_hold=holding,
         notes=(*test.notes, *getattr(estimate, "notes", ())),
     )

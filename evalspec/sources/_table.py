@@ -138,6 +138,8 @@ def merged(schemas: Iterable[pa.Schema], what: str) -> pa.Schema:
         InputError: Their columns differ, or a column's types don't go together.
     """
     schemas = [schema.remove_metadata() for schema in schemas]
+    for schema in schemas:
+        choose(None, schema.names, what)
     first = schemas[0]
     for other in schemas[1:]:
         if set(other.names) != set(first.names):

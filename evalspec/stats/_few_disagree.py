@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._invert import n_by_scaling, p_from_bounds
 
 FEWEST_UNITS = 20
@@ -70,6 +70,55 @@ class FewDisagree:
             return mean_bound(self.observed, self.n, alpha, side)
         share = Proportion.of_counts(round(self.observed * self.n), self.n).bound(1.0 - alpha, side)
         return self.observed if share is None else share
+
+
+@dataclass(frozen=True, slots=True)
+class FewAgree:
+    """A coefficient of units that hardly ever agree beyond the most frequent category. Implements `Estimate`.
+
+    No resample can agree more often there than the sample did, so that the upper bound is another one's.
+
+    Args:
+        resampled: Gives the value and the lower bound.
+        other: Gives the upper bound; None: there is none.
+        agreeing: Units that agree on another category than the most frequent one.
+    """
+
+    resampled: Estimate
+    other: Estimate | None
+    agreeing: int
+
+    @property
+    def value(self) -> float | None:
+        """The coefficient of the sample."""
+        return self.resampled.value
+
+    @property
+    def n(self) -> int:
+        """Units."""
+        return self.resampled.n
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        upper = "none" if self.other is None else self.other.method
+        return f"{self.resampled.method}; upper bound, with {self.agreeing} units agreeing on a rarer category: {upper}"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound."""
+        source = self.resampled if side == "lower" else self.other
+        return None if source is None else source.bound(confidence, side)
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """The level at which the bound reaches the threshold."""
+        source = self.resampled if side == "lower" else self.other
+        return None if source is None else source.p_value(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Units that decide with 80 % power."""
+        below = self.value is not None and self.value < threshold
+        source = self.other if below else self.resampled
+        return None if source is None else source.n_to_decide(threshold, alpha)
 
 
 def mean_bound(mean: float, n: int, alpha: float, side: Side) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
-from evalspec.stats._agreement import OfMoments, OfRanks, OfTable, OfTwo, Table
-from evalspec.stats._few_disagree import FewDisagree
+from evalspec.stats._agreement import OfMoments, OfRanks, OfTable, OfTwo, Table, category_counts
+from evalspec.stats._few_disagree import FewAgree, FewDisagree
 from evalspec.stats._types import FloatArray, IntArray
 from evalspec.stats.bootstrap import Arrays, bca
 
@@ -22,6 +22,10 @@ Bounded = Callable[[float, float, float], Estimate]
 
 MOST_CATEGORIES = 200
 """Beyond, every category is rare, and tables of all of them get large; ``interval`` needs none."""
+FEWEST_AGREEING = 10
+"""Units that must agree on another category than the most frequent one, or a resampled upper bound is too low."""
+MOST_AGREED = 20
+"""More different numbers are hardly ever the same: that they aren't says nothing."""
 GUIDE: tuple[tuple[float, str], ...] = (
     (0.81, "almost perfect"), (0.61, "substantial"), (0.41, "moderate"), (0.21, "fair"), (0.0, "slight"),
 )  # fmt: skip
@@ -110,10 +114,12 @@ def kappa(
         between = (n * expected - own) / max(n - 1, 1)
         return FewDisagree(value, n, name, observed, raters == 2 and weights == "none", between)
 
+    agreeing = _agreeing(rated, categories, within)
     if raters == 2:
-        return _judged(OfTwo(distance), (rated[:, 0], rated[:, 1]), name, bounded, within, rng, alpha)
+        return _judged(OfTwo(distance), (rated[:, 0], rated[:, 1]), name, bounded, within, rng, alpha, agreeing)
     table = Table.of(rated, categories)
-    return _judged(OfTable(table, distance, unbiased=False), (table.kinds,), name, bounded, within, rng, alpha)
+    statistic = OfTable(table, distance, unbiased=False)
+    return _judged(statistic, (table.kinds,), name, bounded, within, rng, alpha, agreeing)
 
 
 def krippendorff_alpha(
@@ -140,7 +146,8 @@ def krippendorff_alpha(
         clusters: shape (n,): whole clusters are drawn.
 
     Returns:
-        The coefficient, at most 1, with BCa bounds over units.
+        The coefficient, at most 1, with BCa bounds over units; other or no upper bounds where hardly any unit agrees on
+        another category than the most frequent one (see `FewAgree`).
 
     Raises:
         InputError: There is only one rater, there are too many categories, or a ratio is asked of negative numbers.
@@ -155,10 +162,11 @@ def krippendorff_alpha(
     name = f"Krippendorff's alpha ({level})"
     if level == "interval":
         moments = OfMoments.of(rated, values)
-        return _judged(moments, (moments.kinds,), name, None, within, rng, alpha)
-    table = Table.of(rated, len(values))
+        counted = _agreeing(rated, len(values), within) if len(values) <= MOST_AGREED else FEWEST_AGREEING
+        return _judged(moments, (moments.kinds,), name, None, within, rng, alpha, counted)
+    table, agreeing = Table.of(rated, len(values)), _agreeing(rated, len(values), within)
     if level == "ordinal":
-        return _judged(OfRanks(table), (table.kinds,), name, None, within, rng, alpha)
+        return _judged(OfRanks(table), (table.kinds,), name, None, within, rng, alpha, agreeing)
     distance = kappa_distance(len(values), "none") if level == "nominal" else _ratios(values)
     n, sizes = len(rated), table.sizes
 
@@ -170,7 +178,7 @@ def krippendorff_alpha(
 
     alike = level == "nominal" and len(sizes) > 0 and bool((sizes == sizes[0]).all())
     statistic = OfTable(table, distance, unbiased=True)
-    return _judged(statistic, (table.kinds,), name, bounded if alike else None, within, rng, alpha)
+    return _judged(statistic, (table.kinds,), name, bounded if alike else None, within, rng, alpha, agreeing)
 
 
 def _judged(
@@ -181,15 +189,28 @@ def _judged(
     clusters: IntArray | None,
     rng: np.random.Generator,
     alpha: float,
+    agreeing: int,
 ) -> Judged:
     n = len(arrays[0])
     estimate = bca(statistic, arrays, rng=rng, alpha=alpha, clusters=clusters, method=f"{name}, BCa")
-    if estimate.value is None:
+    value = estimate.value
+    if value is None:
         return Judged(estimate, n)
     observed, expected = (float(part[0]) for part in statistic.parts(arrays, np.ones((1, n))))
     if bounded is not None and clusters is None and estimate.bound(1.0 - alpha, "lower") is None:
-        estimate = bounded(estimate.value, observed, expected)
+        estimate = bounded(value, observed, expected)
+    elif agreeing < FEWEST_AGREEING:
+        other = bounded(value, observed, expected) if bounded is not None and clusters is None else None
+        estimate = FewAgree(estimate, other, agreeing)
     return Judged(estimate, n, observed, expected)
+
+
+def _agreeing(codes: IntArray, categories: int, clusters: IntArray | None) -> int:
+    """Units (or clusters with one) in which two raters agree on another category than the most frequent one."""
+    counts = category_counts(codes, categories)
+    counts[:, counts.sum(axis=0).argmax()] = 0.0
+    there = (counts >= 2.0).any(axis=1)
+    return int(there.sum()) if clusters is None else len(np.unique(clusters[there]))
 
 
 def _ratios(values: FloatArray) -> FloatArray:

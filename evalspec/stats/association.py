@@ -5,13 +5,13 @@ They are shown and decide nothing: neither has a bound against a tolerance here.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.stats._types import FloatArray, IntArray
+from evalspec.stats.contingency import association
 
 DECILES = 10
 
@@ -33,18 +33,7 @@ def cramers_v(reference: IntArray, current: IntArray) -> float | None:
         Bergsma (2013), A bias-correction for Cramer's V and Tschuprow's T, Journal of the Korean
         Statistical Society 42.
     """
-    table = _table(reference, current)
-    total = float(table.sum())
-    sides, categories = table.sum(axis=1), table.shape[1]
-    if float(sides.min()) <= 0 or categories < 2:
-        return None
-    expected = np.outer(sides, table.sum(axis=0)) / total
-    chi_squared = float(((table - expected) ** 2 / expected).sum())
-    squared = max(0.0, chi_squared / total - (categories - 1) / (total - 1))
-    columns = categories - (categories - 1) ** 2 / (total - 1)
-    rows = 2.0 - 1.0 / (total - 1)
-    smaller = min(columns - 1.0, rows - 1.0)
-    return min(1.0, math.sqrt(squared / smaller)) if smaller > 0 else None
+    return association(_table(reference, current))
 
 
 @dataclass(frozen=True, slots=True)

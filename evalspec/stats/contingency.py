@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from evalspec.stats._types import IntArray
+from evalspec.stats._types import FloatArray, IntArray
 
 
-def association(table: IntArray) -> float | None:
+def association(table: IntArray | FloatArray) -> float | None:
     """Cramer's V of two columns of categories, corrected for bias: it stays near 0 where they are independent.
 
     Args:

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Estimate
-from evalspec.stats._types import FloatArray, IntArray
+from evalspec.evidence.estimate import Estimate, Side
+from evalspec.stats._invert import n_by_scaling, p_from_bounds
+from evalspec.stats._types import BoolArray, FloatArray, IntArray
 from evalspec.stats.macro import mover_difference
 from evalspec.stats.mean import mean
+from evalspec.stats.proportion import Proportion, proportion
 from evalspec.stats.value_only import ValueOnly
 
 CLIP = 20.0
 """Largest weight: a row that stands for more than so many says too much alone."""
+_NO_ROW = 0.5
+"""What no row of the reference counts as where its share is compared."""
 FEWEST_EFFECTIVE = 200.0
 """Effective rows of the reference below which there is no bound."""
 MOST_UNLIKE = 0.05
@@ -34,12 +38,15 @@ class Judged:
         clusters: shape (n,), or None.
         features: shape (n, d), finite: what must be the same on average in the weighted reference and in the current
             data; None: nothing.
+        unlike: shape (n,), of current rows: they are known to be of a kind that the reference has next to none of;
+            None: of none it is known.
     """
 
     odds: FloatArray
     expected: FloatArray
     clusters: IntArray | None = None
     features: FloatArray | None = None
+    unlike: BoolArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +71,19 @@ class Reweighted:
 
 
 def reweighted_change(
-    scores: FloatArray, reference: Judged, current: Judged, *, higher: bool = True, most: float = CLIP
-) -> Reweighted:
+    scores: FloatArray, reference: Judged, current: Judged, *, higher: bool = True, most: float = CLIP,
+    limits: tuple[float, float] = (0.0, 1.0),
+) -> Reweighted:  # fmt: skip
     """How a mean score changes where rows are as frequent as in the current data, and scores hang on the row alone.
 
     The expected score of the current rows, plus the weighted mean of what the reference's scores are off from what was
     expected of them: right where either the weights or the expectations are. As both come from models that never saw
     the row (cross-fitting), it is a difference of two means of separate rows, each with its bounds, joined by MOVER.
+
+    Of rows that are unlike the reference's nothing is known but that they score within the limits, so both bounds allow
+    for the worst: the upper bound of their share, times how far their scores may be off from what was expected. They
+    are those that are known to be, those with larger odds than the cut-off, and those at the top of the odds where the
+    current data have more than so many times the reference's rows: a classifier shrinks what few rows say.
 
     Args:
         scores: shape (n,), of the reference's rows.
@@ -78,6 +91,7 @@ def reweighted_change(
         current: What is expected of the current ones.
         higher: Higher scores are better: the change is how much worse the reweighted score is.
         most: Weights are cut off here.
+        limits: Least and largest score that a row can have.
 
     Returns:
         The change, in the scores' unit. It has no bound with fewer than 200 effective rows, or where more than 5 % of
@@ -89,32 +103,102 @@ def reweighted_change(
     References:
         Robins, Rotnitzky and Zhao (1994), JASA 89 (augmented inverse probability weighting). Chernozhukov et al.
         (2018), Double/debiased machine learning, Econometrics Journal 21 (cross-fitting). Kish (1965), Survey Sampling
-        (effective sample size). Shimodaira (2000), Journal of Statistical Planning and Inference 90.
+        (effective sample size). Shimodaira (2000), Journal of Statistical Planning and Inference 90. Manski (1990),
+        Nonparametric bounds on treatment effects, American Economic Review 80 (the worst of what is not seen).
     """
     rows = np.asarray(scores, dtype=np.float64)
     _check(rows, reference, current)
     clipped = np.minimum(reference.odds, most)
     total = float(clipped.sum())
     weights = clipped / total * len(rows) if total > 0 else np.zeros(len(rows))
-    balanced = _balanced(weights, reference.features, current.features) if total > 0 else None
+    apart = _unlike(reference.odds, current, most)
+    # No weights make the reference's rows like those, so they are made like the rest.
+    like = None if current.features is None or apart.all() else current.features[~apart]
+    balanced = _balanced(weights, reference.features, like) if total > 0 else None
     weights = weights if balanced is None else balanced
-    residuals = rows - reference.expected
+    residuals, rest = rows - reference.expected, 1.0 - float(apart.mean())
     correction = float(np.mean(weights * residuals))
     # The weights' sum varies too: by linearisation of their ratio.
-    each = rows - correction - weights * (residuals - correction)
+    each = rows - rest * (correction + weights * (residuals - correction))
     ours = mean(each, clusters=reference.clusters)
     theirs = mean(current.expected, clusters=current.clusters)
-    full, reweighted = float(rows.mean()), correction + float(current.expected.mean())
-    effective, unlike = _effective(weights, current.odds, most)
-    change: Estimate = mover_difference(ours, theirs) if higher else mover_difference(theirs, ours)
+    full, reweighted = float(rows.mean()), rest * correction + float(current.expected.mean())
+    effective, unlike = _effective(weights, current.odds), float(apart.mean())
+    drop = mover_difference(ours, theirs) if higher else mover_difference(theirs, ours)
+    foreseen = float(current.expected[apart if apart.any() else slice(None)].mean())
+    below, above = max(0.0, foreseen - limits[0]), max(0.0, limits[1] - foreseen)
+    share = proportion(apart, current.clusters)
+    change: Estimate = WithUnlike(drop, share, *((below, above) if higher else (above, below)))
     why = _why_no_bound(effective, unlike, balanced is not None)
     if why is not None:
         change = ValueOnly(change.value, len(rows) + len(current.odds), f"no bound: {why}")
     return Reweighted(change, full, reweighted, effective, unlike, weights)
 
 
-def _effective(weights: FloatArray, odds: FloatArray, most: float) -> tuple[float, float]:
-    """Effective rows, and the share of current rows that the reference has next to none of.
+@dataclass(frozen=True, slots=True)
+class WithUnlike:
+    """A change that is known of most rows, with bounds that allow for the rest. Implements `Estimate`.
+
+    Args:
+        change: The change, as if the rest were as expected.
+        unlike: The share of rows of which nothing is known.
+        worse: How much larger the change of such a row may be.
+        better: How much smaller.
+    """
+
+    change: Estimate
+    unlike: Proportion
+    worse: float
+    better: float
+
+    @property
+    def value(self) -> float | None:
+        """The change, as if the rest were as expected."""
+        return self.change.value
+
+    @property
+    def n(self) -> int:
+        """Rows of both sides."""
+        return self.change.n
+
+    @property
+    def method(self) -> str:
+        """How the bounds are made."""
+        return f"{self.change.method}, rows unlike the reference's at their worst"
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound."""
+        of_most, share = self.change.bound(confidence, side), self.unlike.bound(confidence, "upper")
+        if of_most is None or share is None:
+            return None
+        return of_most + share * self.worse if side == "upper" else of_most - share * self.better
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """The level at which the bound clears the threshold."""
+        return None if self.bound(0.95, side) is None else p_from_bounds(self.bound, threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows of both sides, from the width of the present bound."""
+        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
+
+
+def _unlike(reference: FloatArray, current: Judged, most: float) -> BoolArray:
+    """Current rows of a kind that the reference has next to none of, shape (m,)."""
+    ours, theirs = np.sort(reference), np.sort(current.odds)
+    n, m = len(ours), len(theirs)
+    # How many rows of either side have such odds or larger ones.
+    less = np.searchsorted(ours, theirs, side="left")
+    above = np.maximum(n - less, _NO_ROW) / n
+    more = m - np.searchsorted(theirs, theirs, side="left")
+    alone = (more / m >= most * above) & (more >= most * _NO_ROW)
+    found: BoolArray = current.odds > most
+    if alone.any():
+        found = found | (current.odds >= theirs[alone][0])
+    return found if current.unlike is None else found | current.unlike
+
+
+def _effective(weights: FloatArray, odds: FloatArray) -> float:
+    """Rows of the current data's kind that the reference's rows are worth.
 
     By Kish's formula, and by the mean weight of the current rows, which is the mean square of the reference's: where
     the two populations lie apart, all rows of the reference have the same small weight and only the latter tells.
@@ -122,7 +206,7 @@ def _effective(weights: FloatArray, odds: FloatArray, most: float) -> tuple[floa
     squares = float(np.sum(weights**2))
     by_reference = float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
     by_current = len(weights) / max(1.0, float(np.minimum(odds, 1e6).mean()))
-    return min(by_reference, by_current), float(np.mean(odds > most))
+    return min(by_reference, by_current)
 
 
 def _why_no_bound(effective: float, unlike: float, balanced: bool) -> str | None:

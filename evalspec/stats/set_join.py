@@ -12,14 +12,14 @@ from evalspec.stats.duplicates import Accept, Matches, Rows, Search
 from evalspec.stats.hashing import Words
 from evalspec.stats.lookup import Lookup
 from evalspec.stats.minhash import ELEMENT_BITS, Sets, jaccard
-from evalspec.stats.set_sketches import Sketches
+from evalspec.stats.set_sketches import Sketches, cells_for
 
 PAIRS_AT_A_TIME = 1 << 20
 SETS_AT_A_TIME = 1 << 10
 # Where pairs are as dense as this, marking them is faster than sorting them.
 CELLS_A_PAIR = 16
 # Fewer pairs are verified as fast as they are sketched.
-FEWEST_SKETCHED = 1 << 12
+FEWEST_SKETCHED, FINER = 1 << 12, 8
 CELL_BITS = 9
 _CELLS, _CELL_SHIFT = 1 << CELL_BITS, np.uint64(64 - CELL_BITS)
 # Sizes and shares are compared with a hair's width, so that rounding leaves no pair out.
@@ -31,15 +31,15 @@ class _Postings(NamedTuple):
 
     Args:
         sets: How many test sets there are in it.
-        owners: shape (p,), test sets, those of one element after those of the element before.
+        owners: shape (p,), test sets, those of one element after those of the element before, small ones first.
         rests: shape (p,), how many elements of the set are more frequent than this one.
-        bounds: shape (elements + 1,), where those of each element begin.
+        places: shape (p,), rising: the element's rank and the size of the set, as one number.
     """
 
     sets: int
     owners: Rows
     rests: Rows
-    bounds: Rows
+    places: Rows
 
 
 class SetIndex:
@@ -62,6 +62,8 @@ class SetIndex:
     def __init__(self, sets: Sets, similarity: float) -> None:
         self._sizes = sets.sizes
         self._similarity = similarity
+        # Sets of a and b elements and similarity t share t / (1 + t) of a + b.
+        self._share = similarity / (1 + similarity)
         # 48-bit elements moved up, as the lookup reads them from their highest bits on.
         self._lookup = Lookup(_high(sets.elements))
         ids = self._lookup.index(_high(sets.elements))
@@ -70,11 +72,12 @@ class SetIndex:
         self._rank[np.argsort(held_by, kind="stable")] = np.arange(len(self._lookup))
         rows = np.repeat(np.arange(len(sets)), self._sizes)
         ranks, owners, places = self._first(self._rank[ids], rows, _prefix(self._sizes, similarity))
-        order = np.argsort(ranks, kind="stable")
-        self._ranks, self._owners = ranks[order], owners[order]
-        self._rests = (self._sizes[owners] - places - 1)[order]
-        self._sketches = Sketches(sets)
-        self._postings = self._postings_of(np.ones(len(sets), bool))
+        self._largest = int(self._sizes.max(initial=0))
+        keyed = self._keyed(ranks, self._sizes[owners])
+        order = np.argsort(keyed, kind="stable")
+        self._all = _Postings(len(sets), owners[order], (self._sizes[owners] - places - 1)[order], keyed[order])
+        self._postings = self._all
+        self._sketches = tuple(Sketches(sets, finer * cells_for(sets)) for finer in (1, FINER))
 
     def promising(self, elements: Words, sets: Rows, count: int) -> Rows:
         """Sets that may resemble a test set; for all others it is shown that they don't.
@@ -121,50 +124,57 @@ class SetIndex:
         kept = np.isin(rows, near)
         ranks, train_rows, places = self._first(self._rank[ids[kept]], rows[kept], allowed)
         rests = held[train_rows] - places - 1
-        sketches = self._sketches.like(train)
-        lengths = postings.bounds[ranks + 1] - postings.bounds[ranks]
+        first, lengths = self._ranges(postings, ranks, sizes[train_rows], rests)
+        sketches = [one.like(train) for one in self._sketches]
         portions = np.cumsum(lengths) // PAIRS_AT_A_TIME
         for part in np.split(np.arange(len(ranks)), np.flatnonzero(np.diff(portions)) + 1):
             counts = lengths[part]
             within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            at = np.repeat(postings.bounds[ranks[part]], counts) + within
+            at = np.repeat(first[part], counts) + within
             tests, trains = postings.owners[at], np.repeat(train_rows[part], counts)
-            left = np.minimum(postings.rests[at], np.repeat(rests[part], counts))
-            some = self._fitting(self._sizes[tests], sizes[trains], left)
+            # After the first element that two sets share, both must hold enough to share.
+            some = postings.rests[at] + 1 >= self._share * (self._sizes[tests] + sizes[trains]) - _HAIR
             if wanted is not None:
                 some &= wanted[tests]
             tests, trains = _each_once(tests[some], trains[some], len(self._sizes))
-            if len(tests) >= FEWEST_SKETCHED:
-                some = self._sketches.may_share(sketches, tests, trains, self._similarity)
-                tests, trains = tests[some], trains[some]
+            for ours, theirs in zip(self._sketches, sketches, strict=True):
+                if len(tests) >= FEWEST_SKETCHED:
+                    some = ours.may_share(theirs, tests, trains, self._similarity)
+                    tests, trains = tests[some], trains[some]
             yield tests, trains
 
-    def _postings_of(self, wanted: NDArray[np.bool_]) -> _Postings:
-        keep = wanted[self._owners]
-        held = np.bincount(self._ranks[keep], minlength=len(self._lookup))
-        bounds = np.concatenate(([0], np.cumsum(held)))
-        return _Postings(int(wanted.sum()), self._owners[keep], self._rests[keep], bounds)
+    def _ranges(self, postings: _Postings, ranks: Rows, sizes: Rows, rests: Rows) -> tuple[Rows, Rows]:
+        """Where the test sets stand that hold an element and are of a size that fits.
+
+        Neither too small nor too large, nor larger than what train sets can share enough of, if the element is the
+        first that they share: of a pair that is similar enough the first one fits.
+
+        Args:
+            postings: Test sets by element.
+            ranks: shape (p,), elements of train sets.
+            sizes: shape (p,), of these train sets.
+            rests: shape (p,), how many more frequent elements of the train set some test set holds.
+
+        Returns:
+            The first one and how many, shape (p,) each.
+        """
+        smallest = np.ceil(self._similarity * sizes - _HAIR)
+        largest = np.floor(np.minimum(sizes / self._similarity, (rests + 1) / self._share - sizes) + _HAIR)
+        low, high = (np.clip(size, 0, self._largest).astype(np.int64) for size in (smallest, largest))
+        first = np.searchsorted(postings.places, self._keyed(ranks, low), side="left")
+        last = np.searchsorted(postings.places, self._keyed(ranks, high), side="right")
+        return first, np.where(smallest <= np.minimum(largest, self._largest), np.maximum(last - first, 0), 0)
+
+    def _keyed(self, ranks: Rows, sizes: Rows) -> Rows:
+        return ranks * (self._largest + 1) + sizes
 
     def _shortened(self, wanted: NDArray[np.bool_]) -> _Postings:
         """Test sets by element, without most of those that were found: else copies of one text cost their square."""
         count = int(wanted.sum())
         if count > self._postings.sets or 2 * count < self._postings.sets:
-            self._postings = self._postings_of(wanted)
+            keep = wanted[self._all.owners]
+            self._postings = _Postings(count, *(column[keep] for column in self._all[1:]))
         return self._postings
-
-    def _fitting(self, ours: Rows, theirs: Rows, left: Rows) -> NDArray[np.bool_]:
-        """Which pairs are of sizes near enough, and can share enough if this is the first element that they share.
-
-        Of a pair that is similar enough the first one shows it, as more is left after it than after any other.
-
-        Args:
-            ours: shape (p,), sizes of test sets.
-            theirs: shape (p,), sizes of train sets.
-            left: shape (p,), elements after the shared one, in the set that has fewer of them.
-        """
-        fit: NDArray[np.bool_] = np.minimum(ours, theirs) >= self._similarity * np.maximum(ours, theirs) - _HAIR
-        fit &= left + 1 >= self._similarity / (1 + self._similarity) * (ours + theirs) - _HAIR
-        return fit
 
     def _first(self, ranks: Rows, rows: Rows, counts: Rows) -> tuple[Rows, Rows, Rows]:
         """The lowest ranks of each row, so many as ``counts`` says, their rows, and their places in them from 0 on.
@@ -213,10 +223,11 @@ def join_sets(train: Sets, test: Sets, *, similarity: float, accept: Accept | No
     """
 
     def judge(test_rows: Rows, train_rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        close = jaccard(test, train, test_rows, train_rows)
-        good = close >= similarity - 1e-12
-        if accept is not None:
-            good[good] = accept(test_rows[good], train_rows[good])
+        # What else must agree is looked at first: where all texts are made from one form, most are near.
+        good = np.ones(len(test_rows), bool) if accept is None else accept(test_rows, train_rows)
+        close = np.full(len(test_rows), np.nan)
+        close[good] = jaccard(test, train, test_rows[good], train_rows[good])
+        good[good] = close[good] >= similarity - 1e-12
         return close, good
 
     search = Search(len(test), judge)

@@ -16,6 +16,12 @@ CELLS_AT_A_TIME = 1 << 22
 _HAIR = 1e-9
 
 
+def cells_for(sets: Sets) -> int:
+    """Cells of a sketch: some four for each element of a typical set, a power of two."""
+    wanted = BITS_AN_ELEMENT * int(np.median(sets.sizes)) if len(sets) else 0
+    return min(max(1 << max(wanted - 1, 0).bit_length(), FEWEST_BITS), MOST_BITS)
+
+
 class Sketches:
     """For each set one bit a cell: whether it has an odd number of elements there.
 
@@ -24,21 +30,19 @@ class Sketches:
 
     Args:
         sets: n sets.
-        bits: Cells, a power of two; None: some four for each element of a typical set.
+        bits: Cells, a power of two from 64 on.
 
     References:
         Sandes, Teodoro, Melo (2020), Bitmap filter: speeding up exact set similarity joins with bitwise operations,
         Information Systems 88.
     """
 
-    def __init__(self, sets: Sets, bits: int | None = None) -> None:
-        self._sets = sets
-        wanted = BITS_AN_ELEMENT * int(np.median(sets.sizes)) if len(sets) else 0
-        self._bits = bits or min(max(1 << max(wanted - 1, 0).bit_length(), FEWEST_BITS), MOST_BITS)
+    def __init__(self, sets: Sets, bits: int) -> None:
+        self._sets, self._bits = sets, bits
         self._made: Words | None = None
 
     def like(self, sets: Sets) -> Sketches:
-        """Sketches of other sets that can be held against these."""
+        """Sketches of other sets, as fine, that can be held against these."""
         return Sketches(sets, self._bits)
 
     def may_share(self, other: Sketches, mine: Rows, theirs: Rows, similarity: float) -> NDArray[np.bool_]:
@@ -46,8 +50,8 @@ class Sketches:
 
         Args:
             other: Made by `like`.
-            mine: shape (p,), sets of these.
-            theirs: shape (p,), sets of the other ones.
+            mine: shape (p,), of these sets.
+            theirs: shape (p,), of the other ones.
             similarity: In (0, 1].
 
         Returns:
@@ -81,5 +85,6 @@ class Sketches:
             # Elements are hashes, so their lowest bits are spread evenly.
             cells = (self._sets.elements[offsets[first] : offsets[last]] & np.uint64(self._bits - 1)).view(np.int64)
             counts = np.bincount(rows * self._bits + cells, minlength=(last - first) * self._bits)
-            made[first:last] = np.packbits((counts & 1).astype(np.bool_).reshape(last - first, -1), axis=1).view(np.uint64)
+            odd = (counts & 1).astype(np.bool_).reshape(last - first, self._bits)
+            made[first:last] = np.packbits(odd, axis=1).view(np.uint64)
         return made

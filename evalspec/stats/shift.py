@@ -21,15 +21,16 @@ from evalspec.evidence.estimate import Side
 from evalspec.stats._clusters import cluster_codes, design_effects
 from evalspec.stats._invert import n_by_scaling
 from evalspec.stats._shift_nulls import heights, variation_null, wasserstein_null
-from evalspec.stats._types import BoolArray, FloatArray, IntArray
+from evalspec.stats._types import FloatArray, IntArray
 from evalspec.stats.conjunction import AbsoluteDifference
 from evalspec.stats.macro import mover_difference
-from evalspec.stats.proportion import proportion
+from evalspec.stats.proportion import Proportion
 
 PERMUTATIONS_BEYOND = 20
 """Permutations that must lie beyond the strictest level that will be asked for."""
 SMALLEST_N = 50
 """Rows a side below which there is no bound."""
+WASSERSTEIN = "Wasserstein distance in reference standard deviations"
 _EVENTS = 9
 
 
@@ -48,6 +49,7 @@ class Distance:
         what: Name of the distance.
         slack: How much less, and how much more, the distance of the samples may be than ``value``: where only a summary
             of the rows is known.
+        why: Why there is none, where it isn't for want of rows.
     """
 
     value: float | None
@@ -59,6 +61,7 @@ class Distance:
     null_scale: float
     null: FloatArray | None = field(default=None, repr=False)
     slack: tuple[float, float] = (0.0, 0.0)
+    why: str = ""
 
     @property
     def upper_error(self) -> float:
@@ -68,6 +71,8 @@ class Distance:
     @property
     def reason(self) -> str | None:
         """Why there is no bound, or None."""
+        if self.why:
+            return self.why
         if self.smaller < SMALLEST_N:
             return f"{self.smaller} rows on one side are too few, {SMALLEST_N} are needed"
         return None
@@ -236,25 +241,24 @@ def wasserstein(
 ) -> Distance:
     """Wasserstein distance (area between the distribution functions) in standard deviations of the reference rows.
 
-    Upper bound W + z sqrt(s_x^2/n + s_y^2/m); lower bound W - the permutation quantile at the level.
+    Upper bound W + z sqrt(s_x^2/n + s_y^2/m); lower bound W - the permutation quantile at the level. A reference that
+    does not vary has nothing to measure with: the distance is 0 where all current rows have its value, with the bound
+    of a share of rows that have another, and else there is none.
 
     Args:
         reference: shape (n,), finite.
         current: shape (m,), finite.
         rng: The source of randomness.
         alpha: Strictest level that will be asked for.
-
-    Raises:
-        InputError: The reference does not vary, so there is nothing to measure with.
     """
     x, y = np.asarray(reference, dtype=np.float64), np.asarray(current, dtype=np.float64)
-    what = "Wasserstein distance in reference standard deviations"
+    what = WASSERSTEIN
     if len(x) < 2 or len(y) < 2:
         return empty_distance(len(x) + len(y), what, math.inf)
     variance = float(x.var(ddof=1))
     unit = math.sqrt(variance)
-    if unit <= 0:
-        raise InputError("the reference does not vary, so a distance in its standard deviations is not defined")
+    if unit <= 0 or x.min() == x.max():
+        return from_a_constant(len(x), len(y), equal=bool((y == x[0]).all()))
     pooled = np.concatenate((x, y)) / unit
     order = np.argsort(pooled, kind="stable")
     gaps = np.diff(pooled[order])
@@ -272,17 +276,39 @@ def wasserstein(
     )
 
 
-def missingness_difference(reference: BoolArray, current: BoolArray) -> AbsoluteDifference:
+def from_a_constant(n: int, m: int, *, equal: bool) -> Distance:
+    """Wasserstein distance from a reference that does not vary.
+
+    Args:
+        n: Rows of the reference.
+        m: Rows of the current data.
+        equal: All of these have the reference's value.
+    """
+    if not equal:
+        why = "the reference does not vary, so a distance in its standard deviations is not defined"
+        return replace(empty_distance(n + m, WASSERSTEIN, math.inf), why=why)
+    return Distance(
+        value=0.0,
+        n=n + m,
+        smaller=min(n, m),
+        variances=(0.25 / n, 0.25 / m),
+        largest=math.inf,
+        what=f"{WASSERSTEIN}, both of one value",
+        null_scale=math.sqrt(1.0 / n + 1.0 / m),
+    )
+
+
+def missingness_difference(reference: Proportion, current: Proportion) -> AbsoluteDifference:
     """How much the share of missing cells differs, in either direction, as a number in 0..1.
 
     Args:
-        reference: shape (n,), True where the cell is missing.
-        current: shape (m,), True where the cell is missing.
+        reference: Share of missing cells.
+        current: The same.
 
     References:
         Zou and Donner (2008), Construction of confidence limits about effect measures, Statistics in Medicine 27.
     """
-    return AbsoluteDifference(mover_difference(proportion(current), proportion(reference)))
+    return AbsoluteDifference(mover_difference(current, reference))
 
 
 def clustered(distance: Distance, n: int, m: int, first: float, second: float) -> Distance:

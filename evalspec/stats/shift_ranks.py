@@ -6,12 +6,18 @@ import math
 
 import numpy as np
 
-from evalspec.errors import InputError
 from evalspec.stats._shift_nulls import EXACT_ROWS, bridge_null
 from evalspec.stats._types import FloatArray, IntArray
 from evalspec.stats.columns import Numbers
 from evalspec.stats.ranks import Ranks, union
-from evalspec.stats.shift import Distance, empty_distance, permutations_for, wasserstein
+from evalspec.stats.shift import (
+    WASSERSTEIN,
+    Distance,
+    empty_distance,
+    from_a_constant,
+    permutations_for,
+    wasserstein,
+)
 
 
 def ks_of_ranks(first: Ranks, second: Ranks) -> Distance:
@@ -77,20 +83,17 @@ def wasserstein_of(first: Numbers, second: Numbers, *, rng: np.random.Generator,
         second: Of the current data.
         rng: The source of randomness.
         alpha: Strictest level that will be asked for.
-
-    Raises:
-        InputError: The reference does not vary, so there is nothing to measure with.
     """
     n, m = first.n, second.n
-    what = "Wasserstein distance in reference standard deviations"
+    what = WASSERSTEIN
     if n < 2 or m < 2:
         return empty_distance(n + m, what, math.inf)
+    unit = math.sqrt(first.variance or 0.0)
+    if unit <= 0 or first.low == first.high:
+        return from_a_constant(n, m, equal=first.low == second.low == second.high)
     a, b = first.ranks(), second.ranks()
     if n + m <= EXACT_ROWS:
         return wasserstein(_rows(a), _rows(b), rng=rng, alpha=alpha)
-    unit = math.sqrt(first.variance or 0.0)
-    if unit <= 0:
-        raise InputError("the reference does not vary, so a distance in its standard deviations is not defined")
     points = union(a.points, b.points)
     gaps = np.diff(points) / unit
     (below_a, upto_a), (below_b, upto_b) = a.at(points), b.at(points)

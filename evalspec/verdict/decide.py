@@ -47,7 +47,7 @@ def decide(record: Record) -> Verdict:
     decisions = [_decision(one, waivers, record.policy.confidence, record.same) for one in judged]
     decisions += _crashed_without_requirement(record)
     if record.subject is None:
-        decisions.append(_subject_decision(waivers))
+        decisions.append(_subject_decision(record, waivers))
     decisions.sort(key=lambda one: (not one.blocking, WORST_FIRST[one.status], not one.looks_violated))
     return _conclude(record, tuple(decisions), expired)
 
@@ -105,23 +105,28 @@ def _judge_fact(check: CheckRecord, test: Test) -> _Judged:
 def _data_first(judged: list[_Judged], record: Record, waivers: Mapping[str, Waiver]) -> list[_Judged]:
     """A model's PASS on data whose own blocking requirement is not PASS can't be read; a fact is no score of the data.
 
-    A data requirement that was set aside on purpose, by a waiver, ``--only`` or the policy, leaves a note.
+    The same rows under another name are the same data. A data requirement that was set aside on purpose, by a waiver,
+    ``--only`` or the policy, leaves a note.
     """
+    digests = {dataset.name: dataset.digest for dataset in record.datasets if dataset.digest}
     unsound: dict[str, list[_Judged]] = {}
     for one in judged:
         if one.check.dimension == "data" and one.status != "PASS":
-            for dataset in one.check.datasets:
-                unsound.setdefault(dataset, []).append(one)
+            for rows in dict.fromkeys(digests.get(name, name) for name in one.check.datasets):
+                unsound.setdefault(rows, []).append(one)
     aside = {one.test.name for one in judged if one.test.name in waivers and one.status != "ERROR"}
     if record.policy.inconclusive == "allow":
         aside |= {one.test.name for one in judged if one.status == "INCONCLUSIVE" and not one.looks_violated}
     if record.only:
         aside |= {one.test.name for one in judged if one.status == "NOT_RUN"}
-    return [_read_on(one, unsound, aside) if one.check.dimension == "model" else one for one in judged]
+    return [_read_on(one, digests, unsound, aside) if one.check.dimension == "model" else one for one in judged]
 
 
-def _read_on(one: _Judged, unsound: Mapping[str, list[_Judged]], aside: Set[str]) -> _Judged:
-    doubts = [doubt for dataset in one.check.datasets for doubt in unsound.get(dataset, ())]
+def _read_on(
+    one: _Judged, digests: Mapping[str, str], unsound: Mapping[str, list[_Judged]], aside: Set[str]
+) -> _Judged:
+    read = dict.fromkeys(digests.get(name, name) for name in one.check.datasets)
+    doubts = list({id(doubt): doubt for rows in read for doubt in unsound.get(rows, ())}.values())
     if not doubts:
         return one
     notes = tuple(f"the data are in doubt: {doubt.test.name} is {doubt.status}" for doubt in doubts)
@@ -171,9 +176,11 @@ def _crashed_without_requirement(record: Record) -> list[Decision]:
     ]
 
 
-def _subject_decision(waivers: Mapping[str, Waiver]) -> Decision:
+def _subject_decision(record: Record, waivers: Mapping[str, Waiver]) -> Decision:
     waived = SUBJECT in waivers
     reason = "no digest of the model is known, so nothing shows that this is what will ship"
+    if record.checks and all(check.dimension == "data" for check in record.checks):
+        reason = "not all data could be read, so nothing shows what was judged"
     return Decision(
         name=SUBJECT,
         status="NOT_RUN",

@@ -109,11 +109,12 @@ def _worst_parts(test: Test) -> str:
     bad = [part for part in test.parts if part.value is not None and (part.p_pass is None or part.p_pass > 0.5)]
     worst = sorted(bad, key=badness, reverse=True)[:3]
     named = ", ".join(
-        f"{part.part} {format_quantity(part.value, test.unit)} (n {part.n:,})"
+        f"{part.part} {format_quantity(part.value, test.part_unit or test.unit)} (n {part.n:,})"
         for part in worst
         if part.value is not None
     )
-    return f"worst: {named}" if named else ""
+    of = f" of {len(test.parts)}" if test.part_unit else ""
+    return f"worst{of}: {named}" if named else ""
 
 
 def _more(test: Test) -> str:

@@ -13,8 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evalspec.evidence.record import DatasetRecord, ModelRecord
+from evalspec.evidence.record import DatasetRecord, ModelRecord, Record
+from evalspec.run.folders import earlier_runs
 from evalspec.run.subjects import subject_of
+from evalspec.verdict import decide
+from tests.verdict.test_decide import a_check, a_record, a_test
 
 SUITE = Path(__file__).parents[2] / "suites" / "predictions"
 
@@ -116,3 +119,25 @@ def test_an_artifact_that_is_swapped_while_it_runs_voids_what_was_measured(tmp_p
     (check,) = record_of(tmp_path, "swapped")["checks"]
     assert check["status"] == "invalid"
     assert check["reason"] == "model candidate was another one at the end of the run than at its start"
+
+
+def test_a_training_set_that_was_seen_before_is_no_test_set_that_was(tmp_path: Path) -> None:
+    """Of specs about data alone, only runs on the very same datasets are earlier decisions."""
+
+    def written(name: str, test: str) -> Record:
+        data = [
+            DatasetRecord(name=one, kind="parquet", digest=digest, rows=9)
+            for one, digest in (("train", "t"), ("test", test))
+        ]
+        check = a_check(a_test("leakage", "x"), id="leakage", dimension="data", datasets=("train", "test"))
+        record = a_record(check, datasets=tuple(data))
+        record = record.model_copy(update={"verdict": decide(record)})
+        folder = tmp_path / "reports" / "example" / name
+        folder.mkdir(parents=True)
+        (folder / "record.json").write_text(record.model_dump_json())
+        return record
+
+    written("a", "one")
+    other, again = written("b", "two"), written("c", "one")
+    assert earlier_runs(tmp_path / "reports" / "example" / "b", tmp_path, other) == 0
+    assert earlier_runs(tmp_path / "reports" / "example" / "c", tmp_path, again) == 1

@@ -268,3 +268,10 @@ def test_a_zip_archive_is_called_what_it_is(tmp_path: Path) -> None:
         assert refused(Csv(path="a.csv"), tmp_path) == f"'a.csv' is no csv file: {said}"
     (tmp_path / "a.csv").write_bytes(b"PK\x03\x04 and no more")
     assert refused(Csv(path="a.csv"), tmp_path) == "'a.csv' is no csv file: it is a damaged zip archive"
+
+
+def test_a_name_that_stands_twice_in_a_parquet_file(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), tmp_path / "t.parquet")
+    part = Parquet.model_validate({"kind": "parquet", "path": "t.parquet"})
+    with pytest.raises(InputError, match=r"'t\.parquet' has two columns called 'a'; rename one of them"):
+        part.read(Access(tmp_path))

@@ -7,9 +7,9 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats import bootstrap
-from evalspec.stats._few_disagree import FewDisagree, mean_bound
+from evalspec.stats._few_disagree import FewAgree, FewDisagree, mean_bound
 from evalspec.stats.agreement import Level, Weights, guide, kappa, kappa_distance, krippendorff_alpha
 from tests.stats.simulated import RESAMPLED, SIDES, bounded, p_values, wrong_claims
 
@@ -229,6 +229,37 @@ def test_bounds_of_raters_who_hardly_differ_miss_no_truth(n: int) -> None:
         assert lower is not None and upper is not None
         missed.append((lower > 0.99**2, upper < 0.99**2))
     assert (np.mean(missed, axis=0) <= 0.05).all()
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval", "kappa"])
+def test_units_that_never_agree_on_a_rare_category_dont_show_that_raters_disagree(level: str) -> None:
+    """Half of what is said is known (the truth is 0.25), and 1 sample in 20 has no rare category that both say."""
+    codes = np.array([(0, 0)] * 40 + [(0, 1), (1, 0)] * 3 + [(0, 2), (2, 0)] * 2)
+
+    def found(codes: np.ndarray) -> Estimate:
+        if level == "kappa":
+            return kappa(codes, 3, rng=rng(), alpha=0.002).estimate
+        of: Level = level  # type: ignore[assignment]  # a level
+        return krippendorff_alpha(codes, np.arange(3.0), rng=rng(), alpha=0.002, level=of).estimate
+
+    few = found(codes)
+    assert few.value is not None and few.value < 0
+    p = few.p_value(0.25, "upper")
+    assert p is None or p > 0.05
+    lower = few.bound(0.95, "lower")
+    assert lower is not None and lower < few.value
+    many = np.concatenate([codes, np.repeat([[1, 1], [2, 2]], 10, axis=0)])
+    assert isinstance(few, FewAgree | FewDisagree) and not isinstance(found(many), FewAgree)
+
+
+def test_agreement_on_rare_categories_errs_no_more_often_than_allowed() -> None:
+    source, p = rng(1), []
+    for _ in range(100):
+        true, guess = (source.choice(3, (60, count), p=[0.85, 0.1, 0.05]) for count in (1, 2))
+        codes = np.where(source.random((60, 2)) < 0.5, true, guess)
+        found = krippendorff_alpha(codes, np.arange(3.0), rng=source, alpha=0.002).estimate
+        p.append(found.p_value(0.25, "upper"))
+    assert sum(one is not None and one <= 0.002 for one in p) == 0
 
 
 @pytest.mark.slow

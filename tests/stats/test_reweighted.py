@@ -60,6 +60,11 @@ def test_no_bound_where_the_reference_has_nothing_alike() -> None:
     assert unlike.unlike == 0.1
     assert "10 % of the current rows are of a kind" in unlike.change.method
     assert unlike.change.bound(0.95, "upper") is None
+    # A classifier shrinks what few rows say; at its top there are current rows alone.
+    odds[:60] = 9.0
+    odds[60:200] = theirs.odds[60:200]
+    alone = reweighted_change(scores, ours, Judged(odds, theirs.expected))
+    assert alone.unlike == 0.03
     # Two populations that lie apart: every row of the reference has the same small weight, and none is like them.
     apart = reweighted_change(scores, Judged(np.full(2000, 0.01), ours.expected), Judged(np.full(2000, 100.0), scores))
     assert apart.effective < 50 and apart.change.bound(0.95, "upper") is None

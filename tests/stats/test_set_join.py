@@ -110,3 +110,46 @@ def test_one_index_serves_one_training_set_after_the_other() -> None:
     for wanted in (np.ones(4, bool), few, np.zeros(4, bool), np.ones(4, bool)):
         pairs = [row for tests, _ in index.candidates(sets([[1, 2, 3]]), wanted) for row in tests.tolist()]
         assert pairs == [row for row in range(3) if wanted[row]]
+
+
+def of_one_form(rng: np.random.Generator, rows: int, kinds: int) -> Sets:
+    """80 elements that all share, and 30 of so many kinds."""
+    return sets([[*range(80), *rng.integers(100, 100 + kinds, 30).tolist()] for _ in range(rows)])
+
+
+@pytest.mark.parametrize(("kinds", "most"), [(2**40, 0), (400, 0.01)])
+def test_sets_of_one_form_are_no_candidates_of_each_other(kinds: int, most: float) -> None:
+    """0.57 alike, all pairs of them: by what is left to share, and by sketches where they share something rare too."""
+    rng = np.random.default_rng(4)
+    test, train = of_one_form(rng, 300, kinds), of_one_form(rng, 200, kinds)
+    close = jaccard(test, train, np.repeat(np.arange(300), 200), np.tile(np.arange(200), 300))
+    assert 0.55 < close.mean() < 0.62
+    assert len(found(SetIndex(test, 0.7), train)) <= most * len(close)
+
+
+@pytest.mark.parametrize("similarity", [0.3, 0.7, 0.9])
+def test_sketches_lose_no_pair(similarity: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_join, "FEWEST_SKETCHED", 1)
+    rng = np.random.default_rng(6)
+    test, train = rows_of(rng, 100, 60, 50), rows_of(rng, 100, 60, 50)
+    train[:50] = [[*row[: rng.integers(0, 50)], *rng.integers(0, 60, 3)] for row in test[:50]]
+    tests, trains = np.repeat(np.arange(100), 100), np.tile(np.arange(100), 100)
+    near = np.flatnonzero(jaccard(sets(test), sets(train), tests, trains) >= similarity)
+    assert len(near) > 10
+    assert {(int(tests[at]), int(trains[at])) for at in near} <= found(SetIndex(sets(test), similarity), sets(train))
+
+
+def test_what_else_must_agree_is_looked_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of one form whose other columns differ are many, and to verify each of them takes long."""
+    judged: list[int] = []
+
+    def counting(left: Sets, right: Sets, tests: np.ndarray, trains: np.ndarray) -> np.ndarray:
+        judged.append(len(tests))
+        return jaccard(left, right, tests, trains)
+
+    monkeypatch.setattr(set_join, "jaccard", counting)
+    same = sets([[1, 2, 3]] * 40)
+    matches = join_sets(same, same, similarity=0.7, accept=lambda tests, trains: (tests == 3) & (trains == 5))
+    assert np.flatnonzero(matches.found).tolist() == [3]
+    assert matches.train_row[3] == 5
+    assert sum(judged) == 1

@@ -19,7 +19,7 @@ from evalspec.stats import _shift_nulls as nulls
 from evalspec.stats import shift
 from evalspec.stats._clusters import cluster_codes
 from evalspec.stats.conjunction import ShareOfParts
-from evalspec.stats.proportion import Proportion
+from evalspec.stats.proportion import Proportion, proportion
 from evalspec.stats.shift import (
     Distance,
     category_counts,
@@ -144,8 +144,11 @@ def test_an_empty_side_has_no_value() -> None:
 
 def test_what_is_not_defined_is_refused() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="does not vary"):
-        wasserstein(np.ones(100), np.arange(100.0), rng=rng)
+    moved = wasserstein(np.ones(100), np.arange(100.0), rng=rng)
+    assert moved.value is None and moved.bound(0.95, "upper") is None and "does not vary" in (moved.reason or "")
+    same = wasserstein(np.full(300, 0.1), np.full(200, 0.1), rng=rng)
+    limit = same.bound(0.95, "upper")
+    assert same.value == 0.0 == same.bound(0.95, "lower") and limit is not None and 0.0 < limit < 0.1
     with pytest.raises(InputError, match="3 categories beside 2"):
         total_variation(np.array([1, 2, 3]), np.array([1, 2]), rng=rng)
 
@@ -161,13 +164,14 @@ def test_the_bridge_takes_over_where_permutations_would() -> None:
 
 def test_missingness_is_the_absolute_difference() -> None:
     reference, current = np.arange(1000) < 20, np.arange(800) < 56
-    difference = missingness_difference(reference, current)
+    shares = proportion(reference), proportion(current)
+    difference = missingness_difference(*shares)
     assert difference.value == pytest.approx(0.05)
-    assert difference.p_value(0.02, "lower") == missingness_difference(current, reference).p_value(0.02, "lower")
+    assert difference.p_value(0.02, "lower") == missingness_difference(*shares[::-1]).p_value(0.02, "lower")
     holds, fails = difference.p_value(0.1, "upper"), difference.p_value(0.01, "lower")
     assert holds is not None and holds < 0.001
     assert fails is not None and fails < 0.001
-    nothing = missingness_difference(np.zeros(500, dtype=bool), np.zeros(500, dtype=bool))
+    nothing = missingness_difference(*[proportion(np.zeros(500, dtype=bool))] * 2)
     assert nothing.value == 0.0
     upper = nothing.bound(0.95, "upper")
     assert upper is not None and 0 < upper < 0.01
@@ -364,12 +368,10 @@ def test_missingness_errs_no_more_often_than_allowed(
     counts = np.arange(n + 1)
     chance = np.outer(stats.binom.pmf(counts, n, first), stats.binom.pmf(counts, n, second))
     shares = [Proportion.of_counts(count, n) for count in range(n + 1)]
-    monkeypatch.setattr(shift, "proportion", lambda missing: shares[int(missing.sum())])
-    rows = np.arange(n) < counts[:, None]
     truth, seen = second - first, 0.0
     wrong = np.zeros(4)
     for a, b in np.argwhere(chance > 1e-8):
-        difference = missingness_difference(rows[a], rows[b])
+        difference = missingness_difference(shares[a], shares[b])
         bounds = [difference.bound(confidence, side) for confidence in (0.95, 0.998) for side in SIDES]
         lower, upper, low, high = (truth if bound is None else bound for bound in bounds)
         seen += chance[a, b]

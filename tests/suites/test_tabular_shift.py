@@ -46,7 +46,7 @@ def test_it_fails_for_what_was_planted_and_can_be_verified_later(tmp_path: Path)
     assert {status for name, status in found.items() if name not in FAILS} == {"PASS"}
     tests = {test["name"]: test for check in record["checks"] for test in check["tests"]}
     assert {name: tests[name]["value"] for name in FAILS} == pytest.approx(FAILS)
-    drifted = {part["part"] for part in tests["shift/drifted_columns"]["parts"] if part["value"] > 10}
+    drifted = {part["part"] for part in tests["shift/drifted_columns"]["parts"] if part["value"] > 0.10}
     assert drifted == {"distance_km", "traffic", "weather", "zone"}
     # Of a record of another day nothing else is another: the age is counted to the record's day, not to today.
     edit(folder / "record.json", "started", f"{int(record['started'][:4]) + 1}{record['started'][4:]}")

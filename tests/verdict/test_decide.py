@@ -246,6 +246,17 @@ def test_data_of_another_dataset_do_not_matter() -> None:
     assert status_of(verdict, "quality/accuracy") == "PASS"
 
 
+def test_the_same_rows_under_another_name_are_the_same_data() -> None:
+    def named(digest: str) -> Verdict:
+        digests = {"train": "t", "test": "d", "held_out": digest}
+        datasets = tuple(DatasetRecord(name=name, kind="csv", digest=one, rows=9) for name, one in digests.items())
+        quality = a_check(a_test(), datasets=("held_out",))
+        return decide(a_record(quality, leaked("require"), datasets=datasets))
+
+    assert status_of(named("d"), "quality/accuracy") == "INVALID"
+    assert status_of(named("other"), "quality/accuracy") == "PASS"
+
+
 def test_a_waived_data_requirement_leaves_a_note_only() -> None:
     record = a_record(a_check(a_test()), leaked("require"), waivers=(waiver("contamination/exact_duplicates"),))
     verdict = decide(record)

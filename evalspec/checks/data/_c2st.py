@@ -92,6 +92,8 @@ class Pool:
         names: Of the d columns.
         categorical: shape (d,).
         rows: shape (k,) each, which rows of the reference and of the current data they are; None: not known.
+        unlike: shape (k,), which of the current rows have a category, or lack a value, as next to none of the
+            reference's do; None: not known.
     """
 
     values: NDArray[np.float64]
@@ -100,6 +102,7 @@ class Pool:
     names: tuple[str, ...]
     categorical: NDArray[np.bool_]
     rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    unlike: NDArray[np.bool_] | None = None
 
 
 def why_not(smaller: int) -> str | None:

@@ -15,11 +15,14 @@ from evalspec.checks.model._scored import Scored, Undefined, scored
 from evalspec.checks.model._scores import MeanLoss, Share
 from evalspec.evidence.blocks import AnyBlock, Column, Table
 from evalspec.evidence.estimate import Estimate
-from evalspec.stats.reweighted import Judged, Reweighted, reweighted_change
+from evalspec.stats.reweighted import CLIP, Judged, Reweighted, reweighted_change
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from evalspec.checks.data._shift_columns import Compared
     from evalspec.checks.data.shift import Shift
     from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Inputs, Predictions
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 FOLDS = 5
 MOST_BALANCED = 20
 """Means and shares on which weights are balanced."""
-FREQUENT = 5
 FURTHEST_SQUARE = 9.0
 SETTINGS: dict[str, Any] = {
     "max_iter": 30, "learning_rate": 0.1, "max_leaf_nodes": 5, "min_samples_leaf": 20, "l2_regularization": 1.0,
@@ -126,6 +128,31 @@ def with_answers(pool: _c2st.Pool, answers: list[Predictions]) -> _c2st.Pool:
     return replace(pool, values=values, names=(*pool.names, *shared), categorical=categorical)
 
 
+def unlike_rows(columns: Sequence[Compared], sizes: tuple[int, int]) -> NDArray[np.bool_]:
+    """Rows of the current data with a category, or without a value, as next to none of the reference's are.
+
+    Args:
+        columns: Of both sides.
+        sizes: Rows of the reference and of the current data.
+
+    Returns:
+        shape (m,), True where a column has its value 20 times as often in the current data as in the reference.
+    """
+    n, m = sizes
+    found = np.zeros(m, dtype=np.bool_)
+    for column in columns:
+        if column.current.missing.mean() > CLIP * column.reference.missing.mean():
+            found |= column.current.missing
+        if column.kind == "category":
+            split = len(column.reference.values)
+            names, codes = np.unique(
+                np.concatenate((column.reference.values, column.current.values)), return_inverse=True
+            )
+            ours, theirs = (np.bincount(side, minlength=len(names)) for side in (codes[:split], codes[split:]))
+            found[column.current.rows] |= (theirs / m > CLIP * ours / n)[codes[split:]]
+    return found
+
+
 def reweigh(
     pool: _c2st.Pool, scores: NDArray[np.float64], rng: np.random.Generator, *, higher: bool = True
 ) -> Reweighted:
@@ -150,8 +177,8 @@ def reweigh(
         expected[held] = _expected(pool, pool.values[:k][mine], scores[mine], pool.values[held], rng)
     features = _features(pool, expected)
     sides = (
-        Judged(odds[part], expected[part], pool.units[part] if pool.clustered else None, features[part])
-        for part in (slice(None, k), slice(k, None))
+        Judged(odds[part], expected[part], pool.units[part] if pool.clustered else None, features[part], unlike)
+        for part, unlike in ((slice(None, k), None), (slice(k, None), pool.unlike))
     )
     return reweighted_change(scores, *sides, higher=higher)
 
@@ -159,20 +186,42 @@ def reweigh(
 def _features(pool: _c2st.Pool, expected: NDArray[np.float64]) -> NDArray[np.float64]:
     """What weights are balanced on, shape (2k, at most 21).
 
-    What moved most of the numbers' means and spreads and of the frequent categories' shares, and the expected score.
+    What moved most of the numbers' means and spreads and of the categories' shares, and the expected score.
     """
     known = np.isfinite(pool.values)
     chosen = ~pool.categorical & known.any(axis=0)
     values, there = pool.values[:, chosen], known[:, chosen]
     filled = np.where(there, values, np.nanmedian(np.where(there, values, np.nan), axis=0))
     scaled = (filled - filled.mean(axis=0)) / (filled.std(axis=0) + 1e-12)
-    # Categories are coded by how frequent they are.
-    shares = [pool.values[:, pool.categorical] == code for code in range(FREQUENT)]
-    every = np.concatenate((scaled, np.minimum(scaled**2, FURTHEST_SQUARE), *shares), axis=1)
+    shares = _moved_shares(pool.values[:, pool.categorical])
+    every = np.concatenate((scaled, np.minimum(scaled**2, FURTHEST_SQUARE), shares), axis=1)
     half = len(every) // 2
     apart = np.abs(every[half:].mean(axis=0) - every[:half].mean(axis=0)) / (every.std(axis=0) + 1e-12)
     most = np.argsort(-apart, kind="stable")[:MOST_BALANCED]
     return np.concatenate((every[:, most], expected[:, None]), axis=1)
+
+
+def _moved_shares(codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Which rows have the categories whose shares moved most, shape (2k, at most 20).
+
+    A category of one side alone has no weights that balance it.
+
+    Args:
+        codes: shape (2k, d), NaN where missing.
+    """
+    half = len(codes) // 2
+    found: list[tuple[float, int, int]] = []
+    for column, values in enumerate(codes.T):
+        there = np.where(np.isfinite(values), values + 1.0, 0.0).astype(np.int64)
+        ours, theirs = (np.bincount(side, minlength=int(there.max()) + 1) for side in (there[:half], there[half:]))
+        share = (ours + theirs) / len(codes)
+        apart = np.abs(theirs - ours) / half / np.sqrt(np.maximum(share * (1.0 - share), 1e-12))
+        both = np.flatnonzero((ours > 0) & (theirs > 0) & (share < 1.0))
+        both = both[both > 0]
+        found += [(-float(apart[code]), column, int(code) - 1) for code in both]
+    chosen = sorted(found)[:MOST_BALANCED]
+    shares = [codes[:, column] == code for _, column, code in chosen]
+    return np.stack(shares, axis=1).astype(np.float64) if shares else np.empty((len(codes), 0))
 
 
 def _expected(
@@ -228,7 +277,7 @@ def _table(check: Shift, inputs: Inputs, found: Reweighted, measured: float | No
         (f"rows of {check.reference}", float(len(found.weights)), "rows"),
         ("of them effective", found.effective, "rows"),
         ("largest weight", float(found.weights.max()), "x"),
-        (f"rows of {check.current} unlike all of {check.reference}", 100.0 * found.unlike, "%"),
+        (f"rows of {check.current} unlike {check.reference}", 100.0 * found.unlike, "%"),
     ]
     if measured is not None:
         rows.append((f"{metric} measured on {check.current}", measured, "fraction"))

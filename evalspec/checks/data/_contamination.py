@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evalspec.checks.data._blank_rows import BlankRows, withheld
 from evalspec.checks.data._duplicates import Settings, check_comparable, comparable, empty_rows, family
 from evalspec.checks.data._further import (
     Further,
@@ -107,8 +108,10 @@ def contamination(check: Contamination, inputs: Inputs, settings: Settings, furt
         raise InputError(f"every row of {test} is missing or empty in what is compared ({', '.join(chosen)})")
     named = further.key[0] if len(further.key) == 1 else None
     asked = Asked(test, table, chosen, named, ours, usable, row_digests(ours))
+    blank = BlankRows(asked)
     detectors = [*_detectors(inputs, asked, settings), *further_detectors(inputs, asked, further)]
-    rows = scan(inputs, train, test, detectors)
+    rows = scan(inputs, train, test, [blank, *detectors])
+    blank.refuse()
     levels = tuple(level for detector in detectors for level in detector.levels())
     repeats = int(usable.sum()) - len(Lookup(asked.digests[usable, 0]))
     compared = Compared(test, chosen, left_out, usable, levels, repeats, rows)
@@ -117,7 +120,11 @@ def contamination(check: Contamination, inputs: Inputs, settings: Settings, furt
     facts = _facts(compared)
     score = consequence(inputs, asked, levels, further)
     return CheckResult(
-        estimates={**facts, **further_facts(levels, usable), **score.estimates},
+        estimates={
+            **withheld(facts, blank.unknown(test, usable)),
+            **further_facts(levels, usable, detectors),
+            **score.estimates,
+        },
         missing={
             **({} if "ngram_overlap" in facts else {"ngram_overlap": _no_spans(spans, test, settings)}),
             **score.missing,

@@ -61,7 +61,7 @@ def measure(check: Coverage, inputs: Inputs) -> CheckResult:
         InputError: The dataset has no rows, or nothing is declared that could be counted.
     """
     covered = _covered(check, inputs)
-    gaps = represented(check, inputs, covered.conditions, covered.columns)
+    gaps = represented(check, inputs, covered.conditions, {**covered.columns, **_label_codes(check, inputs)})
     absent = _absent(covered, gaps)
     estimates: dict[str, Estimate | Fact | Parts | Measured] = {}
     missing: dict[str, str] = dict(gaps.missing)
@@ -128,11 +128,33 @@ def _covered(check: Coverage, inputs: Inputs) -> Covered:
                 f"{check.dataset} has {len(groups):,} groups with those of {name!r}, more than {MOST_GROUPS:,}",
                 remedy="say `joint: false`, so that classes within groups don't count",
             )
+    groups += _declared_only(check, table, {one.name for one in groups}, enough)
     known = {one.name: one for one in reversed(groups)}
     if len(known) < len(groups):
         twice = next(one.name for one in groups if known[one.name] is not one)
         raise InputError(f"two groups of {check.dataset} are called {twice!r}", remedy="rename the condition")
     return Covered(table.num_rows, conditions, classes, columns, tables, tuple(groups))
+
+
+def _label_codes(check: Coverage, inputs: Inputs) -> dict[str, Codes]:
+    """The label where `by:` names it, beside a dataset: its values are no groups of their own, but have shares."""
+    label = inputs.label(check.dataset)
+    if label is None or label not in check.by or not isinstance(check.population, str):
+        return {}
+    return {label: column_codes(inputs.table(check.dataset), label, check.dataset)}
+
+
+def _declared_only(check: Coverage, table: pa.Table, known: set[str], enough: int) -> list[Group]:
+    """Declared values without a row, of any column: groups of 0 rows."""
+    groups = []
+    for column, shares in check.shares.items():
+        there, unknown = known, table.num_rows
+        if column in table.column_names:
+            codes = column_codes(table, column, check.dataset)
+            there, unknown = known | {codes.name(i) for i in range(len(codes.names))}, codes.missing
+        wanted = (f"{column}={value}" for value, share in shares.items() if share > 0)
+        groups += [Group(name, "group", 0, unknown, enough) for name in wanted if name not in there]
+    return groups
 
 
 def _values(codes: Codes, kind: str, enough: int) -> list[Group]:

@@ -15,7 +15,7 @@ from evalspec.checks.data._pictures import PictureDetector
 from evalspec.checks.data._shared_keys import METRIC as KEYS
 from evalspec.checks.data._shared_keys import KeyDetector
 from evalspec.checks.model._scored import scored
-from evalspec.evidence.estimate import Fact
+from evalspec.evidence.estimate import Fact, Measured
 
 if TYPE_CHECKING:
     from evalspec.evidence.blocks import AnyBlock
@@ -69,17 +69,21 @@ def further_detectors(inputs: Inputs, asked: Asked, further: Further) -> list[De
     return found
 
 
-def further_facts(levels: Sequence[Level], usable: Mask) -> dict[str, Fact]:
+def further_facts(levels: Sequence[Level], usable: Mask, detectors: Sequence[Detector]) -> dict[str, Fact | Measured]:
     """Rows that share a key, and the share of rows with a neighbour.
 
     Args:
         levels: What was found.
         usable: shape (m,), test rows that hold something to compare.
+        detectors: What looked.
     """
-    facts: dict[str, Fact] = {}
+    facts: dict[str, Fact | Measured] = {}
+    keys = next((one for one in detectors if isinstance(one, KeyDetector)), None)
     for level in levels:
         if level.metric == KEYS:
-            facts[KEYS] = Fact(float(level.rows.sum()), len(usable), level.method)
+            counted = Fact(float(level.rows.sum()), len(usable) if keys is None else keys.named, level.method)
+            why = None if keys is None else keys.unknown
+            facts[KEYS] = counted if why is None else Measured(counted, withhold=why)
         elif level.metric == NEIGHBOURS:
             facts[NEIGHBOURS] = Fact(float(level.rows.mean()), len(usable), f"counted: {level.method}")
     return facts

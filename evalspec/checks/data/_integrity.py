@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 from evalspec.checks.data import _integrity_blocks
 from evalspec.checks.data._croissant import Croissant, read_croissant
-from evalspec.checks.data._integrity_repeats import Mixed, Repeats, Row, of_rows, of_values, rows_of
+from evalspec.checks.data._integrity_repeats import (
+    Mixed,
+    Repeats,
+    Row,
+    all_differ,
+    may_name,
+    of_rows,
+    of_values,
+    rows_of,
+)
 from evalspec.checks.data._integrity_rules import Broken, ColumnState
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Fact, Measured, Parts
@@ -37,6 +46,7 @@ class Found:
         duplicates: Rows that are equal to an earlier one; None: why not stands in ``no_duplicates``.
         shown: Pairs of equal rows, by what they break.
         notes: Sentences.
+        withhold: Why no violation is no evidence; empty: it is.
     """
 
     rows: int = 0
@@ -46,6 +56,7 @@ class Found:
     no_duplicates: str = ""
     shown: dict[str, list[Row]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    withhold: str = ""
 
     @property
     def violations(self) -> int:
@@ -81,8 +92,9 @@ def measure(check: Integrity, inputs: Inputs) -> CheckResult:
     }
     estimates: dict[str, Fact | Parts | Measured] = {"missing_rate": Parts(rates, max(rates.values(), key=_value))}
     missing = {}
-    if rules or card is not None or check.digest or check.split or check.only:
-        estimates["schema_violations"] = Fact(float(found.violations), found.rows, "counted over all rows")
+    if _holds(check, card):
+        violations = Fact(float(found.violations), found.rows, "counted over all rows")
+        estimates["schema_violations"] = Measured(violations, withhold=found.withhold) if found.withhold else violations
     else:
         missing["schema_violations"] = "there is no rule that the rows could be held against"
     if found.duplicates is None:
@@ -100,6 +112,13 @@ def measure(check: Integrity, inputs: Inputs) -> CheckResult:
     )
 
 
+def _holds(check: Integrity, card: Croissant | None) -> bool:
+    """There is something that rows or files are held against."""
+    if check.table_schema or check.digest or check.split or check.only:
+        return True
+    return card is not None and (bool(card.digests) or any(kind is not None for kind in card.columns.values()))
+
+
 def _value(fact: Fact) -> float:
     return fact.value
 
@@ -114,6 +133,7 @@ class _Scan:
         self._repeats: Repeats | None = None
         self._unique: dict[str, Repeats] = {}
         self._mixed: Mixed | None = None
+        self._names: dict[str, Repeats] = {}
 
     def _begin(self, schema: pa.Schema) -> None:
         check, found = self._check, self._found
@@ -131,7 +151,10 @@ class _Scan:
             name: Repeats(of_values(name)) for name, rule in self._rules.items() if rule.unique and name in schema.names
         }
         if check.split is not None:
-            self._mixed = Mixed(check.split, schema.names)
+            self._mixed = Mixed(check.split, check.duplicates_by or schema.names)
+            others = [one for one in schema if one.name != check.split]
+            if not check.duplicates_by and len(others) > 1:
+                self._names = {one.name: Repeats(of_values(one.name)) for one in others if may_name(one.type)}
 
     def update(self, batch: pa.RecordBatch) -> None:
         """More rows."""
@@ -146,6 +169,10 @@ class _Scan:
             except InputError as error:
                 self._repeats, self._found.no_duplicates = None, str(error)
         for repeats in self._unique.values():
+            repeats.update(batch)
+        for name in [name for name in self._names if not all_differ(batch.column(name))]:
+            del self._names[name]
+        for repeats in self._names.values():
             repeats.update(batch)
         if self._mixed is not None:
             self._mixed.update(batch)
@@ -173,6 +200,12 @@ class _Scan:
         if mixed.unnamed:
             found.broken.append((split, Broken("rows without a split", mixed.unnamed)))
         count, some = mixed.found()
+        named = [name for name, repeats in self._names.items() if repeats.found()[0] == 0]
+        if named and found.rows > 1:
+            found.withhold = (
+                f"{named[0]!r} has another value in every row, so no row could stand in two splits; "
+                "name the columns that count in `duplicates_by:`"
+            )
         found.notes.append(f"Splits in {split!r}: {', '.join(mixed.splits[:10])}.")
         if count:
             rows = rows_of(inputs.batches(self._check.dataset), mixed, some)
@@ -207,14 +240,40 @@ def _files(check: Integrity, inputs: Inputs, card: Croissant | None, found: Foun
         _file(name, inputs.file(name), digest.removeprefix("sha256:"), found)
     if card is None or not card.digests:
         return
-    known = {path.name: path for path in inputs.files(check.dataset)}
-    named = {address.rsplit("/", 1)[-1]: digest for address, digest in card.digests.items()}
-    if not known.keys() & named.keys():
-        found.broken.append(
-            ("", Broken(f"the Croissant file has no sha256 of {', '.join(sorted(known)[:3]) or check.dataset}", 1))
-        )
-    for name in sorted(known.keys() & named.keys()):
-        _file(name, known[name], named[name], found)
+    files = sorted(inputs.files(check.dataset))
+    names = [path.name for path in files]
+    bare = [] if files else [check.dataset]
+    closest = {
+        address: max(_same_end(path.parts, address.split("/")) for path in files) for address in card.digests if files
+    }
+    for path in files:
+        name = path.name if names.count(path.name) == 1 else "/".join(path.parts[-2:])
+        stated = _stated(path, card.digests, closest)
+        if stated is None:
+            bare.append(name)
+        else:
+            _file(name, path, stated, found)
+    if bare:
+        found.broken.append(("", Broken(f"the Croissant file has no sha256 of {', '.join(bare[:3])}", len(bare))))
+
+
+def _stated(path: Path, digests: Mapping[str, str], closest: Mapping[str, int]) -> str | None:
+    """The digest of the address that ends as the path does, and as no other path does; None: there is none, or two."""
+    shared = {address: _same_end(path.parts, address.split("/")) for address in digests}
+    shared = {address: count for address, count in shared.items() if count == closest[address]}
+    most = max(shared.values(), default=0)
+    found = {digests[address] for address, count in shared.items() if count == most}
+    return found.pop() if most and len(found) == 1 else None
+
+
+def _same_end(first: Sequence[str], second: Sequence[str]) -> int:
+    """Parts at the end that are equal."""
+    same = 0
+    for one, other in zip(reversed(first), reversed(second), strict=False):
+        if one != other:
+            break
+        same += 1
+    return same
 
 
 def _file(name: str, path: Path, digest: str, found: Found) -> None:

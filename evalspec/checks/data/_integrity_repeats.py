@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evalspec.checks.data._integrity_rules import shown
+from evalspec.errors import InputError
 from evalspec.sources._rows import hash_values, row_digests
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 GROUPS_SHOWN = 10
 """Groups of equal rows that are looked up again to be shown."""
 COLUMNS_SHOWN = 12
+LONGEST_NAME = 64
+"""Letters; what is longer is a text that rows are compared by."""
+# White space, and letters of scripts that put none between words.
+_OF_TEXT = r"[\s\p{Z}\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 MOST_LOOKED_AT = 10_000
 """Of the rows of a batch."""
 
@@ -68,6 +74,11 @@ class Mixed:
     def __init__(self, split: str, names: Sequence[str]) -> None:
         self._split = split
         self._names = [name for name in names if name != split]
+        if not self._names:
+            raise InputError(
+                f"there is no column beside {split!r} in which rows could be equal",
+                remedy="name some in `duplicates_by:`",
+            )
         self._splits: dict[str, int] = {}
         self._digests: list[Digests] = []
         self._codes: list[NDArray[np.int32]] = []
@@ -103,6 +114,21 @@ class Mixed:
         mixed = np.unique(digests[1:][other])
         left, right = (np.searchsorted(digests, mixed, side=side) for side in ("left", "right"))
         return int((right - left).sum()), mixed[:GROUPS_SHOWN]
+
+
+def may_name(kind: pa.DataType) -> bool:
+    """Values of this type may be names of rows: whole numbers, texts."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def all_differ(column: pa.Array) -> bool:
+    """Each cell may be the name of its row: no two are equal, none is missing, and texts are single words."""
+    if column.null_count or pc.count_distinct(column).as_py() < len(column):
+        return False
+    if pa.types.is_integer(column.type):
+        return True
+    longest = pc.max(pc.utf8_length(column)).as_py() or 0
+    return longest <= LONGEST_NAME and not pc.any(pc.match_substring_regex(column, _OF_TEXT)).as_py()
 
 
 def of_rows(names: Sequence[str]) -> Callable[[pa.RecordBatch], tuple[Digests, NDArray[np.bool_] | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -204,16 +205,40 @@ def _range(name: str, array: pa.Array, what: str, limit: Bound) -> Found:
     else:
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             return f"{rule}: the column is {kind}", None
+        if pa.types.is_integer(kind) and math.isfinite(limit):
+            return rule, _beyond(array, what, limit)
         array, bound = array.cast(pa.float64(), safe=False), pa.scalar(float(limit))
     compare = pc.less if what == "min" else pc.greater
     return rule, np.asarray(compare(array, bound).fill_null(False))
+
+
+def _beyond(array: pa.Array, what: str, limit: float) -> Mask:
+    """Whole numbers below ``min`` or above ``max``, compared as such: floats are not exact beyond 2^53."""
+    whole = math.ceil(limit) if what == "min" else math.floor(limit)
+    low, high = _span(array.type)
+    if low <= whole <= high:
+        compare = pc.less if what == "min" else pc.greater
+        return np.asarray(compare(array, pa.scalar(whole, array.type)).fill_null(False))
+    every = (whole > high) if what == "min" else (whole < low)
+    return np.asarray(array.is_valid()) & every
+
+
+def _span(kind: pa.DataType) -> tuple[int, int]:
+    """Smallest and largest whole number of a type."""
+    info = np.iinfo(kind.to_pandas_dtype())
+    return int(info.min), int(info.max)
 
 
 def _outside(array: pa.Array, values: tuple[str | int | float | bool, ...]) -> Mask:
     """Cells that are none of the values: numbers by value, all else as text."""
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        known = [float(one) for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+        numbers = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+        if pa.types.is_integer(kind):
+            low, high = _span(kind)
+            fit = [int(one) for one in numbers if math.isfinite(one) and one == int(one) and low <= one <= high]
+            return ~np.asarray(pc.is_in(array, pa.array(fit, kind)))
+        known = [float(one) for one in numbers]
         return ~np.asarray(pc.is_in(array.cast(pa.float64(), safe=False), pa.array(known, pa.float64())))
     if pa.types.is_boolean(kind):
         bools = [one for one in values if isinstance(one, bool)]

@@ -11,6 +11,7 @@ import numpy as np
 from evalspec.checks.data import _confident, _labels_blocks
 from evalspec.checks.data._confident import Doubts
 from evalspec.checks.data._labels_rows import Rows, read_rows
+from evalspec.checks.data._labels_sample import not_random
 from evalspec.checks.data.labels import missing_packages
 from evalspec.checks.model._cells import Cell, cells
 from evalspec.errors import InputError
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
     from evalspec.checks.data.labels import Labels
     from evalspec.language.inputs import Inputs, Predictions
-
-ALIKE_LEVEL = 1e-4
-"""At which the classes of audited and other rows must differ to be no random sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,11 +207,12 @@ def _estimates(
 ) -> tuple[dict[str, Estimate | Fact | Parts | Measured], dict[str, str]]:
     estimates: dict[str, Estimate | Fact | Parts | Measured] = {}
     missing: dict[str, str] = {}
+    odd = None if check.audited is None else _not_random(found)
     if check.audited is not None:
         whole = found.rows.share(found.wrong, found.looked)
         if whole.n:
             estimates["label_error_rate"] = Measured(
-                Parts({name: _or_none(one) for name, one in found.rates.items()}, whole), withhold=_not_random(found)
+                Parts({name: _or_none(one) for name, one in found.rates.items()}, whole), withhold=odd
             )
         else:
             missing["label_error_rate"] = (
@@ -228,7 +227,8 @@ def _estimates(
         method = f"counted: confident learning (cleanlab) on a {doubts.method}"
         estimates["estimated_label_errors"] = Fact(float(np.mean(doubts.flagged)), len(doubts.rows), method)
     if found.ratios and found.looked.any():
-        estimates["label_error_concentration"] = Parts(found.ratios, AllParts(found.ratios, "lower"))
+        ratios = Parts(found.ratios, AllParts(found.ratios, "lower"))
+        estimates["label_error_concentration"] = ratios if odd is None else Measured(ratios, withhold=odd)
     else:
         missing["label_error_concentration"] = _no_ratio(check, found, why)
     if check.by:
@@ -252,27 +252,10 @@ def _or_none(rate: Proportion) -> Estimate:
 
 
 def _not_random(found: Found) -> str | None:
-    """That the classes of audited rows are not those of the others, so that they were not drawn at random."""
-    from scipy.stats import chi2_contingency
-
+    """That audited rows have other classes, or lie in other slices, than the others do."""
     rows = found.rows
-    if rows.clusters is not None or rows.audited.all():
-        return None
-    count = len(rows.names)
-    table = np.stack([np.bincount(rows.given[side], minlength=count) for side in (rows.audited, ~rows.audited)])
-    # Rare classes together, so that the approximation holds.
-    rare = table.sum(axis=0) * rows.audited.mean() < 5
-    table = np.concatenate([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)], axis=1)
-    table = table[:, table.sum(axis=0) > 0]
-    if table.shape[1] < 2 or (table.sum(axis=1) == 0).any():
-        return None
-    p = float(chi2_contingency(table, correction=False).pvalue)
-    if p > ALIKE_LEVEL:
-        return None
-    return (
-        f"the audited rows are no random sample: their labels are distributed otherwise than those of the other rows "
-        f"(p {p:.1g}); draw rows at random, whatever their label is"
-    )
+    slices = {cell.name: cell.inside for cell in (*found.cells, *found.small)}
+    return not_random(rows.given, slices, rows.audited, rows.clusters)
 
 
 def _conditions(check: Labels, found: Found) -> dict[str, str | int | float | bool | None]:

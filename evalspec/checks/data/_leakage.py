@@ -16,7 +16,8 @@ from evalspec.checks.data._leakage_blocks import blocks, write
 from evalspec.checks.data._leakage_columns import Ids, Places, codes, ids, places
 from evalspec.checks.data._leakage_labels import conflicts, descriptive, features_of
 from evalspec.checks.data._leakage_shared import Rows, Shared, counted
-from evalspec.checks.data._target_leakage import target_leakage
+from evalspec.checks.data._row_names import row_names, row_names_note
+from evalspec.checks.data._target_leakage import OTHERS, target_leakage
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
@@ -72,12 +73,20 @@ def measure(check: Leakage, inputs: Inputs) -> CheckResult:
     if inputs.label(check.test) is None:
         findings.missing |= dict.fromkeys(("conflicting_labels", "target_leakage"), f"{check.test} names no label")
     else:
-        findings.add("conflicting_labels", conflicts(check, inputs, tables, descriptive(check, features)))
+        described = descriptive(check, features)
+        stated = (*check.columns, *inputs.stated_columns(check.test))
+        named_by = row_names([tables[check.test]], described, stated)
+        notes += [row_names_note(name, check.test, "columns") for name in named_by]
+        described = tuple(name for name in described if name not in named_by)
+        findings.add("conflicting_labels", conflicts(check, inputs, tables, described))
         inputs.progress(1, 2, "letting each column tell the label")
         told = target_leakage(inputs, tables, check.test, check.train, features)
         notes += told.notes
         if told.parts:
-            estimates["target_leakage"] = Parts(told.parts)
+            parts = Parts(told.parts)
+            estimates["target_leakage"] = parts if told.withhold is None else Measured(parts, withhold=told.withhold)
+            lacks = told.lacks | dict.fromkeys(left_out, f"a training set lacks it; {OTHERS}")
+            findings.missing |= {f"target_leakage({name})": why for name, why in lacks.items()}
         else:
             findings.missing["target_leakage"] = told.why
     if left_out:

@@ -66,9 +66,18 @@ def ids(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, Ids]:
     for name in names:
         _refuse_unlike({one: found[name] for one, found in columns.items()}, name)
     return {
-        one: Ids(row_digests(pa.table(found)), np.logical_or.reduce([missing_values(found[name]) for name in names]))
+        one: Ids(row_digests(pa.table(found)), np.logical_or.reduce([_nameless(found[name]) for name in names]))
         for one, found in columns.items()
     }
+
+
+def _nameless(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Cells that name nothing: missing, or blank text."""
+    missing = missing_values(column)
+    if family(column.type) != "text":
+        return missing
+    blank = pc.equal(pc.utf8_trim_whitespace(column.cast(pa.large_string())), "")
+    return np.asarray(missing | np.asarray(pc.fill_null(blank, True).to_numpy()))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evalspec.checks.data._coverage_groups import Codes, Inside, column_codes, condition_rows
 from evalspec.checks.data._leakage_shared import counted
 from evalspec.errors import InputError
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
 
 OTHER = "(other)"
+Mask = NDArray[np.bool_]
 
 
 @dataclass
@@ -127,14 +131,16 @@ def _sampled(
             found.missing[f"representation_gap({column})"] = found.absent[column]
             continue
         if there.missing:
-            found.notes.append(f"Of {population}, {counted(there.missing)} without {column!r} left out.")
+            found.notes.append(
+                f"Of {population}, {counted(there.missing)} without {column!r} count on the side that is worse."
+            )
         counts = dict(zip(here.names, here.counts.tolist(), strict=True))
         known = there.codes >= 0
         for value in dict.fromkeys((*here.names, *there.names)):
             code = there.names.index(value) if value in there.names else -2
-            share = proportion(there.codes[known] == code, None if clusters is None else clusters[known])
+            shares = _shares(there.codes == code, known, clusters)
             ends = counts.get(value, 0), len(here.codes), here.missing
-            _estimate(found, f"{column}={value}", ends, share, check.dataset)
+            _estimate(found, f"{column}={value}", ends, shares, check.dataset)
     for one in check.declared:
         rows, away = conditions[one.name], condition_rows(inputs, one, population)
         if not rows.said or not away.said:
@@ -146,22 +152,37 @@ def _sampled(
             continue
         if away.unknown:
             found.notes.append(
-                f"Of {population}, {counted(away.unknown)} left out: whether they are {one.name} can't be said."
+                f"Of {population}, {counted(away.unknown)} that may be {one.name} count on the side that is worse."
             )
-        share = proportion(away.inside[sure], None if clusters is None else clusters[sure])
-        _estimate(found, one.name, (int(rows.inside.sum()), len(rows.inside), rows.unknown), share, check.dataset)
+        shares = _shares(away.inside, sure, clusters)
+        _estimate(found, one.name, (int(rows.inside.sum()), len(rows.inside), rows.unknown), shares, check.dataset)
 
 
-def _estimate(found: Represented, name: str, here: tuple[int, int, int], share: Proportion, dataset: str) -> None:
-    """The distance of a sampled share from one that is counted; rows not known may lie on either side."""
+def _shares(inside: Mask, known: Mask, clusters: NDArray[np.int64] | None) -> tuple[Proportion, ...]:
+    """The share among the rows of which it is known; where it isn't of all, also with none and all of the others."""
+    sure = proportion(inside[known], None if clusters is None else clusters[known])
+    if known.all() or not known.any():
+        return (sure,)
+    return (sure, proportion(inside & known, clusters), proportion(inside | ~known, clusters))
+
+
+def _estimate(
+    found: Represented, name: str, here: tuple[int, int, int], shares: tuple[Proportion, ...], dataset: str
+) -> None:
+    """The distance of a sampled share from one that is counted; rows not known, of either, may lie on either side."""
     inside, total, unknown = here
-    if share.value is None:
+    if shares[0].value is None:
         found.lack(name, "the population has no row of which it can be said")
         return
     ends = {"without rows that are not known": inside / total, "with them": (inside + unknown) / total}
-    apart = {what: _distance(share, end, dataset) for what, end in ends.items()}
-    found.parts[name] = AllParts(apart, "lower") if unknown else next(iter(apart.values()))
-    found.shares[name] = (inside / total, share.value)
+    sides = dict(zip(("without those of the population", "with those"), shares[-2:], strict=False))
+    apart = {
+        f"{what}, {also}": _distance(share, end, dataset)
+        for what, end in list(ends.items())[: 2 if unknown else 1]
+        for also, share in sides.items()
+    }
+    found.parts[name] = AllParts(apart, "lower") if len(apart) > 1 else next(iter(apart.values()))
+    found.shares[name] = (inside / total, shares[0].value)
 
 
 def _distance(share: Proportion, counted: float, dataset: str) -> Estimate:

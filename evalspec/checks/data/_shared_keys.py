@@ -62,6 +62,7 @@ class KeyDetector:
         self._first = np.full(self._rows.num_rows, -1, np.int64)
         self._first[places] = places[exact_matches(self._keys[places], self._keys[places])]
         self._sets: dict[str, _Found] = {}
+        self._nameless: dict[str, int] = {}
         self._now = ""
 
     @property
@@ -79,8 +80,26 @@ class KeyDetector:
             *((f"{other:,} rows of {test} have the {key} of a training row that differs from them.",) if other else ()),
         )
 
+    @property
+    def named(self) -> int:
+        """Test rows that have a key."""
+        return int(self._named.sum())
+
+    @property
+    def unknown(self) -> str | None:
+        """Why a count can't be shown to hold: rows without a key may be of anybody; None: every row has one."""
+        counts = {self._asked.name: int((~self._named).sum()), **self._nameless}
+        rows = [f"{count:,} of {name}" for name, count in counts.items() if count]
+        if not rows:
+            return None
+        return (
+            f"rows without {', '.join(self._key)} ({', '.join(rows)}) may be of anybody; "
+            "fill them in, or leave them out with `where:`"
+        )
+
     def begin(self, train_set: str) -> None:
         """The batches that follow are of this training set."""
+        self._nameless[train_set] = 0
         rows = self._rows.num_rows
         nothing = np.zeros((rows, 2), np.uint64)
         self._now, self._sets[train_set] = train_set, _Found(np.full(rows, -1, np.int64), nothing, np.zeros(rows, bool))
@@ -93,6 +112,7 @@ class KeyDetector:
         """
         check_comparable(rows, self._rows, self._key, self._now)
         theirs, named = keyed(rows, self._key)
+        self._nameless[self._now] += int((~named).sum())
         at = exact_matches(self._keys, theirs)
         hit = np.flatnonzero(named & (at >= 0))
         if not len(hit):

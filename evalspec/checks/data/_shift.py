@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.data import _c2st, _shift_blocks
+from evalspec.checks.data._consequence import unlike_rows
 from evalspec.checks.data._row_names import row_names, row_names_note
 from evalspec.checks.data._shift_columns import Compared, compare_columns
 from evalspec.checks.data._shift_more import Drawn, compare_drawn_texts, draw, look_further
-from evalspec.checks.data._shift_pairs import Pair, pair_columns
+from evalspec.checks.data._shift_pairs import Pair, Paired, pair_columns
 from evalspec.checks.data._shift_text import texts_table
 from evalspec.checks.data._summaries import summarize
 from evalspec.errors import InputError
@@ -21,15 +22,16 @@ from evalspec.evidence.record import Counts
 from evalspec.language.parts import CheckResult
 from evalspec.stats import shift as stats
 from evalspec.stats.columns import Categories, Numbers
-from evalspec.stats.conjunction import AbsoluteDifference, ShareOfParts
-from evalspec.stats.macro import mover_difference
+from evalspec.stats.conjunction import ShareOfParts
 from evalspec.stats.proportion import Proportion, proportion
 from evalspec.stats.shift_ranks import ks_of_ranks, wasserstein_of
 from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from evalspec.checks.data._summaries import TableSummary
     from evalspec.checks.data.shift import Shift
     from evalspec.language.inputs import Inputs
 
@@ -64,33 +66,28 @@ def measure(check: Shift, inputs: Inputs) -> CheckResult:
         if not scan.rows:
             raise InputError(f"{dataset} has no rows")
     sizes = scans[0].rows, scans[1].rows
-    # Of large data by the rows that were drawn.
-    named_by = () if check.columns else row_names([scan.sample()[0] for scan in scans], names,
-                                                  inputs.stated_columns(check.reference))  # fmt: skip
-    names = tuple(name for name in names if name not in named_by)
-    pairs, notes = pair_columns(scans[0], scans[1], names)
-    notes += [row_names_note(name, f"{check.reference} and of {check.current}", "columns") for name in named_by]
-    if not pairs:
-        raise InputError("there is no column that can be compared", remedy="name some in `columns:`")
+    names, paired = _pair(check, inputs, scans, names)
+    pairs = paired.pairs
     clusters = inputs.clusters(check.reference), inputs.clusters(check.current)
     wide = _Clustered(check, inputs, names, pairs, clusters)
     distances = {pair.name: wide.widened(pair.name, _distance(check, inputs, pair)) for pair in pairs}
     missing = {pair.source: _missingness(pair, sizes, wide) for pair in reversed(pairs)}
     missing = {source: missing[source] for source in dict.fromkeys(pair.source for pair in pairs)}
+    missing |= {name: wide.nulls(name, scans) for name in paired.unreadable}
     drawn = draw(scans, names, pairs, clusters)
     texts = compare_drawn_texts(drawn, pairs, inputs.rng)
     distances |= {name: distance for text in texts for name, distance in text.distances.items()}
+    notes = [*paired.notes, *_notes(distances)]
+    distances |= {name: _unknown(why, sum(sizes)) for name, why in (paired.unreadable | paired.uncounted).items()}
     classified = _classify(check, inputs, drawn, min(sizes))
     more = look_further(check, inputs, pairs, drawn, classified.pool, classified.why)
     estimates: dict[str, Estimate | Parts | Measured] = {
         "drifted_columns": ShareOfParts(distances, check.tolerance, "lower"),
-        "shift": Parts(distances),
         "missingness_shift": Parts(missing),
     }
-    unseen = _unseen(pairs, wide)
-    if unseen:
-        estimates["unseen_categories"] = Parts(unseen)
-    absent = more.missing | ({} if unseen else {"unseen_categories": "there is no column of categories"})
+    absent = more.missing | _take_parts(estimates, paired, distances, _unseen(pairs, wide))
+    infinite = _infinite(check, pairs)
+    _withhold(estimates, infinite)
     if classified.told is None:
         absent["c2st_auc"] = classified.why
     else:
@@ -106,11 +103,87 @@ def measure(check: Shift, inputs: Inputs) -> CheckResult:
         counts=Counts(attempted=sum(sizes), used=sum(sizes)),
         conditions={"reference": check.reference, "current": check.current, "columns": len(pairs),
                     "tolerance": check.tolerance, "distance": check.distance, "classifier": _c2st.CLASSIFIER},
-        notes=[*notes, *_notes(check, distances), *more.notes],
+        notes=[*notes, *(f"{why[0].upper()}{why[1:]}." for why in infinite.values()), *more.notes],
     )  # fmt: skip
 
 
-def _notes(check: Shift, distances: Mapping[str, stats.Distance]) -> list[str]:
+def _pair(
+    check: Shift, inputs: Inputs, scans: Sequence[TableSummary], names: tuple[str, ...]
+) -> tuple[tuple[str, ...], Paired]:
+    """Columns that are compared, and how."""
+    # Of large data by the rows that were drawn.
+    named_by = () if check.columns else row_names(
+        [scan.sample()[0] for scan in scans], names, inputs.stated_columns(check.reference), [one.rows for one in scans]
+    )  # fmt: skip
+    names = tuple(name for name in names if name not in named_by)
+    paired = pair_columns(scans[0], scans[1], names)
+    for name, why in paired.unreadable.items():
+        if name in check.columns:
+            raise InputError(why, remedy="leave it out of `columns:`")
+        paired.notes.append(f"{why} It counts as one that was not shown to be alike; `columns:` says what to compare.")
+    both = f"{check.reference} and of {check.current}"
+    paired.notes.extend(row_names_note(name, both, "columns") for name in named_by)
+    if not paired.pairs:
+        raise InputError("there is no column that can be compared", remedy="name some in `columns:`")
+    return names, paired
+
+
+def _take_parts(
+    estimates: dict[str, Estimate | Parts | Measured], paired: Paired, distances: Mapping[str, stats.Distance],
+    unseen: dict[str, Estimate],
+) -> dict[str, str]:  # fmt: skip
+    """Adds distances and unseen categories; says which there are none of, and why."""
+    known = {name: distance for name, distance in distances.items() if not distance.why}
+    absent = {f"shift({name})": one.why for name, one in distances.items() if one.why}
+    if known:
+        estimates["shift"] = Parts(known)
+    else:
+        absent["shift"] = next(iter(absent.values()))
+    if unseen:
+        estimates["unseen_categories"] = Parts(unseen)
+    uncounted = paired.uncounted | {
+        pair.name: "no row of the current data has a value"
+        for pair in paired.pairs
+        if pair.kind == "category" and pair.name not in unseen
+    }
+    if not unseen:
+        absent["unseen_categories"] = next(iter(uncounted.values()), "there is no column of categories")
+    return absent | {f"unseen_categories({name})": why for name, why in uncounted.items()}
+
+
+def _infinite(check: Shift, pairs: Sequence[Pair]) -> dict[str, str]:
+    """Columns with infinite numbers, which no distance counts, and how many they are."""
+    found = {}
+    for pair in pairs:
+        sides = zip((check.reference, check.current), (pair.reference, pair.current), strict=True)
+        counts = [f"{one.infinite:,} of {name}" for name, one in sides if isinstance(one, Numbers) and one.infinite]
+        if counts:
+            found[pair.name] = f"infinite numbers in {pair.name!r} ({', '.join(counts)}) are in no distance"
+    return found
+
+
+def _withhold(estimates: dict[str, Estimate | Parts | Measured], infinite: Mapping[str, str]) -> None:
+    """Keep from PASS what infinite numbers might have moved."""
+    shift, drifted = estimates.get("shift"), estimates["drifted_columns"]
+    if not infinite:
+        return
+    assert not isinstance(drifted, Measured)
+    estimates["drifted_columns"] = Measured(drifted, withhold=next(iter(infinite.values())))
+    if isinstance(shift, Parts):
+        parts = {
+            name: Measured(part, withhold=infinite[name])
+            if name in infinite and not isinstance(part, Measured)
+            else part
+            for name, part in shift.parts.items()
+        }
+        estimates["shift"] = replace(shift, parts=parts)
+
+
+def _unknown(why: str, n: int) -> stats.Distance:
+    return replace(stats.empty_distance(n, "no distance", 1.0), why=why)
+
+
+def _notes(distances: Mapping[str, stats.Distance]) -> list[str]:
     """Columns without a bound, and why."""
     reasons = {distance.reason for distance in distances.values() if distance.reason}
     return [f"No bound for some columns: {reason}." for reason in sorted(reasons)]
@@ -136,9 +209,10 @@ class _Clustered:
         self._clusters = clusters
         self._means = check.distance == "wasserstein"
         self._columns: dict[str, Compared] = {}
+        self._tables: list[pa.Table] = []
         if any(ids is not None for ids in clusters):
-            tables = [inputs.table(dataset, list(names)) for dataset in (check.reference, check.current)]
-            columns, _ = compare_columns(tables[0], tables[1], names, {pair.name for pair in pairs})
+            self._tables = [inputs.table(dataset, list(names)) for dataset in (check.reference, check.current)]
+            columns, _ = compare_columns(self._tables[0], self._tables[1], names, {pair.name for pair in pairs})
             self._columns = {column.name: column for column in columns}
 
     def widened(self, name: str, distance: stats.Distance) -> stats.Distance:
@@ -165,6 +239,15 @@ class _Clustered:
         )
         return first, second
 
+    def nulls(self, name: str, scans: Sequence[TableSummary]) -> Estimate:
+        """Difference in the share of missing cells of a column whose values can't be compared."""
+        if not self._tables:
+            counted = [Proportion(float(scan.columns[name].null), scan.rows) for scan in scans]
+        else:
+            masks = [table.column(name).is_null().to_numpy(zero_copy_only=False) for table in self._tables]
+            counted = [proportion(mask, ids) for mask, ids in zip(masks, self._clusters, strict=True)]
+        return stats.missingness_difference(counted[0], counted[1])
+
     def hits(self, name: str, known: Mapping[str, int]) -> Proportion | None:
         """Share of current cells that are not among the known categories; None: rows are independent."""
         column = self._columns.get(name)
@@ -183,7 +266,7 @@ def _missingness(pair: Pair, sizes: tuple[int, int], wide: _Clustered) -> Estima
     shares = wide.missing(pair) or tuple(
         Proportion(float(_absent(side)), n) for side, n in zip((pair.reference, pair.current), sizes, strict=True)
     )
-    return AbsoluteDifference(mover_difference(shares[1], shares[0]))
+    return stats.missingness_difference(shares[0], shares[1])
 
 
 def _unseen(pairs: Sequence[Pair], wide: _Clustered) -> dict[str, Estimate]:
@@ -209,6 +292,7 @@ def _classify(check: Shift, inputs: Inputs, drawn: Drawn, smaller: int) -> Class
     sizes = drawn.tables[0].num_rows, drawn.tables[1].num_rows
     pool = _c2st.make_pool(drawn.columns, sizes, drawn.clusters, inputs.rng)
     assert pool.rows is not None
-    pool = replace(pool, rows=(drawn.rows[0][pool.rows[0]], drawn.rows[1][pool.rows[1]]))
+    unlike = unlike_rows(drawn.columns, sizes)[pool.rows[1]]
+    pool = replace(pool, rows=(drawn.rows[0][pool.rows[0]], drawn.rows[1][pool.rows[1]]), unlike=unlike)
     told = _c2st.tell_apart(pool, tolerance, inputs.confidence, inputs.rng)
     return Classified(told, "", told.withhold(tolerance), pool)

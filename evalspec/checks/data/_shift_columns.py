@@ -187,7 +187,8 @@ def _suggested(name: str, kind: Kind, both: list[Found]) -> set[str]:
     """Categories or lengths of texts; no weekdays."""
     wanted = {shown for found in both for shown in found} - {name + LENGTH, name + WEEKDAY}
     texts = [found[name][1].values for found in both if name + LENGTH in found]
-    if kind == "category" and any(is_text(len(np.unique(values)), len(values)) for values in texts):
+    says = next((values for values in texts if len(values)), None)
+    if kind == "category" and says is not None and is_text(len(np.unique(says)), len(says)):
         wanted = {name + LENGTH}
     return wanted
 

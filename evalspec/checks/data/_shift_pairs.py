@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pyarrow as pa
@@ -33,27 +33,43 @@ class Pair:
     current: Numbers | Categories
 
 
-def pair_columns(first: TableSummary, second: TableSummary, names: Sequence[str]) -> tuple[list[Pair], list[str]]:
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """The columns of both datasets.
+
+    Args:
+        pairs: As they can be compared.
+        unreadable: Column that can't be: why.
+        uncounted: Column whose categories can't be compared: why.
+        notes: Sentences about those that are not compared as they are.
+    """
+
+    pairs: list[Pair] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    uncounted: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def pair_columns(first: TableSummary, second: TableSummary, names: Sequence[str]) -> Paired:
     """The columns as they can be compared.
+
+    Whether strings are categories is for the reference to say: were it for the current data as well, those with the
+    most new categories would not be looked at as such.
 
     Args:
         first: The reference.
         second: The current data.
         names: Columns of both.
 
-    Returns:
-        Columns, and sentences about those that are not compared as they are.
-
     Raises:
         InputError: A column is of another type on the other side.
     """
-    found: list[Pair] = []
-    notes: list[str] = []
+    found = Paired()
     for name in names:
         both = first.columns[name], second.columns[name]
         kind = common_kind(name, both[0].type, both[1].type)
         if kind == "other":
-            notes.append(not_compared(name, both[0].type))
+            found.unreadable[name] = not_compared(name, both[pa.types.is_null(both[0].type)].type)
             continue
         suffixes = list(dict.fromkeys([*both[0].views, *both[1].views])) or [""]
         for suffix in suffixes:
@@ -62,22 +78,26 @@ def pair_columns(first: TableSummary, second: TableSummary, names: Sequence[str]
                 numbers = [_numbers(side, suffix) for side in both]
                 if suffix == f":{_derived.SIZE}" and _one_value(numbers):
                     continue
-                found.append(Pair(name + suffix, name, "number", numbers[0], numbers[1]))
+                found.pairs.append(Pair(name + suffix, name, "number", numbers[0], numbers[1]))
             elif suffix != WEEKDAY or _weeks(both):
-                found.append(_texts(name, suffix, both, notes))
-    return found, notes
+                found.pairs.append(_texts(name, suffix, both, found))
+    return found
 
 
-def _texts(name: str, suffix: str, both: tuple[ColumnSummary, ColumnSummary], notes: list[str]) -> Pair:
+def _texts(name: str, suffix: str, both: tuple[ColumnSummary, ColumnSummary], found: Paired) -> Pair:
     """As categories, or by their lengths where they are too many."""
     texts = [_strings(side, suffix) for side in both]
     categories = [one.categories for one in texts]
     never = suffix or any(pa.types.is_boolean(side.type) for side in both)
     over = any(one.overflown for one in categories)
-    if never or not (over or any(is_text(len(one.counts), one.n) for one in categories)):
+    says = categories[0] if categories[0].n else categories[1]
+    many = says.overflown or is_text(len(says.counts), says.n)
+    if never or not (over or many):
         return Pair(name + suffix, name, "category", categories[0], categories[1])
+    if not many:
+        found.uncounted[name] = f"the current data have over {MOST_CATEGORIES:,} different values, too many to count"
     if over:
-        notes.append(
+        found.notes.append(
             f"Column {name!r} has over {MOST_CATEGORIES:,} different values, so it is compared by their lengths."
         )
     lengths = [one.lengths() for one in texts]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 MOST_CLASSES = 20
 """A label of more distinct numbers is a value; of more classes only the most frequent ones are judged."""
+FEW_OF_ALL = 0.01
+"""Share of rows that no class which is judged has, from which on nothing is shown to hold."""
+OTHERS = "name the columns that count in `columns:`"
 QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -35,6 +38,8 @@ class Told:
         strongest: Column: the class, or the limit of a value, that it tells best.
         fitted: Rows that the cells' shares come from, in words.
         why: Why there are no parts.
+        lacks: Column: why it has no part.
+        withhold: Why no column is shown to tell little; None: every class was judged.
         notes: Sentences for the reader.
     """
 
@@ -42,6 +47,8 @@ class Told:
     strongest: dict[str, str] = field(default_factory=dict)
     fitted: str = ""
     why: str = ""
+    lacks: dict[str, str] = field(default_factory=dict)
+    withhold: str | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -85,11 +92,11 @@ def target_leakage(
         return told
     split = _split(inputs, tables, test, train, features)
     told.fitted = split.words
-    targets, told.why = _targets(split, told.notes)
+    targets, told.why = _targets(split, told)
     for name in features if targets else ():
         cells, count = _cells(split, name)
         if count == 0:
-            told.notes.append(f"Column {name!r} ({split.rows.column(name).type}) is not judged by itself.")
+            told.lacks[name] = f"a column of {split.rows.column(name).type} is not judged by itself; {OTHERS}"
             continue
         found: dict[str, Estimate] = {}
         for target, positive in targets.items():
@@ -131,7 +138,7 @@ def _split(
 _LABEL = "\0label"
 
 
-def _targets(split: _Split, notes: list[str]) -> tuple[dict[str, NDArray[np.bool_]], str]:
+def _targets(split: _Split, told: Told) -> tuple[dict[str, NDArray[np.bool_]], str]:
     """Class, or limit of a value: rows of it, shape (n,). Or why there are none."""
     column = split.rows.column(_LABEL)
     kind = family(column.type)
@@ -150,14 +157,31 @@ def _targets(split: _Split, notes: list[str]) -> tuple[dict[str, NDArray[np.bool
     if len(names) < 2:
         return {}, f"there is one class only ({names[0]})"
     if len(order) < len(names) and len(order) > 1:
-        notes.append(
-            f"Columns are held against {len(order)} of {len(names)} classes: "
-            f"the most frequent ones, of at least {FEWEST_OF_CLASS} rows that are judged."
-        )
+        others = ~np.isin(values, order)
+        return {names[code]: values == code for code in order} | _together(
+            others, len(names) - len(order), split, told
+        ), ""
     if len(names) == 2 or len(order) < 2:
         # Of two classes one says all; with too few rows the estimate itself says so.
         order = [int(np.argsort(-enough, kind="stable")[1])]
     return {names[code]: values == code for code in order}, ""
+
+
+def _together(others: NDArray[np.bool_], count: int, split: _Split, told: Told) -> dict[str, NDArray[np.bool_]]:
+    """Classes that are too rare, or too many, to be judged by themselves, as one; none where these are too few."""
+    rows, judged = int(others[split.judged].sum()), int(split.judged.sum())
+    name = f"one of the {count} rarest classes"
+    if rows >= FEWEST_OF_CLASS:
+        told.notes.append(f"The {count} rarest classes, of {rows:,} rows that are judged, are held against as one.")
+        return {name: others}
+    if rows:
+        told.notes.append(f"Columns are not held against {name}, of {rows:,} rows: it takes {FEWEST_OF_CLASS}.")
+    if rows > FEW_OF_ALL * judged:
+        told.withhold = (
+            f"{rows:,} of {judged:,} rows that are judged are of {name}, too few to say what tells these: "
+            f"it takes {FEWEST_OF_CLASS}"
+        )
+    return {}
 
 
 def _limits(values: NDArray[np.float64], split: _Split) -> tuple[dict[str, NDArray[np.bool_]], str]:

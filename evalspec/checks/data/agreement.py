@@ -50,8 +50,9 @@ class Agreement(Check):
     `cluster:`, from 50 units on. Where few units disagree a bootstrap says too little: then the disagreement inside
     units is bounded by Clopper-Pearson (Hoeffding, where it is no plain share) and that between units by Hoeffding's
     inequality, at half the level each. These hold for every n, are wide, and are there from 20 units on for `kappa`
-    and for nominal `alpha` with as many ratings in each unit. Landis and Koch's words for sizes are shown as a guide
-    and decide nothing.
+    and for nominal `alpha` with as many ratings in each unit. Where fewer than ten units agree on another category than
+    the most frequent one, the upper bound is made so too, or is not there: resamples can't agree more than the sample.
+    Landis and Koch's words for sizes are shown as a guide and decide nothing.
 
     References: Cohen 1960 and 1968. Fleiss 1971. Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011.
     Hayes and Krippendorff 2007. Efron, JASA 1987 (BCa). Hoeffding, JASA 1963. Landis and Koch, Biometrics 1977.

@@ -110,8 +110,11 @@ class Contamination(Check):
     `near_duplicates`: share of test rows that have an exact or a near duplicate in training. `ngram_overlap`: share of
     test rows that share a span of words with a training text, which may be much longer; of the rows that are long
     enough to hold one. Each test row counts once, however often it occurs. Compared are the columns that the model
-    reads, or those in `column`; never the label. Rows in which every compared column is missing or empty are left out
-    and counted. Beside these, where the spec asks for it:
+    reads, or those in `column`; never the label. Where neither is stated, a column of whole numbers or of short strings
+    without white space that has another value in each test row (50 and more) is taken for a name of the row: it is left
+    out, and the report says so. Rows in which every compared column is missing or
+    empty, in test or in training, are left out and counted, and with them nothing is shown to hold.
+    Beside these, where the spec asks for it:
 
     - `predictions: candidate`: `clean_score`, its `metric:` (default: accuracy) on the test rows that are no copy
       (neither exact, nor near, nor sharing a span), and `clean_score_change`, the score of all rows less that one.
@@ -131,8 +134,9 @@ class Contamination(Check):
     - Text: Jaccard similarity of the sets of runs of `shingle_words` words is at least `similarity`. At the defaults
       one word changed among 15, or two among 30, is near. Candidates share one of their rarest shingles, of so many
       that no pair is missed (prefix filter; Chaudhuri 2006, Bayardo 2007): recall 100 %, where MinHash finds the share
-      that its bands are solved for. Each is verified exactly. There is no closure over chains: a match is always a
-      pair.
+      that its bands are solved for. Texts made from one form share much and are still told apart fast, by what is left
+      to share (Xiao 2011) and by bit sketches (Sandes 2020). All others are verified exactly. There is no closure over
+      chains: a match is always a pair.
     - Arrays (pixels, signals, embeddings; fixed length): root mean square difference of at most `tolerance` of the
       range of values in the test set, or no value differs by more than 1 where they are whole numbers over a range of
       16 and more. The search is exact: recall 100 %.

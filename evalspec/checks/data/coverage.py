@@ -65,7 +65,7 @@ class Coverage(Check):
     ## What it measures
     `conditions:` are named predicates (`{name: night, where: lux < 10}`) or names of the spec's `slices:`. The groups
     of a test set are these, the classes of its label, the values of the columns in `by:`, and each class within each of
-    these values.
+    these values. Values declared in `population:` of which there is no row are groups of 0 rows.
     - `smallest_slice(night)`: rows of a group; without a name the smallest of all.
     - `missing_conditions`: declared conditions, values and columns of which the test set holds no row, or of which
       nothing can be said since their column is not there or is missing in every row.
@@ -91,8 +91,9 @@ class Coverage(Check):
     The population is declared (`population: {site: {north: 60 %, south: 40 %}}`, `share:` of a condition), and the gap
     is a fact of this file; values that are not declared share what is left of 100 %. Or it is a dataset that was
     sampled from it (`population: traffic`): then its shares have Clopper-Pearson intervals (with clusters after Korn
-    and Graubard), while those of the test set are what they are; conditions and the columns in `by:` are compared. All
-    parts hold together: for PASS the largest p-value counts, for FAIL the smallest times their number.
+    and Graubard), while those of the test set are what they are; conditions and the columns in `by:` are compared. Its
+    rows that are not known count on the side on which they are worse, too. All parts hold together: for PASS the
+    largest p-value counts, for FAIL the smallest times their number.
 
     Cramer's V is corrected for its bias, so that it stays near 0 where class and group have nothing to do with each
     other.

@@ -40,7 +40,9 @@ class Integrity(Check):
     `schema_violations`: cells that break a rule of `table_schema` (type, range, allowed values, pattern, missing where
     that is not allowed, a value that stands in two rows where each must be `unique`), each once for every rule that it
     breaks; with them a named column that is not there, a column whose type can't hold what is asked for, a file whose
-    sha256 is not the one in `digest` or in the Croissant file, and rows that stand in two splits.
+    sha256 is not the one in `digest` or in the Croissant file (once it has one, every file needs one), and rows that
+    stand in two splits (where a column has another value in every row none could, so `duplicates_by` must say which
+    count).
     `missing_rate(column)`: the share of cells that are missing (null or NaN); without a column that of the column where
     most are.
     `duplicate_rows`: rows that are equal to an earlier row, in all columns or in those of `duplicates_by`.
@@ -97,7 +99,8 @@ class Integrity(Check):
     digest: dict[str, str] = Field(default_factory=dict, description="File: its sha256, as 64 digits of 0-9 and a-f.")
     duplicates_by: tuple[str, ...] = Field((), description="Columns in which duplicates are equal; default: all.")
     split: str | None = Field(
-        None, description="Column that names the split of a row; no row may stand in two, whatever else differs."
+        None,
+        description="Column that names the split of a row; rows equal in `duplicates_by` or in all else are in one.",
     )
 
     @model_validator(mode="after")

@@ -79,8 +79,9 @@ class Labels(Check):
 
     ## What it cannot show
     Whether rows for the audit were drawn at random: of one picked because it looked odd nothing follows for the others.
-    That the shares of classes differ between audited and other rows is seen, and keeps the rate from PASS. What
-    auditors get wrong: see `agreement`. Confident learning finds labels that do not fit the rows like them; where all
+    That classes, or slices of `by:`, have other shares among audited than among other rows is seen (chi-square over the
+    design effect of clusters) and keeps rates and their concentration from PASS. What auditors get wrong: see
+    `agreement`. Confident learning finds labels that do not fit the rows like them; where all
     labels of a kind are wrong, they fit.
 
     ## Example

@@ -40,7 +40,7 @@ class Leakage(Check):
     - `index_overlap`: test rows between two training rows. In the order of `index:` (a position, a frame number, a
       time) the row before and the row after are training rows, or a training row stands at the same place.
     - `conflicting_labels`: test rows that are equal in all columns to another row, of the test set or of training,
-      that has another label.
+      that has another label. Columns that name a row are left out, as in `contamination`.
     - `target_leakage(column)`: how well this column alone tells the label, from 0 (not at all) to 1 (always).
 
     ## Why it matters
@@ -51,18 +51,21 @@ class Leakage(Check):
     ## Method
     The counts are facts about these files. Ids are compared by value and type: 1 is 1.0 and is not "1"; where the two
     sides hold different types, none could ever be equal, and the check says so. Rows whose id or time is missing may
-    belong to either side: they are counted, and with them nothing is shown to hold. Times with a zone are compared as
-    instants; a date and a time are compared by day. `index_overlap` stands beside what a split at random would give,
-    m n (n - 1) / (N (N - 1)) of n training and m test rows. Conflicting rows are equal by digests of 128 bits.
+    belong to either side: they are counted, and with them nothing is shown to hold. Blank text is no id. Times with a
+    zone are compared as instants; a date and a time are compared by day. `index_overlap` stands beside what a split at
+    random would give, m n (n - 1) / (N (N - 1)) of n training and m test rows. Conflicting rows are equal by digests of
+    128 bits.
 
     `target_leakage`: numbers are cut at 64 quantiles of training, categories stand for themselves, missing cells are a
     category. Each cell gets the share of a class that its training rows have (without labelled training rows: those of
     one half of the test rows, drawn at random; the other half is judged); on test rows these shares rank the rows, and
     the score is 2 AUC - 1, the largest over the classes. A label of numbers is cut at the quartiles of training; of two
-    normal columns the score is about their correlation.
+    normal columns the score is about their correlation. Of more than 20 classes, or with fewer than 20 rows, the rarest
+    are one class together; where even that is too rare and holds more than 1 % of the rows, nothing is shown to hold.
     Bounds are DeLong's on the logit, Hoeffding's very close to 1, and hold for this ranking in the population of the
     test rows. A sentence without a column is about all of them: for PASS the largest p-value counts, for FAIL the
-    smallest times their number.
+    smallest times their number; a list, a picture, or a column that training lacks keeps it from PASS. `columns:` says
+    which count.
 
     References: Kaufman, Rosset, Perlich and Stitelman, Leakage in data mining, TKDD 2012. DeLong, DeLong and
     Clarke-Pearson, Biometrics 1988. Hoeffding, JASA 1963.

@@ -66,6 +66,12 @@ class Shift(Check):
     By 10,000 permutations no Wasserstein distance is surer than 1 in 10,000, so more than about 25 columns of numbers
     under `distance: wasserstein` come to *looks violated* at most; the other distances have no such limit.
     Missing cells: MOVER over Clopper-Pearson; they are left out of the distances.
+    A column of a counter's whole numbers (within twice as many as there are rows) or of short strings without white
+    space that has another value in each row of both (50 and more; of large data in the 20,000 drawn) is taken for a
+    name of the row and left out with a note, unless the candidate is said to read it or `columns:` names it.
+    Strings are categories or texts as they are in the reference. A column that can't be compared (bytes, records) is an
+    error where `columns:` names it; else it counts in K as one not shown to be alike, and no sentence over all columns
+    passes. So does one that is constant in the reference and not in the current data, by Wasserstein.
     Categories never seen: Clopper-Pearson of the current rows, for the reference's categories as they are.
     `c2st_auc`: gradient boosting with fixed settings and a seed, trained on one half of at most 5,000 rows of each
     side, judged on the other half by DeLong. PASS also needs that a planted shift of the tolerance's size (rows drawn
@@ -84,8 +90,9 @@ class Shift(Check):
     it is in the current data; weights are cut off at 20, then moved by as little as gives the means, spreads and shares
     that moved most their current values. What a second model expects of the current rows' scores, corrected by the
     weighted errors of that model on the reference: right where either the weights or the expectations are. Both parts
-    are means of separate rows (BCa), joined by MOVER. No bound where the reference is worth fewer than 200 rows of the
-    current kind, or has next to nothing like 5 % of the current rows.
+    are means of separate rows (BCa), joined by MOVER. Current rows that the reference has next to nothing like (a new
+    category, odds of 20) may score anything: to each bound the upper bound of their share times the worst that they may
+    add is added. No bound where they are over 5 %, or the reference is worth fewer than 200 rows of the current kind.
     Shown on demand, deciding nothing: `report: [psi]`, the population stability index over reference deciles less what
     chance adds, (B - 1)(1/n + 1/m), a convention without an error rate; `report: [mmd]`, a permutation test by
     maximum mean discrepancy (2,000 rows a side at most, 999 permutations), whose p-value falls with n and whose size
@@ -148,7 +155,7 @@ class Shift(Check):
         Metric(
             "reweighted_score_change", "pp", "lower",
             "How much worse `metric:` gets on the reference when it is reweighted to the current rows.",
-            interval="MOVER over BCa of two means, cross-fitted",
+            interval="MOVER over BCa of two means, cross-fitted; rows unlike the reference's at their worst",
         ),
     )  # fmt: skip
 
@@ -178,6 +185,11 @@ class Shift(Check):
         """The two datasets are not the same."""
         if self.reference == self.current:
             return f"reference and current are both {self.current}; name two datasets"
+        if self.distance == "ks" and self.tolerance >= 1.0:
+            return (
+                f"tolerance: {self.tolerance:g} holds whatever the rows are, for a distance is within 0..1; "
+                f"write {min(self.tolerance / 100.0, 0.99):g} for {self.tolerance:g} %"
+            )
         return None
 
     def needs(self) -> tuple[Need, ...]:

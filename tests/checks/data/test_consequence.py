@@ -11,7 +11,15 @@ import pytest
 
 from evalspec.checks.data import _c2st
 from evalspec.checks.data._c2st import Pool
-from evalspec.checks.data._consequence import Consequence, consequence, reweigh, row_scores, with_answers
+from evalspec.checks.data._consequence import (
+    Consequence,
+    consequence,
+    reweigh,
+    row_scores,
+    unlike_rows,
+    with_answers,
+)
+from evalspec.checks.data._shift_columns import Compared, Side
 from evalspec.checks.data.shift import Shift
 from evalspec.checks.model._scored import Undefined, scored
 from evalspec.evidence.blocks import Table
@@ -110,6 +118,57 @@ def test_how_sure_the_model_is_counts_as_a_column() -> None:
     assert seen.names == ("lux", "age", "confidence") and seen.values.shape == (100, 3)
     assert ours.probabilities is not None
     assert seen.values[:50, 2] == pytest.approx(ours.probabilities.max(axis=1))
+
+
+def kinds(n: int, seed: int, new: float) -> tuple[Compared, Pool, np.ndarray, float]:
+    """Nineteen kinds, of which the model knows 90 %, and one in the current data alone, of which it knows none."""
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, 19, n), np.where(rng.random(n) < new, 19, rng.integers(0, 19, n))]
+    sides = [Side(one.astype(np.str_), np.arange(n), np.zeros(n, dtype=bool)) for one in codes]
+    column = Compared("kind", "kind", "category", *sides)
+    unlike = unlike_rows([column], (n, n))
+    assert (unlike == (codes[1] == 19)).all()
+    pool = Pool(
+        np.concatenate(codes)[:, None].astype(float), np.arange(2 * n), False, ("kind",), np.ones(1, dtype=bool),
+        (np.arange(n), np.arange(n)), unlike,
+    )  # fmt: skip
+    return column, pool, (rng.random(n) < 0.9).astype(float), 0.9 * new
+
+
+def test_rows_unlike_the_reference_are_taken_at_their_worst() -> None:
+    """Nothing of the reference tells how the model does on a new kind, so the bound has to allow for the worst."""
+    missed = 0
+    for seed in range(2):
+        _, pool, scores, truth = kinds(2000, seed, 0.04)
+        upper = reweigh(pool, scores, np.random.default_rng(seed)).change.bound(0.95, "upper")
+        missed += upper is None or upper < truth
+    assert missed == 0
+
+
+def test_a_new_group_of_numbers_is_unlike_the_reference() -> None:
+    rng = np.random.default_rng(1)
+    n = 2000
+    x = np.concatenate((rng.normal(size=n), np.where(rng.random(n) < 0.04, rng.normal(4, 0.3, n), rng.normal(size=n))))
+    pool = Pool(x[:, None], np.arange(2 * n), False, ("x",), np.zeros(1, dtype=bool), (np.arange(n), np.arange(n)))
+    found = reweigh(pool, (rng.random(n) < 0.9).astype(float), rng)
+    upper = found.change.bound(0.95, "upper")
+    assert 0.025 < found.unlike < 0.05 and upper is not None and upper > 0.036
+
+
+def test_a_rare_category_that_became_frequent_moves_the_score() -> None:
+    """One of thirty, from 1 % to 12 %, on which the model is wrong: weights are balanced on it."""
+    rng = np.random.default_rng(2)
+    n, most = 3000, np.full(29, 1 / 29)
+    codes = [rng.choice(30, n, p=[*((1 - rare) * most), rare]) for rare in (0.01, 0.12)]
+    pool = Pool(
+        np.concatenate(codes)[:, None].astype(float), np.arange(2 * n), False, ("kind",), np.ones(1, dtype=bool),
+        (np.arange(n), np.arange(n)),
+    )  # fmt: skip
+    scores = np.where(codes[0] == 29, 0.0, rng.random(n) < 0.9)
+    found = reweigh(pool, scores, rng)
+    weights = found.weights[codes[0] == 29]
+    assert weights.sum() / n == pytest.approx((codes[1] == 29).mean(), abs=1e-3)
+    assert found.change.value == pytest.approx(0.11 * 0.9, abs=0.02)
 
 
 @pytest.mark.slow

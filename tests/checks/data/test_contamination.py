@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from evalspec.checks.data._duplicates import check_comparable
 from evalspec.checks.data._row_names import row_names
 from evalspec.checks.data.contamination import Contamination
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Table
-from evalspec.evidence.estimate import Fact
+from evalspec.evidence.estimate import Fact, Measured
 from evalspec.language.parts import CheckResult, NeedRows
 from tests.fakes import FakeInputs
 
@@ -29,8 +30,14 @@ def run(tmp_path: Path, train: pa.Table | dict[str, pa.Table], test: pa.Table, *
 
 def value(result: CheckResult, metric: str) -> float:
     fact = result.estimates[metric]
+    fact = fact.estimate if isinstance(fact, Measured) else fact
     assert isinstance(fact, Fact)
     return fact.value
+
+
+def withheld(result: CheckResult, metric: str) -> str:
+    found = result.estimates[metric]
+    return (found.withhold or "") if isinstance(found, Measured) else ""
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
@@ -202,6 +209,8 @@ def test_rows_without_content_are_left_out_and_counted(tmp_path: Path) -> None:
     result = run(tmp_path, text_table(["", "seen before"]), text_table(["", "  ", "seen before", "not seen"]))
     assert value(result, "exact_duplicates") == 1
     assert (result.counts.attempted, result.counts.used, result.counts.dropped) == (4, 2, 2)
+    assert "2 rows of test and 1 row of train without anything in text" in withheld(result, "exact_duplicates")
+    assert "without anything" in withheld(result, "near_duplicates")
 
 
 def test_columns_that_a_training_set_lacks_are_named(tmp_path: Path) -> None:
@@ -231,6 +240,7 @@ def test_repeats_inside_the_test_set_are_noted(tmp_path: Path) -> None:
         ({"a": [1]}, {"a": [1]}, {"column": "c"}, "has no column 'c'"),
         ({"a": [1]}, {"a": [1]}, {"key": "id"}, "has no column 'id'"),
         ({"a": ["x"]}, {"a": ["", None]}, {}, "every row of test is missing or empty"),
+        ({"a": [None, " \u200b"]}, {"a": ["x"]}, {}, "every row of train is missing or empty"),
     ],
 )
 def test_what_cant_be_compared(
@@ -297,8 +307,9 @@ def test_a_column_without_any_value_matches_nothing(tmp_path: Path) -> None:
     test = pa.table({"text": ["some words here now", None], "x": [1.0, 2.0]})
     for kind in (pa.null(), pa.string()):
         train = pa.table({"text": pa.array([None, None], kind), "x": [1.0, 2.0]})
-        assert value(run(tmp_path, train, test), "exact_duplicates") == 1
-        assert value(run(tmp_path, train, test), "near_duplicates") == 0.5
+        result = run(tmp_path, train, test)
+        assert (value(result, "exact_duplicates"), value(result, "near_duplicates")) == (1, 0.5)
+        assert withheld(result, "exact_duplicates") == "'text' is missing in every row of train"
 
 
 def test_lists_of_several_lengths_are_compared_as_they_are(tmp_path: Path) -> None:
@@ -374,3 +385,37 @@ def test_what_is_taken_for_a_name_of_the_row(names: pa.Array, taken: bool) -> No
     assert row_names([table], ["id"], []) == ()
     assert row_names([table], ["id", "x"], ["id"]) == ()
     assert row_names([table.slice(0, 49)], ["id", "x"], []) == ()
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        (pa.date32(), pa.timestamp("us")),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC")),
+        (pa.float64(), pa.decimal128(12, 2)),
+        (pa.decimal128(12, 1), pa.decimal128(12, 2)),
+        (pa.float32(), pa.float64()),
+    ],
+)
+def test_values_that_are_written_otherwise_are_refused_and_not_taken_for_others(
+    train: pa.DataType, test: pa.DataType
+) -> None:
+    tables = [pa.table({"opened": pa.array([None], kind)}) for kind in (train, test)]
+    with pytest.raises(InputError, match=r"column 'opened' is .* such rows can never be equal"):
+        check_comparable(*tables, ["opened"], "train")
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        (pa.timestamp("ns"), pa.timestamp("s")),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Berlin")),
+        (pa.date32(), pa.date64()),
+        (pa.int8(), pa.float64()),
+        (pa.decimal128(12, 2), pa.decimal128(9, 2)),
+        (pa.dictionary(pa.int8(), pa.string()), pa.string()),
+    ],
+)
+def test_values_that_are_known_as_equal_are_compared(train: pa.DataType, test: pa.DataType) -> None:
+    tables = [pa.table({"opened": pa.array([None], kind)}) for kind in (train, test)]
+    check_comparable(*tables, ["opened"], "train")

@@ -224,7 +224,7 @@ def test_the_gap_errs_as_seldom_as_it_says(truth: float, here: int) -> None:
     apart = abs(here / 200 - truth)
     kept = Represented()
     for count in range(251):
-        _estimate(kept, str(count), (here, 200, 0), Proportion.of_counts(count, 250), "test")
+        _estimate(kept, str(count), (here, 200, 0), (Proportion.of_counts(count, 250),), "test")
     for side, level in (("upper", 0.05), ("lower", 0.05), ("upper", 0.002), ("lower", 0.002)):
         p = [part.p_value(apart, "upper" if side == "upper" else "lower") for part in kept.parts.values()
              if isinstance(part, Estimate)]  # fmt: skip
@@ -243,14 +243,35 @@ def test_a_population_with_rows_that_are_not_known(tmp_path: Path) -> None:
     )  # fmt: skip
     result = check.run(inputs)
     assert result.notes == [
-        "Of traffic, 100 rows without 'site' left out.",
-        "Of traffic, 100 rows left out: whether they are night can't be said.",
+        "Of traffic, 100 rows without 'site' count on the side that is worse.",
+        "Of traffic, 100 rows that may be night count on the side that is worse.",
     ]
     found = result.estimates["representation_gap"]
     assert isinstance(found, Parts)
-    assert {name: (one.value, one.n) for name, one in found.parts.items() if isinstance(one, Estimate)} == {
-        "site=north": (0.0, 200), "site=south": (0.0, 200), "night": (0.0, 200),
-    }  # fmt: skip
+    # Half of 200 rows, and a third to two thirds of 300.
+    values = {name: one.value for name, one in found.parts.items() if isinstance(one, Estimate)}
+    assert values == pytest.approx({"site=north": 1 / 6, "site=south": 1 / 6, "night": 1 / 6})
+
+
+def test_a_label_in_by_has_shares_in_the_population(tmp_path: Path) -> None:
+    tables = {
+        "test": pa.table({"site": ["n", "s"] * 500, "y": ["a"] * 900 + ["b"] * 100}),
+        "traffic": pa.table({"site": ["n", "s"] * 500, "y": ["a"] * 500 + ["b"] * 500}),
+    }
+    inputs = FakeInputs(tmp_path, tables=tables, labels={"test": "y"})
+    check = Coverage.model_validate(
+        {"check": "coverage", "dataset": "test", "by": ["y", "site"], "population": "traffic",
+         "require": ["representation_gap <= 10 pp"]}
+    )  # fmt: skip
+    result = check.run(inputs)
+    assert outcome(result, the(check, "representation_gap <= 10 pp")) == "FAIL"
+    assert "y=a & y=a" not in groups(result) and "y=a & site=n" in groups(result)
+
+
+@pytest.mark.parametrize("by", [["site"], []])
+def test_a_declared_value_without_a_row_is_a_group_of_no_rows(by: list[str], tmp_path: Path) -> None:
+    found = groups(run(tmp_path, {"site": ["n"] * 500}, None, by=by, population={"site": {"n": "60 %", "s": "40 %"}}))
+    assert found["site=s"] == 0 and found.get("site=n", 500) == 500
 
 
 def test_rows_of_a_cluster_say_less_of_a_population(tmp_path: Path) -> None:

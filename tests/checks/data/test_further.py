@@ -13,7 +13,7 @@ import pytest
 
 from evalspec.checks.data.contamination import Contamination
 from evalspec.evidence.blocks import Examples, Table
-from evalspec.evidence.estimate import Estimate, Fact
+from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult, NeedPredictions
 from evalspec.sources._arrays import array_column
@@ -87,6 +87,19 @@ def test_keys_are_counted_beside_what_they_hold(tmp_path: Path) -> None:
     examples = next(block for block in result.blocks if isinstance(block, Examples))
     assert {one.fields["found"] for one in examples.examples} == {"same key"}
     assert examples.examples[0].title == "test, 1010" and examples.examples[1].title == "train, 1010"
+
+
+@pytest.mark.parametrize(("blank", "n"), [("test", 40), ("train", 50)])
+def test_rows_without_a_key_keep_the_count_from_passing(tmp_path: Path, blank: str, n: int) -> None:
+    tables = {"train": rows(100, 1), "test": rows(50, 2).set_column(0, "id", pa.array(np.arange(50) + 5000))}
+    ids = pa.array(tables[blank].column("id").to_pylist()[:-10] + [None] * 10)
+    tables[blank] = tables[blank].set_column(0, "id", ids)
+    found = run(tmp_path, tables, column=("a", "b"), tolerance=0.0, key="id").estimates["shared_keys"]
+    assert isinstance(found, Measured) and isinstance(found.estimate, Fact)
+    assert (found.estimate.value, found.estimate.n) == (0, n)
+    assert found.withhold == (
+        f"rows without id (10 of {blank}) may be of anybody; fill them in, or leave them out with `where:`"
+    )
 
 
 def test_several_columns_make_one_key(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from evalspec.checks.data.integrity import Integrity
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Table
-from evalspec.evidence.estimate import Fact, Parts
+from evalspec.evidence.estimate import Fact, Measured, Parts
 from evalspec.language.parts import CheckResult, SpecNames
 from evalspec.language.requirement import Requirement
 from tests.fakes import FakeInputs
@@ -104,13 +104,58 @@ def test_duplicates_are_counted_beyond_the_first(tmp_path: Path) -> None:
 
 def test_splits_are_not_mixed(tmp_path: Path) -> None:
     table = patients(400).append_column("split", [["train"] * 300 + ["test"] * 100])
-    clean = run(table, tmp_path, split="split")
+    clean = run(table, tmp_path, split="split", duplicates_by=["id", "age"])
     assert fact(clean, "schema_violations") == 0 and "Splits in 'split': train, test." in clean.notes
     leaked = table.slice(0, 2).set_column(5, "split", [["test"] * 2])
     result = run(pa.concat_tables([table, leaked]), tmp_path, 64, split="split")
     assert rules(result) == {("split", "rows in several splits"): 4}
     within = run(pa.concat_tables([table, table.slice(0, 2)]), tmp_path, split="split")
     assert fact(within, "schema_violations") == 0 and fact(within, "duplicate_rows") == 2
+
+
+def test_a_column_that_names_rows_hides_no_row_in_two_splits(tmp_path: Path) -> None:
+    table = pa.table({"id": np.arange(60), "x": ["same"] * 60, "split": ["train", "test"] * 30})
+    assert rules(run(table, tmp_path, split="split", duplicates_by=["x"])) == {("split", "rows in several splits"): 60}
+    found = run(table, tmp_path, 16, split="split").estimates["schema_violations"]
+    assert isinstance(found, Measured) and "'id' has another value in every row" in (found.withhold or "")
+    alone = run(table.drop_columns(["x"]), tmp_path, split="split")
+    assert fact(alone, "schema_violations") == 0
+    with pytest.raises(InputError, match="no column beside 'split'"):
+        run(table, tmp_path, split="split", duplicates_by=["split"])
+
+
+def test_whole_numbers_are_held_as_such(tmp_path: Path) -> None:
+    big = 2**53
+    table = pa.table({"a": [big, big + 1, None], "u": pa.array([2**64 - 1, 0, 5], pa.uint64())})
+    schema = {"a": {"max": big, "min": -0.5, "values": [big]}, "u": {"min": -5, "max": 2**64}}
+    assert rules(run(table, tmp_path, table_schema=schema)) == {("a", f"max {big}"): 1, ("a", "values"): 1}
+    other = {"a": {"max": -(2**70)}, "u": {"min": 4.5}}
+    assert rules(run(table, tmp_path, table_schema=other)) == {("a", f"max {-(2**70)}"): 2, ("u", "min 4.5"): 1}
+
+
+class _Shards(FakeInputs):
+    """A dataset of two files of one name."""
+
+    def files(self, dataset: str) -> tuple[Path, ...]:
+        return tuple(self.evidence / folder / "part-0" for folder in ("a", "b"))
+
+
+def test_every_file_needs_a_digest_once_one_is_stated(tmp_path: Path) -> None:
+    parts = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "part-0").write_text(folder)
+        parts.append({"contentUrl": f"data/{folder}/part-0", "sha256": hashlib.sha256(folder.encode()).hexdigest()})
+
+    def held(distribution: list[dict[str, str]]) -> CheckResult:
+        (tmp_path / "card.json").write_text(json.dumps({"distribution": distribution}))
+        inputs = _Shards(tmp_path, tables={"test": patients(20)})
+        fields = {"check": "integrity", "dataset": "test", "croissant": "card.json"}
+        return Integrity.model_validate(fields).run(inputs)
+
+    assert fact(held(parts), "schema_violations") == 0
+    assert rules(held(parts[:1])) == {("file", "the Croissant file has no sha256 of b/part-0"): 1}
+    assert "no rule" in held([]).missing["schema_violations"]
 
 
 def test_columns_that_are_not_what_they_should_be(tmp_path: Path) -> None:

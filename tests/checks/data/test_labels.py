@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.checks.data import _confident, labels
+from evalspec.checks.data._labels_sample import p_unlike
 from evalspec.checks.data.labels import Labels
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Intervals, Table
@@ -139,6 +140,41 @@ def test_an_audit_of_one_class_is_no_random_sample(tmp_path: Path) -> None:
     assert isinstance(found, Measured) and found.withhold is not None
     assert "no random sample" in found.withhold
     assert outcome(result, asked.requirements[0]) == "INCONCLUSIVE"
+
+
+def test_concentration_needs_a_random_sample_too(tmp_path: Path) -> None:
+    world = World()
+    world.looked = world.looked & (world.given | (np.arange(ROWS) % 7 == 0))
+    asked = check(by=["snow"], require=["label_error_concentration <= 3x"])
+    found = world.run(tmp_path, asked).estimates["label_error_concentration"]
+    assert isinstance(found, Measured) and "no random sample" in (found.withhold or "")
+
+
+def test_an_audit_of_one_slice_is_no_random_sample(tmp_path: Path) -> None:
+    world = World(anywhere=0.0)
+    world.looked = world.snow
+    asked = check(by=["snow"], require=["label_error_rate <= 2 %"])
+    result = world.run(tmp_path, asked)
+    found = result.estimates["label_error_rate"]
+    assert isinstance(found, Measured) and "the slice snow is among them" in (found.withhold or "")
+    assert outcome(result, asked.requirements[0]) == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize("whole_clusters", [True, False])
+def test_clusters_are_no_reason_to_mistrust_an_audit_nor_to_trust_one(whole_clusters: bool) -> None:
+    rng = np.random.default_rng(5)
+    clusters = np.repeat(np.arange(120), 10)
+    p = []
+    for _ in range(200):
+        # Half of the rows of a cluster share its class.
+        codes = np.where(rng.random(1200) < 0.5, rng.integers(0, 3, 120)[clusters], rng.integers(0, 3, 1200))
+        looked = rng.random(120)[clusters] < 0.3 if whole_clusters else rng.random(1200) < 0.3
+        p.append(p_unlike(codes, looked, clusters))
+    assert np.mean([one is not None and one < 0.05 for one in p]) < 0.1
+    assert np.mean([one is not None and one < 0.5 for one in p]) > 0.3 * whole_clusters
+    codes = rng.integers(0, 3, 1200)
+    odd = p_unlike(codes, codes == 0, clusters)
+    assert odd is not None and odd < 1e-6
 
 
 def test_slices_that_nobody_looked_at_are_counted(tmp_path: Path) -> None:

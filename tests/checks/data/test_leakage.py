@@ -140,6 +140,9 @@ def test_missing_ids_keep_it_from_being_shown(tmp_path: Path) -> None:
         tmp_path, {"who": pa.array([None, None], pa.string())}, {"who": pa.array([None], pa.string())}, group="who"
     )
     assert none.missing["group_overlap"] == "no row of test has a 'who'"
+    blank = run(tmp_path, {"who": ["a"]}, {"who": ["", " "]}, group="who")
+    assert blank.missing["group_overlap"] == "no row of test has a 'who'"
+    assert "1 row of test" in withheld(run(tmp_path, {"who": ["a"]}, {"who": ["", "b"]}, group="who"), "group_overlap")
 
 
 def test_an_entity_may_have_several_columns(tmp_path: Path) -> None:
@@ -356,7 +359,7 @@ def test_columns_that_tell_the_label(kind: str, tmp_path: Path) -> None:
     for column in ("noise", "name", "empty", "same"):
         upper = score(result, column).bound(0.95, "upper")
         assert upper is not None and upper < 0.2, column
-    assert "Column 'pixels' (fixed_size_list<item: double>[4]) is not judged by itself." in result.notes
+    assert "fixed_size_list<item: double>[4] is not judged by itself" in result.missing["target_leakage(pixels)"]
     table = next(block for block in result.blocks if isinstance(block, Table) and "column" in block.title)
     assert table.rows[0][4] == ("c2" if kind == "classes" else table.rows[0][4])
 
@@ -402,8 +405,38 @@ def test_rare_classes_are_left_out_and_named(tmp_path: Path) -> None:
     y = ["a"] * 150 + ["b"] * 140 + ["c"] * 5
     rows = {"x": np.arange(295.0), "y": y}
     result = run(tmp_path, rows, {**rows, "x": np.arange(295.0) + 0.5}, label="y")
-    assert any("2 of 3 classes" in note for note in result.notes)
-    assert score(result, "x").value == pytest.approx(1.0, abs=0.05)
+    assert any("not held against one of the 1 rarest classes, of 5 rows" in note for note in result.notes)
+    found = result.estimates["target_leakage"]
+    assert isinstance(found, Measured) and "5 of 295 rows that are judged" in (found.withhold or "")
+    assert isinstance(found.estimate, Parts)
+    one = found.estimate.parts["x"]
+    assert isinstance(one, Estimate) and one.value == pytest.approx(1.0, abs=0.05)
+
+
+def test_rare_classes_are_judged_together(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    y = np.array(["a"] * 462 + ["b"] * 462 + [f"c{one}" for one in range(4)] * 19)
+    rows = {"x": np.where(np.char.startswith(y, "c"), 5.0, rng.normal(size=1000)), "y": y}
+    sides = {name: pa.table(rows) for name in ("train", "test")}
+    inputs = FakeInputs(tmp_path, tables=sides, labels=dict.fromkeys(sides, "y"))
+    check = Leakage.model_validate(
+        {"check": "leakage", "train": ["train"], "test": "test", "require": ["target_leakage <= 0.8"]}
+    )
+    assert outcome(check.run(inputs), check.requirements[0]) == "FAIL"
+
+
+@pytest.mark.parametrize("columns", [["odd", "x"], []])
+def test_a_column_that_is_not_judged_keeps_it_from_being_shown(columns: list[str], tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 600)
+    rows = pa.table({"x": rng.normal(size=600), "odd": pa.array([[one] for one in y]), "y": y})
+    sides = {"train": rows if columns else rows.drop_columns(["odd"]), "test": rows}
+    check = Leakage.model_validate(
+        {"check": "leakage", "train": ["train"], "test": "test", "columns": columns,
+         "require": ["target_leakage <= 0.5", "target_leakage(x) <= 0.5"]}
+    )  # fmt: skip
+    result = check.run(FakeInputs(tmp_path, tables=sides, labels=dict.fromkeys(sides, "y")))
+    assert [outcome(result, one) for one in check.requirements] == ["MISSING", "PASS"]
 
 
 def test_fields_that_a_metric_needs() -> None:
@@ -463,3 +496,14 @@ def test_visits_of_zoned_times_are_told_apart(tmp_path: Path) -> None:
     inputs = FakeInputs(tmp_path, tables={"train": zoned, "test": later})
     check = {"check": "leakage", "train": ["train"], "test": "test", "time": "visited", "report_only": True}
     assert fact(Leakage.model_validate(check).run(inputs), "time_overlap").value == 0
+
+
+def test_a_column_that_names_rows_hides_no_conflict(tmp_path: Path) -> None:
+    def rows(first: int, label: int) -> dict[str, Any]:
+        return {"id": np.arange(first, first + 60), "x": np.arange(60) + 0.5, "y": np.full(60, label)}
+
+    result = run(tmp_path, rows(0, 0), rows(500, 1), label="y")
+    assert fact(result, "conflicting_labels").value == 60
+    assert any("taken for a name of the row" in note for note in result.notes)
+    named = run(tmp_path, rows(0, 0), rows(500, 1), label="y", columns=["id", "x"])
+    assert fact(named, "conflicting_labels").value == 0

@@ -301,3 +301,25 @@ def test_a_column_that_names_rows_is_no_shift(tmp_path: Path) -> None:
     # In one of the two it names no row.
     again = run(rows(0), rows(400).set_column(0, "id", [np.arange(400) // 2]), tmp_path)
     assert set(parts(again, "shift").parts) == {"id", "height"}
+
+
+def test_infinite_numbers_are_in_no_distance_and_keep_it_from_passing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 1, (2, 1000))
+    values[1, :400] = np.inf
+    tables = [pa.table({"amount": one, "age": rng.normal(0, 1, 1000)}) for one in values]
+    found = run(tables[0], tables[1], tmp_path)
+    drifted, amount = found.estimates["drifted_columns"], parts(found, "shift").parts["amount"]
+    assert isinstance(drifted, Measured) and isinstance(amount, Measured)
+    assert drifted.withhold == amount.withhold == "infinite numbers in 'amount' (400 of traffic) are in no distance"
+    assert not isinstance(parts(found, "shift").parts["age"], Measured)
+    assert any("Infinite numbers in 'amount'" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("fields", "wrong"), [({"tolerance": 15}, True), ({"tolerance": 1}, True),
+                                               ({"tolerance": 0.15}, False),
+                                               ({"tolerance": 15, "distance": "wasserstein"}, False)])  # fmt: skip
+def test_a_tolerance_that_holds_whatever_the_rows_are(fields: dict[str, object], wrong: bool) -> None:
+    given = {"check": "shift", "reference": "a", "current": "b", "report_only": True} | fields
+    said = Shift.model_validate(given).check_names(SpecNames(models=(), datasets=("a", "b"), slices=()))
+    assert (said is not None and "a distance is within 0..1" in said) == wrong

@@ -53,7 +53,7 @@ def mixed(n: int, seed: int) -> pa.Table:
 def test_columns_in_parts_are_the_columns_of_the_table() -> None:
     tables = mixed(700, 1), mixed(500, 2)
     names = tables[0].column_names
-    pairs, _ = pair_columns(summary(tables[0]), summary(tables[1]), names)
+    pairs = pair_columns(summary(tables[0]), summary(tables[1]), names).pairs
     shown = [pair.name for pair in pairs]
     assert shown == [
         "x", "bad", "day", "day:weekday", "site", "flag", "note:length", "list:mean", "list:sd", "list:size",
@@ -79,7 +79,8 @@ def test_many_categories_are_compared_by_their_lengths(monkeypatch: pytest.Monke
     codes = np.arange(5000) % 90
     table = pa.table({"code": pa.array([f"{'c' * (code % 5)}{code}" for code in codes])})
     whole, parts = summary(table, 5000), summary(table, 30)
-    pairs, notes = pair_columns(whole, parts, ["code"])
+    found = pair_columns(whole, parts, ["code"])
+    pairs, notes = found.pairs, found.notes
     assert [pair.name for pair in pairs] == ["code:length"] and "different values" in notes[0]
     lengths = [pairs[0].reference, pairs[0].current]
     assert all(isinstance(one, Numbers) and one.n == 5000 for one in lengths)
