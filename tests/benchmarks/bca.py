@@ -15,8 +15,7 @@ import resource
 import time
 
 import numpy as np
-
-from tests.benchmarks.beside import head, in_turn, row
+from beside import head, in_turn, row
 
 ROWS = 20_000
 RESAMPLES = 9_999
