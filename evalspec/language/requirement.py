@@ -315,7 +315,8 @@ def _converted(number: float, written: str, metric: Metric, unit: str) -> float:
             )
         )
     if unit in ("count", "score"):
-        raise SpecError(Problem(f"{metric.name} has no unit, so {written!r} does not fit", remedy=f"write {number:g}"))
+        plain = number / 100.0 if unit == "score" and written == "%" else number
+        raise SpecError(Problem(f"{metric.name} has no unit, so {written!r} does not fit", remedy=f"write {plain:g}"))
     if unit == "pp" and written == "%":
         raise SpecError(
             Problem(f"{metric.name} is a difference of fractions: % does not fit", remedy=f"write {number:g} pp")

@@ -146,6 +146,7 @@ def test_a_name_does_not_hold_the_threshold() -> None:
         ("accuracy_drop <= 1 %", "accuracy_drop is a difference of fractions: % does not fit; write 1 pp"),
         ("exact_duplicates == 3", "3 has no unit (choices: rows); write 3 rows"),
         ("r2 >= 0.5 ms", "r2 has no unit, so 'ms' does not fit; write 0.5"),
+        ("r2 >= 80 %", "r2 has no unit, so '%' does not fit; write 0.8"),
         ("mae <= 3 min", "mae has the unit of the label, and the dataset states none; add `label_unit: min` to the "
          "dataset, or leave 'min' out"),
         ("latency_mean <= 5 ms", "a mean hides the tail, so latency_mean can't block (choices: latency_p99); require "
