@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import CheckRecord, ModelRecord, Record
+from evalspec.evidence.words import short_digest
 
 NOT_SHOWN = "not shown"
 FIELDS = (
@@ -30,7 +31,7 @@ def holds_for(record: Record, check: CheckRecord, model: ModelRecord) -> dict[st
     known: dict[str, Cell] = {**shared, **conditions}
     limit = record.environment.facts.get(f"gpu{_index(model)}_power_limit_W") if "cuda" in model.device else None
     preprocessing = f" (preprocessing {model.preprocess_digest[:8]})" if model.preprocess else ""
-    digests = {one.name: one.digest.removeprefix("sha256:")[:12] for one in record.datasets}
+    digests = {one.name: short_digest(one.digest) for one in record.datasets}
     found = {
         "hardware": _hardware(record, model),
         "device": model.device_observed or model.device or known.get("device"),

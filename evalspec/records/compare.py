@@ -11,6 +11,7 @@ from evalspec.evidence.comparability import FIELDS, holds_for, unlike
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity, from_unit, to_unit
+from evalspec.evidence.words import short_digest
 from evalspec.language.parts import Access
 from evalspec.records.flips import Flips, flips
 from evalspec.run.folders import read_record
@@ -238,7 +239,7 @@ def _fields(record: Record, check: CheckRecord) -> dict[str, str] | None:
 
 
 def _digests(record: Record, check: CheckRecord) -> str:
-    known = {one.name: _short(one.digest) for one in record.datasets}
+    known = {one.name: short_digest(one.digest) for one in record.datasets}
     return ", ".join(f"{name} {known.get(name, 'not shown')}" for name in check.datasets)
 
 
@@ -266,7 +267,7 @@ def _differs(before: Record, after: Record) -> tuple[tuple[str, str, str], ...]:
         ("spec", before.spec_digest[:12], after.spec_digest[:12]),
         ("confidence", before.policy.confidence, after.policy.confidence),
         ("inconclusive", before.policy.inconclusive, after.policy.inconclusive),
-        ("subject", _short(before.subject), _short(after.subject)),
+        ("subject", short_digest(before.subject), short_digest(after.subject)),
     ]
     ours, theirs = _facts(before), _facts(after)
     pairs += [(name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
@@ -283,12 +284,8 @@ MOVES = ("machine cpu_steal_s_since_boot", "machine cpu_MHz")
 
 def _facts(record: Record) -> dict[str, object]:
     """What a run took place with: field, its value."""
-    found: dict[str, object] = {f"model {one.name}": _short(one.digest) for one in record.models}
-    found |= {f"dataset {one.name}": _short(one.digest) for one in record.datasets}
+    found: dict[str, object] = {f"model {one.name}": short_digest(one.digest) for one in record.models}
+    found |= {f"dataset {one.name}": short_digest(one.digest) for one in record.datasets}
     found |= {f"machine {name}": value for name, value in record.environment.facts.items()}
     found |= {f"package {name}": value for name, value in record.environment.packages.items()}
     return found | {f"control {one.name}": one.state for one in record.environment.controls}
-
-
-def _short(digest: str | None) -> str:
-    return "not shown" if digest is None else digest.removeprefix("sha256:")[:12]

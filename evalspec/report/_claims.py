@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from evalspec.evidence.comparability import NOT_SHOWN, comparability_key, holds_for, unlike
 from evalspec.evidence.record import CheckRecord, ModelRecord, Record
+from evalspec.evidence.words import short_digest
 from evalspec.report._doubts import NOT_TRUSTED
-from evalspec.report._names import quantity, short_digest
+from evalspec.report._names import quantity
 
 PERFORMANCE_UNITS = ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "GFLOP/s")
 MOST = 3

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.policy import Claim
 from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
+from evalspec.evidence.words import and_list, short_digest
 from evalspec.report._checks import TITLES, Section
 from evalspec.report._claims import unlike_words
 from evalspec.report._doubts import NOT_TRUSTED, doubted
-from evalspec.report._names import anchors, quantity, short_digest
+from evalspec.report._names import anchors, quantity
 from evalspec.report._requirements import SIGNS, Row, by_check
 from evalspec.report._tables import cell
 from evalspec.report._words import DASH, Badge
@@ -135,25 +136,23 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[Agreement]) -> tup
     undecided = [TITLES[name] for name in TITLES if status.get(name) not in ("PASS", "FAIL", "", None)]
     if undecided:
         found.append(
-            f"{_and(undecided)}: not every blocking requirement is decided, so what holds elsewhere stands alone."
+            f"{and_list(undecided)}: not every blocking requirement is decided, so what holds elsewhere stands alone."
         )
     silent = [TITLES[name] for name in TITLES if not status.get(name)]
     if silent:
-        found.append(f"{_and(silent)}: nothing was required, so what the other dimensions assume of it is unchecked.")
+        found.append(
+            f"{and_list(silent)}: nothing was required, so what the other dimensions assume of it is unchecked."
+        )
     differing = [agreement.what for agreement in agreements if agreement.state != "same"]
     if system == model == data == "PASS" and not differing:
         found.append("System, model and data hold together: all of it was measured on the same subject.")
     elif system == model == data == "PASS":
         found.append(
-            f"System, model and data each hold, but not everywhere with the same {_and(differing)}: see below."
+            f"System, model and data each hold, but not everywhere with the same {and_list(differing)}: see below."
         )
     elif differing:
-        found.append(f"Not the same everywhere: {_and(differing)}. See below.")
+        found.append(f"Not the same everywhere: {and_list(differing)}. See below.")
     return tuple(found)
-
-
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _agreements(record: Record) -> tuple[Agreement, ...]:
@@ -324,7 +323,7 @@ def _claim(claim: Claim, record: Record, rows: Mapping[str, Sequence[Row]]) -> C
     if claim.metric in doubted(check, rows.get(check.id, ())):
         words.append(f"What was measured is {NOT_TRUSTED}: its requirement is INVALID.")
     if unsaid:
-        words.append(f"The claim leaves out {_and(unsaid)}.")
+        words.append(f"The claim leaves out {and_list(unsaid)}.")
     value = check.measured[claim.metric]
     number = isinstance(value, int | float) and not isinstance(value, bool)
     measured = (

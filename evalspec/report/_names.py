@@ -1,4 +1,4 @@
-"""Anchors and short forms of names and digests."""
+"""Anchors and short forms of names."""
 
 from __future__ import annotations
 
@@ -23,13 +23,6 @@ def anchors(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
         taken[plain] = count
         made.append(plain if count == 1 else f"{plain}--{count}")
     return tuple(made)
-
-
-def short_digest(digest: str | None) -> str:
-    """The first twelve digits of a digest, without its algorithm."""
-    if not digest:
-        return "not shown"
-    return digest.rpartition(":")[2][:12]
 
 
 def shorten(text: str, limit: int) -> str:

@@ -6,6 +6,7 @@ import json
 
 from evalspec.evidence.record import ModelRecord, Record
 from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.evidence.words import plain_digest
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
@@ -42,7 +43,7 @@ def attestation(record: Record, verdict: Verdict) -> str:
             "result": result,
             "configuration": [
                 {"name": "spec.yaml", "digest": {"sha256": record.spec_digest}},
-                *({"name": f"dataset {one.name}", "digest": {"evalspecRows": _plain(one.digest)}}
+                *({"name": f"dataset {one.name}", "digest": {"evalspecRows": plain_digest(one.digest)}}
                   for one in record.datasets),
             ],
             "passedTests": passed,
@@ -60,8 +61,4 @@ def _warns(one: Decision) -> bool:
 def _subject(model: ModelRecord) -> dict[str, object]:
     assert model.digest is not None
     kind = "sha256" if model.files == 1 else OF_LIST
-    return {"name": model.path or model.name, "digest": {kind: _plain(model.digest)}}
-
-
-def _plain(digest: str) -> str:
-    return digest.removeprefix("sha256:")
+    return {"name": model.path or model.name, "digest": {kind: plain_digest(model.digest)}}

@@ -9,9 +9,10 @@ from evalspec.errors import RecordError
 from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
+from evalspec.evidence.words import short_digest
 from evalspec.report._checks import LEADS, TITLES
 from evalspec.report._doubts import NOT_TRUSTED
-from evalspec.report._names import short_digest, shorten, visible
+from evalspec.report._names import shorten, visible
 from evalspec.report._reproduce import took, when
 from evalspec.report._requirements import Row, requirement_rows
 from evalspec.report._words import WORST_FIRST, badge, plural

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from evalspec.evidence.monitoring import DriftReference, Expected, LeftOut, MadeFrom, Monitoring, Percentile
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.verdict import Verdict
 
-ROLES = ("reference", "current")
+ROLES: tuple[Literal["reference", "current"], ...] = ("reference", "current")
 
 
 def monitoring(record: Record, verdict: Verdict) -> str:
@@ -79,7 +80,7 @@ def _references(record: Record) -> Iterator[DriftReference]:
             one = known.get(str(check.conditions.get(role, "")))
             if one is not None:
                 yield DriftReference(
-                    check=check.id, role="reference" if role == "reference" else "current", dataset=one.name,
+                    check=check.id, role=role, dataset=one.name,
                     path=one.path, digest=one.digest, rows=one.rows,
                     tolerance=float(tolerance) if isinstance(tolerance, int | float) else None,
                     distance=None if distance is None else str(distance),

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
+from evalspec.evidence.words import short_digest
 from evalspec.report._checks import sections
 from evalspec.report._holistic import together
-from evalspec.report._names import short_digest, visible
+from evalspec.report._names import visible
 from evalspec.report._next import next_steps
 from evalspec.report._reproduce import reproduction, took, when
 from evalspec.report._requirements import Row, requirement_rows

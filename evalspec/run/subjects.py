@@ -37,7 +37,6 @@ class Children:
         self.limits = limits
         self.threads = threads
         self.folder = folder
-        self.access = access
         self.environment = _environment(access, threads)
 
     @contextmanager
@@ -190,7 +189,7 @@ class Subjects:
             NotRunError: It was not asked about these rows then.
         """
         digest = self.datasets[dataset].digest if dataset in self.datasets else ""
-        kept = self._parts.models[model].kept_answers(self._children.access, dataset, digest)
+        kept = self._parts.models[model].kept_answers(self._parts.access, dataset, digest)
         if kept is None:
             return None
         make_folder(file.parent)

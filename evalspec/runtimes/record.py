@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from evalspec.errors import InputError, NotRunError
+from evalspec.evidence.words import short_digest
 from evalspec.language.parts import Access, LoadedModel, Model, ModelName
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class Record(Model):
             raise NotRunError(f"the run in {self.path} did not look at dataset {dataset}; its datasets: {asked}")
         if kept[dataset].digest != digest:
             raise NotRunError(
-                f"dataset {dataset} has other rows than in the run in {self.path} (digest {_short(digest)} now, "
-                f"{_short(kept[dataset].digest)} then), so its answers can't be paired; bless a run on these rows"
+                f"dataset {dataset} has other rows than in the run in {self.path} (digest {short_digest(digest)} now, "
+                f"{short_digest(kept[dataset].digest)} then), so its answers can't be paired; bless a run on these rows"
             )
         path = self._folder(access) / "evidence" / f"predictions-{self.of}-{dataset}.parquet"
         written = {Path(one.path).name: one.digest for one in record.predictions}
@@ -93,7 +94,3 @@ class Record(Model):
                 raise InputError(
                     f"{path.name} in {self.path!r} is not what the run wrote", remedy="bless the run again"
                 )
-
-
-def _short(digest: str) -> str:
-    return digest.removeprefix("sha256:")[:12]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from evalspec.evidence.estimate import Estimate, Side
@@ -12,19 +13,12 @@ from evalspec.stats.value_only import ValueOnly
 
 
 @dataclass(frozen=True, slots=True)
-class ShareRatio:
-    """The first share over the second, of independent rows. Implements `Estimate`.
-
-    Decided by where the rows that count lie: of all of them, the share in the first group is binomial if counts are
-    Poisson, at the odds ratio x rows : rows. Counts out of a number of rows spread less than that, so that the test
-    errs no more often than it says, whatever the shares.
+class _Ratio(ABC):
+    """Value and n of a ratio of shares, whatever its bounds are.
 
     Args:
         first: The share above.
         second: The share below; with no row of it the value takes half a row for it.
-
-    References:
-        Przyborowski and Wilenski (1940), Biometrika 31; Clopper and Pearson (1934), Biometrika 26.
     """
 
     first: Proportion
@@ -39,6 +33,39 @@ class ShareRatio:
     def n(self) -> int:
         """Rows of both."""
         return self.first.n + self.second.n
+
+    @abstractmethod
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """One-sided bound, or None where there is none."""
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Rows of both, in these shares, for 80 % power; more than 20 times n is given too."""
+        if self.value <= 0.0 or threshold <= 0.0:
+            return None
+
+        def bound(confidence: float, side: Side) -> float | None:
+            # Bounds of a ratio lie about evenly to either side on the scale of its logarithm.
+            limit = self.bound(confidence, side)
+            return None if limit is None or limit <= 0.0 else math.log(limit)
+
+        return n_by_scaling(math.log(self.value), self.n, bound, math.log(threshold), alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRatio(_Ratio):
+    """The first share over the second, of independent rows. Implements `Estimate`.
+
+    Decided by where the rows that count lie: of all of them, the share in the first group is binomial if counts are
+    Poisson, at the odds ratio x rows : rows. Counts out of a number of rows spread less than that, so that the test
+    errs no more often than it says, whatever the shares.
+
+    Args:
+        first: The share above.
+        second: The share below; with no row of it the value takes half a row for it.
+
+    References:
+        Przyborowski and Wilenski (1940), Biometrika 31; Clopper and Pearson (1934), Biometrika 26.
+    """
 
     @property
     def method(self) -> str:
@@ -70,13 +97,9 @@ class ShareRatio:
             return 1.0 if ours <= 0 else float(betainc(ours, theirs + 1.0, share))
         return 1.0 if theirs <= 0 else float(betaincc(ours + 1.0, theirs, share))
 
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows of both, in these shares, for 80 % power; more than 20 times n is given too."""
-        return _n_on_log_scale(self, threshold, alpha)
-
 
 @dataclass(frozen=True, slots=True)
-class ClusteredShareRatio:
+class ClusteredShareRatio(_Ratio):
     """The first share over the second where rows come in clusters, which may lie in both. Implements `Estimate`.
 
     From the bounds of the two shares at half the level each, so that nothing is asked of how they depend on each other.
@@ -85,19 +108,6 @@ class ClusteredShareRatio:
         first: The share above.
         second: The share below; with no row of it the value takes half a row for it.
     """
-
-    first: Proportion
-    second: Proportion
-
-    @property
-    def value(self) -> float:
-        """The ratio."""
-        return (self.first.successes / self.first.n) / (max(self.second.successes, 0.5) / self.second.n)
-
-    @property
-    def n(self) -> int:
-        """Rows of both."""
-        return self.first.n + self.second.n
 
     @property
     def method(self) -> str:
@@ -116,10 +126,6 @@ class ClusteredShareRatio:
         if self.first.bound(0.95, side) is None or self.second.bound(0.95, "upper") is None:
             return None
         return p_from_bounds(self.bound, threshold, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows of both, in these shares, for 80 % power; more than 20 times n is given too."""
-        return _n_on_log_scale(self, threshold, alpha)
 
 
 def ratio_of_shares(first: Proportion, second: Proportion) -> Estimate:
@@ -141,15 +147,3 @@ def ratio_of_shares(first: Proportion, second: Proportion) -> Estimate:
     if first.clusters is None and second.clusters is None:
         return ShareRatio(first, second)
     return ClusteredShareRatio(first, second)
-
-
-def _n_on_log_scale(ratio: ShareRatio | ClusteredShareRatio, threshold: float, alpha: float) -> int | None:
-    """Bounds of a ratio lie about evenly to either side on the scale of its logarithm."""
-    if ratio.value <= 0.0 or threshold <= 0.0:
-        return None
-
-    def bound(confidence: float, side: Side) -> float | None:
-        limit = ratio.bound(confidence, side)
-        return None if limit is None or limit <= 0.0 else math.log(limit)
-
-    return n_by_scaling(math.log(ratio.value), ratio.n, bound, math.log(threshold), alpha)

@@ -9,6 +9,7 @@ from typing import Literal
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity
+from evalspec.evidence.words import and_list
 
 State = Literal["gain", "loss", "not shown", "not measured"]
 
@@ -71,16 +72,16 @@ class Trade:
         open_ = self.named("not shown")
         if gains and losses:
             words = (
-                f"A trade against {self.baseline}: better in {_and(gains)}, worse in {_and(losses)}. Neither model is "
-                "better in everything; whether the gain is worth the loss is for people to say"
+                f"A trade against {self.baseline}: better in {and_list(gains)}, worse in {and_list(losses)}. "
+                "Neither model is better in everything; whether the gain is worth the loss is for people to say"
             )
         elif gains:
-            words = f"Better than {self.baseline} in {_and(gains)}, and nothing is shown to be worse"
+            words = f"Better than {self.baseline} in {and_list(gains)}, and nothing is shown to be worse"
         elif losses:
-            words = f"Worse than {self.baseline} in {_and(losses)}, and nothing is shown to be better"
+            words = f"Worse than {self.baseline} in {and_list(losses)}, and nothing is shown to be better"
         else:
             words = f"No difference from {self.baseline} is shown"
-        return f"{words}. Not shown either way: {_and(open_)}." if open_ else f"{words}."
+        return f"{words}. Not shown either way: {and_list(open_)}." if open_ else f"{words}."
 
 
 def trades(record: Record) -> tuple[Trade, ...]:
@@ -128,7 +129,3 @@ def _change(test: Test) -> str:
     assert test.value is not None
     sign = "+" if test.unit != "x" and test.value > 0 else ""
     return sign + format_quantity(test.value, test.unit)
-
-
-def _and(words: tuple[str, ...]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
