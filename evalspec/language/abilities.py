@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     Batch = Mapping[str, NDArray[Any]]
 
 
+FAMILIES = ("convolution", "product", "attention", "recurrent")
+"""What does most of the work of a network, and keeps its number whatever a runtime calls it or fuses it with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """One operator, as it ran on one batch.
@@ -36,6 +40,8 @@ class Operator:
         read_bytes: All that it reads, weights included.
         written_bytes: What it writes.
         provider: What of the runtime ran it (``CUDAExecutionProvider``); empty: there is but one.
+        family: One of `FAMILIES`; empty: of none.
+        took_us: Time that the host spent on it, microseconds; None: not measured.
     """
 
     name: str
@@ -49,6 +55,8 @@ class Operator:
     read_bytes: float = 0.0
     written_bytes: float = 0.0
     provider: str = ""
+    family: str = ""
+    took_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,8 @@ class Inside:
         flags: What changes the precision or the speed beside the graph: TF32, autocast, optimization, CUDA graphs.
         uncounted: Kinds of operators that do more than is counted for them.
         how: How it was found out, in a few words.
+        written: The operators of the model as it is written, where a runtime runs others; empty: they are the same.
+        run_us: Time of the run in which ``took_us`` was measured, microseconds; None: not measured.
     """
 
     operators: tuple[Operator, ...]
@@ -72,6 +82,8 @@ class Inside:
     flags: Cells = field(default_factory=dict)
     uncounted: tuple[str, ...] = ()
     how: str = ""
+    written: tuple[Operator, ...] = ()
+    run_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +188,59 @@ class Stepped(Protocol):
 
     def steps(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
         """Name and call of each stage; each takes what the one before gave, the last gives what ``predict`` gives."""
+        ...
+
+
+@runtime_checkable
+class Writes(Protocol):
+    """Rows whose queries are written out before they are timed: where stages are timed, writing is one of them."""
+
+    def raw(self, rows: NDArray[np.int64]) -> Any:
+        """These rows, shape (k,), copied, before anything is done to them. Not timed."""
+        ...
+
+    def written(self, raw: Any) -> Any:
+        """The query about them, as it is served."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a server says of its time: for the requests of a query, or, as counters do, for all that it ever had.
+
+    Args:
+        requests: So many.
+        parts_ns: What it did, in its order: how long that took, for all of these requests together.
+        total_ns: How long all took that it did; None: it does not say.
+        unread: What it said that can't be read, in words.
+    """
+
+    requests: int
+    parts_ns: Mapping[str, float]
+    total_ns: float | None = None
+    unread: tuple[str, ...] = ()
+
+    @property
+    def says_something(self) -> bool:
+        """There is a time in it."""
+        return bool(self.parts_ns) or self.total_ns is not None
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """Rows of a server that may say what it does while it is waited for."""
+
+    @property
+    def waits(self) -> str:
+        """The stage in which it is waited for."""
+        ...
+
+    def told(self, outputs: Any) -> Told:
+        """What its answers to one query say; ``outputs`` are what that stage gave. Not timed."""
+        ...
+
+    def counted(self) -> Told | None:
+        """What it has counted so far; None: it does not tell. Not timed."""
         ...
 
 

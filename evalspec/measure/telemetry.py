@@ -133,6 +133,26 @@ def open_sources(pid: int | None, gpu: int | None = 0, beside: Sequence[int] = (
     return Opened(tuple(opened), missing)
 
 
+CLIENT = ("cpu_steal_share", "cpu_others_share", "processor_count", "reading_ms")
+"""What is about the machine that a model is asked from, wherever the model runs."""
+
+
+def of_client(telemetry: Telemetry) -> Telemetry:
+    """What counters of this machine say of a model that another one runs: nothing, but how busy the asking one was.
+
+    Args:
+        telemetry: As it was read.
+    """
+    why = "the model runs on another machine, whose counters can't be read here"
+    others = [name for name in (*telemetry.series, *telemetry.missing) if name not in CLIENT]
+    return Telemetry(
+        times_ns=telemetry.times_ns,
+        series={name: values for name, values in telemetry.series.items() if name in CLIENT},
+        sources={name: source for name, source in telemetry.sources.items() if name in CLIENT},
+        missing={**telemetry.missing, **dict.fromkeys(others, why)},
+    )
+
+
 class Sampler:
     """A thread that reads the machine's counters each so many seconds.
 

@@ -62,7 +62,9 @@ class Reader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser."""
-        self.headers[name.lower()] = value
+        name = name.lower()
+        # One that stands there several times is one list.
+        self.headers[name] = value if name not in self.headers else self.headers[name] + b", " + value
 
     def on_body(self, body: bytes) -> None:
         """Called by the parser."""

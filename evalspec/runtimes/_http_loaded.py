@@ -11,6 +11,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import ANSWERED
 from evalspec.runtimes import _http_template as template
 from evalspec.runtimes import _oip as oip
+from evalspec.runtimes import _oip_statistics as statistics
 from evalspec.runtimes._http_connection import Connection
 from evalspec.runtimes._http_wire import Address, HttpError, Reply, parse_json, request_bytes, status_outcome
 from evalspec.runtimes._loaded import Loaded
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from evalspec.language.abilities import Kill, Killed
+    from evalspec.language.abilities import Kill, Killed, Told
     from evalspec.language.parts import Access
     from evalspec.runtimes._http_pool import Pool
     from evalspec.runtimes._http_rows import RemoteRows
@@ -87,6 +88,12 @@ class LoadedHttp(Loaded):
         if self.model.protocol == "json":
             return template.read(reply, self.model.response, rows, per_row=self.model.per_row)
         return oip.decode(reply)
+
+    def counted(self) -> Told | None:
+        """What the server has counted of this model so far; None: it does not tell."""
+        if self.model.protocol != "oip":
+            return None
+        return statistics.counters(_told(self.model, self.headers, self.connection, f"{self.model.model_path}/stats"))
 
     def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> RemoteRows:
         """As `evalspec.language.abilities.MakesClient`."""

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, NotRunError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.abilities import Done
+from evalspec.language.abilities import Done, Told
 from evalspec.language.inputs import ANSWERED, NOT_FINITE, OTHER_SHAPE
 from evalspec.runtimes._altered import altered, ranges
 from evalspec.runtimes._http_ahead import NO_QUERY, Ahead, Parted, Query
 from evalspec.runtimes._http_busy import Busy
 from evalspec.runtimes._http_drive import Client
 from evalspec.runtimes._http_pool import Outcome
+from evalspec.runtimes._http_timing import told
 from evalspec.runtimes._http_wire import HttpError, Reply
 from evalspec.runtimes._inputs import Arrays, take
 from evalspec.runtimes._oip import JSON_LENGTH
@@ -73,13 +74,18 @@ class RemoteRows(ServedRows):
         self._ahead = Ahead(self.take)
         self._busy: Busy | None = None
         self._ranges: dict[str, tuple[float, float]] | None = None
+        self.waits = "server"
 
     def take(self, rows: NDArray[np.int64]) -> Query:
         """The requests about these rows, preprocessed and written out. Not timed.
 
         They are made anew each time: a pause before a query that is asked for again must not be a shorter one.
         """
-        return self._query(self.served.ready(self.raw(rows)), len(rows))
+        return self.written(self.raw(rows))
+
+    def written(self, raw: Arrays) -> Query:
+        """As `evalspec.language.abilities.Writes`: preprocessed and written out."""
+        return self._query(self.served.ready(raw))
 
     def altered(self, rows: NDArray[np.int64], rng: np.random.Generator) -> Query | None:
         """As `evalspec.measure.servable.Alters`: rows that the server has never been asked about. Not timed."""
@@ -87,9 +93,10 @@ class RemoteRows(ServedRows):
         if self._ranges is None:
             self._ranges = ranges(self.served.ready(self.raw(np.arange(min(self.n, AT_ONCE)))))
         changed = altered(ready, self._ranges, rng)
-        return None if changed is None else self._query(changed, len(rows))
+        return None if changed is None else self._query(changed)
 
-    def _query(self, ready: Arrays, count: int) -> Query:
+    def _query(self, ready: Arrays) -> Query:
+        count = len(next(iter(ready.values())))
         fixed = self.loaded.fixed_batch or count
         requests, sizes = [], []
         for first in range(0, count, fixed):
@@ -116,8 +123,22 @@ class RemoteRows(ServedRows):
         return super().answers(self._decoded(*outputs))
 
     def steps(self) -> list[tuple[str, Callable[[Any], Any]]]:
-        """As `ServedRows.steps`: what a client can tell apart of a server."""
-        return [("server", self.serve), ("parse", self.answers)]
+        """As `ServedRows.steps`: what a client does for a server, and the wait for it."""
+        pipeline = self.served.pipeline
+        own: list[tuple[str, Callable[[Any], Any]]] = list(zip(pipeline.names, pipeline.steps, strict=True))
+        return [*own, ("serialize", self._serialized), (self.waits, self.serve), ("parse", self.answers)]
+
+    def _serialized(self, ready: Arrays) -> Query:
+        self.served.check(ready)
+        return self._query(ready)
+
+    def told(self, outputs: Replies) -> Told:
+        """As `evalspec.language.abilities.Tells`."""
+        return told(outputs[1])
+
+    def counted(self) -> Told | None:
+        """As `evalspec.language.abilities.Tells`."""
+        return self.loaded.counted()
 
     def facts(self) -> Mapping[str, Cell]:
         """Of what was driven last: lag of the client, queries that waited for a connection, connections lost."""

@@ -104,7 +104,7 @@ class Served:
             InputError: It is not.
         """
         ready = self.prepare(arrays)
-        self._check(ready)
+        self.check(ready)
         return ready
 
     def run(self, arrays: Arrays) -> dict[str, NDArray[Any]]:
@@ -117,7 +117,7 @@ class Served:
 
     def infer(self, ready: Arrays) -> dict[str, NDArray[Any]]:
         """The model alone on what preprocessing gave; as `run`."""
-        self._check(ready)
+        self.check(ready)
         rows = len(next(iter(ready.values())))
         fixed = self.loaded.fixed_batch
         if fixed is None or rows == fixed:
@@ -159,7 +159,12 @@ class Served:
         columns = tuple(table.column_names)
         return resolve_feed(self.model.inputs, takes, columns, self.facts, by_column=self.traits.by_column)
 
-    def _check(self, ready: Arrays) -> None:
+    def check(self, ready: Arrays) -> None:
+        """Stop where what preprocessing gave is not what the model takes.
+
+        Raises:
+            InputError: It is not.
+        """
         seen = tuple((name, array.shape[1:], array.dtype) for name, array in ready.items())
         if seen not in self._seen:
             check_arrays(ready, self.loaded.input_names, self.traits.tensors)

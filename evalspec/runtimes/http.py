@@ -13,7 +13,7 @@ from evalspec.errors import InputError, Problem, did_you_mean
 from evalspec.language.parts import Access, OutputName, Part
 from evalspec.language.units import Duration, custom_error
 from evalspec.runtimes import _http_template as template
-from evalspec.runtimes._http_wire import Address, check_host, parse_url
+from evalspec.runtimes._http_wire import Address, check_host, is_loopback, parse_url
 from evalspec.runtimes._loaded import Loaded
 from evalspec.runtimes._model import RuntimeModel
 
@@ -45,8 +45,9 @@ class Http(RuntimeModel):
     stands: ``{label: "predictions[*].class"}``. With ``per_row: true`` each request is about one row.
 
     What is timed is from the first byte of a request, made before, to the last byte of the answer; preprocessing,
-    writing JSON and reading it are the client's and lie outside. Connections are kept and used again. Over https the
-    server must prove who it is, always, to an authority in ``ca:`` or in the system's own list.
+    writing JSON and reading it are the client's and lie outside (``stages`` times them too). Connections are kept and
+    used again. Over https the server must prove who it is, always, to an authority in ``ca:`` or in the system's own
+    list.
     """
 
     extra_name: ClassVar[str] = "served"
@@ -132,6 +133,11 @@ class Http(RuntimeModel):
     def health_path(self) -> str | None:
         """What is asked for whether it is ready; None: only a connection can tell."""
         return self.health or (f"{self.model_path}/ready" if self.protocol == "oip" else None)
+
+    @property
+    def elsewhere(self) -> bool:
+        """As `Model.elsewhere`; a loopback address is this machine."""
+        return not is_loopback(self.address.host)
 
     @property
     def starts_server(self) -> bool:

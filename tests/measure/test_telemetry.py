@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from evalspec.clocks import now_ns
-from evalspec.measure.telemetry import THROTTLED, Opened, Sampler, open_sources, readings, reasons
+from evalspec.language.inputs import Telemetry
+from evalspec.measure.telemetry import THROTTLED, Opened, Sampler, of_client, open_sources, readings, reasons
 from tests.meters import telemetry
 
 
@@ -113,6 +114,17 @@ def test_readings_of_a_window() -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux")
+def test_of_a_model_on_another_machine_only_the_asking_one_is_known() -> None:
+    read = {name: np.ones(3) for name in ("cpu_energy_j", "gpu_power_w", "cpu_throttle_count", "cpu_others_share")}
+    whole = Telemetry(
+        np.arange(3), series=read, sources=dict.fromkeys(read, "a meter"), missing={"gpu_energy_j": "no GPU"}
+    )
+    left = of_client(whole)
+    assert set(left.series) == set(left.sources) == {"cpu_others_share"}
+    assert set(left.missing) == {"cpu_energy_j", "gpu_power_w", "cpu_throttle_count", "gpu_energy_j"}
+    assert {"on another machine" in why for why in left.missing.values()} == {True}
+
+
 def test_what_this_machine_offers_can_be_read_and_the_rest_has_reasons() -> None:
     opened = open_sources(os.getpid())
     assert {"cpu_others_share", "cpu_steal_share", "load_average", "resident_mib"} <= set(opened.series)

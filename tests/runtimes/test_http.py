@@ -109,11 +109,13 @@ def test_another_machine_needs_to_be_allowed(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"another machine; pass --allow-host models\.example\.com"):
             asked(Access(tmp_path))
     assert model.files(Access(tmp_path, hosts=frozenset({"models.example.com"}))) == ()
+    assert model.elsewhere
 
 
 @pytest.mark.parametrize("url", ["http://localhost:1", "http://127.0.0.1:1", "http://127.9.9.9:1", "http://[::1]:1"])
 def test_loopback_needs_no_leave(url: str, tmp_path: Path) -> None:
-    assert Http.model_validate(OIP | {"url": url}).files(Access(tmp_path)) == ()
+    model = Http.model_validate(OIP | {"url": url})
+    assert model.files(Access(tmp_path)) == () and not model.elsewhere
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1.example.com", "localhost.example.com", "0.0.0.0", "10.0.0.1"])

@@ -124,7 +124,7 @@ def test_keys_that_do_not_fit(tmp_path: Path, access: Access, rows: pa.Table, sa
         served(access).predict_all(pa.concat_tables([rows, rows.slice(0, 1)]))
     twice = pa.concat_tables([rows, rows.slice(5, 1), rows.slice(1, 1), rows.slice(5, 1)])
     with pytest.raises(
-        InputError, match=r"'row-5' stands in rows 6 and 11 and 1 more of the dataset 'test'; 1 more keys stand more"
+        InputError, match=r"'row-5' stands in rows 6 and 11 and 1 more of the dataset 'test'; 1 more key stands more"
     ):
         served(access).predict_all(twice)
     with pytest.raises(
@@ -133,7 +133,7 @@ def test_keys_that_do_not_fit(tmp_path: Path, access: Access, rows: pa.Table, sa
         served(access).predict_all(rows.slice(0, 6))
     missing = said.drop_columns(["key"]).append_column("key", pa.array([None, *[f"row-{i}" for i in range(1, 10)]]))
     pq.write_table(missing, tmp_path / "p.parquet")
-    with pytest.raises(InputError, match=r"1 of 10 keys are missing"):
+    with pytest.raises(InputError, match=r"keys are missing in 1 of 10 rows"):
         served(access).predict_all(rows)
 
 

@@ -11,11 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evalspec.checks.system._stages_told import apart, typical
 from evalspec.language.inputs import Schedule
+from evalspec.measure.probes import stages
 from evalspec.measure.samples import read_samples
 from evalspec.measure.session import Session
 from evalspec.runtimes._http_rows import RemoteRows
 from evalspec.runtimes._serve import Served
+from tests.measure.probes.contexts import context
 from tests.runtimes.environments import environment, free_ports, running
 from tests.runtimes.test_http_faults import counts
 
@@ -87,7 +90,18 @@ def test_mlserver_with_a_scikit_learn_model(tmp_path: Path) -> None:
 
 LITSERVE = """
 import sys
+import time
 import litserve as ls
+from starlette.middleware.base import BaseHTTPMiddleware
+
+
+class Timing(BaseHTTPMiddleware):
+    async def dispatch(self, request, call_next):
+        began = time.perf_counter()
+        response = await call_next(request)
+        spent = 1e3 * (time.perf_counter() - began)
+        response.headers["Server-Timing"] = f'app;desc="behind it all";dur={spent:.3f}'
+        return response
 
 
 class Api(ls.LitAPI):
@@ -105,7 +119,8 @@ class Api(ls.LitAPI):
 
 
 if __name__ == "__main__":
-    ls.LitServer(Api(), accelerator="cpu").run(port=int(sys.argv[1]), host="127.0.0.1", generate_client_file=False)
+    server = ls.LitServer(Api(), accelerator="cpu", middlewares=[Timing])
+    server.run(port=int(sys.argv[1]), host="127.0.0.1", generate_client_file=False)
 """
 
 
@@ -122,7 +137,14 @@ def test_litserve_with_plain_json(tmp_path: Path) -> None:
     with running(fields, tmp_path) as (one, server):
         answers = one.predict_all(table)
         samples = open_loop(one, table, tmp_path)
+        options = {"queries": 40, "batch": 1, "warmup": 3, "warmup_s": 0.0}
+        made = context(one.model, tmp_path, x, options)
+        found = stages.probe(made).as_probe("stages", "m", 0)
+        made.rows.loaded.close()  # type: ignore[attr-defined]  # it is a RemoteRows
         assert server.ended is None
     np.testing.assert_array_equal(answers.predicted, (x[:, 2] >= 2.5).astype(int))
+    told = apart([found], found.texts["stages"])
+    assert found.texts["stages"] == ("serialize", "server", "parse") and told.names == ("app", "transfer"), told
+    assert all(typical(told.series_ns[0][name]) > 0 for name in told.names)
     assert counts(samples) == {"answered": 100}
     np.testing.assert_array_equal(samples.answers[:, 0], answers.predicted[samples.items])

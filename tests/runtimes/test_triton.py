@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from evalspec.checks.system._stages_told import apart, typical
 from evalspec.language.inputs import REFUSED, Schedule
 from evalspec.language.parts import Access
+from evalspec.measure.probes import stages
 from evalspec.measure.samples import read_samples
 from evalspec.measure.session import Session
 from evalspec.runtimes import _oip as oip
@@ -24,6 +26,7 @@ from evalspec.runtimes._http_wire import HttpError, Reply
 from evalspec.runtimes._inputs import DatasetFacts
 from evalspec.runtimes._serve import Served
 from evalspec.runtimes.http import Http
+from tests.measure.probes.contexts import context
 from tests.runtimes.environments import environment, free_ports
 from tests.runtimes.test_http_faults import counts
 
@@ -173,6 +176,25 @@ def test_every_way_to_ask_measures_it(kind: Any, triton: str, tmp_path: Path) ->
     one.loaded.close()
     assert counts(samples) == {"answered": 100} and samples.answers is not None
     np.testing.assert_array_equal(samples.answers[:, 0], x[samples.items, 0])
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_its_statistics_part_the_wait_for_it(binary: bool, triton: str, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 16)).astype(np.float32)
+    model = Http.model_validate(
+        {"kind": "http", "url": triton, "model_name": "fp32", "binary": binary, "outputs": {"embedding": "y"},
+         "inputs": {"x": "x"}, "preprocess": [{"cast": "float32"}]}
+    )  # fmt: skip
+    options = {"queries": 100, "batch": 1, "warmup": 10, "warmup_s": 0.0}
+    made = context(model, tmp_path, x, options)
+    found = stages.probe(made).as_probe("stages", "m", 0)
+    made.rows.loaded.close()  # type: ignore[attr-defined]  # it is a RemoteRows
+    assert found.facts["told_by"] == "counters"
+    np.testing.assert_array_equal(found.series["told_requests_sent"], np.full(10, 10.0))
+    np.testing.assert_array_equal(found.series["told_requests_counted"], np.full(10, 10.0))
+    told = apart([found], found.texts["stages"])
+    assert told.names == ("queue", "compute_input", "inference", "compute_output", "server_other", "transfer"), told
+    assert all(typical(told.series_ns[0][name]) > 0 for name in told.names)
 
 
 def test_an_answer_that_is_cut_off_is_no_answer(triton: str, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from evalspec.checks.system import _samples
 from evalspec.checks.system._standing import Found, flattered
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Fact, Measured
+from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.stats.caching import ALLOWED, FEWEST, caching_gain
 
@@ -143,8 +144,8 @@ def judge(samples: list[Samples], confidence: float, *, wanted: bool = False) ->
     found = f"{gain.pairs:,} {what} took {abs(value):.1%} {'less' if value >= 0 else 'more'} time{than}"
     if gain.caches(confidence):
         reason = (
-            f"answers come from a cache: {found} ({confidence:.0%} lower bound {least:.1%}, at most {ALLOWED:.0%} "
-            "are allowed), so timings say nothing about new items"
+            f"answers come from a cache: {found} ({in_percent(confidence)} lower bound {least:.1%}, at most "
+            f"{ALLOWED:.0%} are allowed), so timings say nothing about new items"
         )
         return Audit(value, reason, f"{found[0].upper()}{found[1:]}.")
     return Audit(value, None, f"Audit for caching: {found} (at most {ALLOWED:.0%} less is allowed).")

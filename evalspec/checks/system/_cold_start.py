@@ -15,6 +15,7 @@ from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Table
 from evalspec.evidence.estimate import ComparisonParts
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import in_percent
 from evalspec.language.parts import CheckResult
 from evalspec.stats.timing import OverUnits, over_processes, paired_log_ratio
 
@@ -115,7 +116,7 @@ def _blocks(
         title="From nothing to the first answer", caption="Mean over fresh processes, part by part.", unit="s",
         bars=tuple(bars),
     )  # fmt: skip
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     rows: list[tuple[Cell, ...]] = []
     for name, estimate in estimates.items():
         unit = "ms" if name == "first_inference" else "s"

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _device, _samples
+from evalspec.checks.system import _throughput_server as server
 from evalspec.checks.system._environment import EVERY_S, surroundings
 from evalspec.checks.system._timed import BLOCK_S, WARMUP_S
 from evalspec.checks.system.contention import QUANTILES, THROUGHPUT
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Reference, Table
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.stats.timing import PairedTiming, paired_log_ratio
@@ -63,14 +65,17 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
         inputs: Where timings come from.
 
     Raises:
-        NotRunError: No pair has queries on both sides.
+        NotRunError: The model runs on another machine, or no pair has queries on both sides.
     """
+    if inputs.model_facts(check.model).get("elsewhere"):
+        raise NotRunError(f"{check.model} runs on another machine, and a load on this one would not be beside it")
     processes = 2 if inputs.draft else check.processes
-    each = DRAFT_QUERIES if inputs.draft else check.each
+    each = DRAFT_QUERIES if inputs.draft else _planned(check, inputs)
     schedule = Schedule(
         kind=check.scenario, queries=each, processes=processes, batch=check.batch_size, warmup_queries=check.warmup,
         warmup_s=DRAFT_S if inputs.draft else WARMUP_S, min_s=DRAFT_S if inputs.draft else BLOCK_S,
         background=check.background, background_workers=check.workers, telemetry_s=EVERY_S,
+        connections=check.connections if check.scenario == "offline" else 1,
     )  # fmt: skip
     # A model beside itself: the load runs during the blocks of the first side only.
     busy, alone = inputs.measure_paired(schedule, check.dataset, check.model)
@@ -81,6 +86,7 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
     counts = _samples.counted(everything, 2 * processes * each)
     made = counts.used + counts.errored
     around = surroundings(everything)
+    limited = server.bottleneck(everything) if server.is_bottleneck(everything) else None
     withhold = None
     if counts.errored > MOST_FAILED * made:
         withhold = f"{counts.errored / made:.1%} of queries failed"
@@ -95,18 +101,29 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
         estimates={
             "contention_ratio": Measured(
                 Parts(ratios),
-                invalid=_samples.too_short(everything, 2 * processes, each // 2 * 2) or around.invalid,
+                invalid=_samples.too_short(everything, 2 * processes, each // 2 * 2) or around.invalid or limited,
                 withhold=withhold,
             )
         },
         missing=missing,
         blocks=_blocks(check, found, inputs.confidence),
         counts=counts,
-        conditions={"scenario": check.scenario, "batch": check.batch_size, "background": check.background,
+        conditions={**_scenario(check, everything), "batch": check.batch_size, "background": check.background,
                     "background_workers": check.workers, "pairs": len(busy), "queries": made,
                     **_samples.conditions(inputs, check.model, everything)},
         notes=[*_notes(check, found, inputs.confidence), *around.notes, *_samples.notes(everything, None)],
     )  # fmt: skip
+
+
+def _planned(check: Contention, inputs: Inputs) -> int:
+    """Queries of each process; of a server each of its two blocks holds as many as its connections need."""
+    if check.scenario != "offline" or not inputs.model_facts(check.model).get("served"):
+        return check.each
+    return 2 * server.least_batches(inputs, check.connections, check.model)
+
+
+def _scenario(check: Contention, everything: list[Samples]) -> dict[str, Cell]:
+    return {"scenario": check.scenario, **(server.conditions(everything) if check.scenario == "offline" else {})}
 
 
 def _pairs(check: Contention, busy: list[Samples], alone: list[Samples]) -> tuple[dict[str, Beside], dict[str, str]]:
@@ -170,7 +187,7 @@ def _notes(check: Contention, found: dict[str, Beside], confidence: float) -> li
 
 
 def _blocks(check: Contention, found: dict[str, Beside], confidence: float) -> list[AnyBlock]:
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     forest: list[Interval] = []
     rows: list[tuple[Cell, ...]] = []
     for part, beside in found.items():

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _samples
+from evalspec.checks.system import _throughput_server as server
 from evalspec.checks.system._beside import by_turns
 from evalspec.checks.system._energy_blocks import Level, blocks
 from evalspec.checks.system._environment import surroundings
 from evalspec.checks.system._metered import Metered, metered
-from evalspec.checks.system._timed import BATCHES, WARMUP_S
+from evalspec.checks.system._timed import WARMUP_S
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Measured
 from evalspec.evidence.frozen import Cell
@@ -88,7 +89,7 @@ def measure(check: EnergyCheck, inputs: Inputs) -> CheckResult:
         pairs = _pairs(check, inputs, baseline, processes)
         comparisons |= {(name, baseline): pair for name, pair in pairs.items()}
         uncompared |= {f"{name} vs {baseline}": NO_PAIR for name in COMPARED if name not in pairs}
-    short = Short(_too_few(samples, active, processes, inputs.draft), None)
+    short = Short(_too_few(samples, active, processes, 2 if inputs.draft else _batches(check, inputs)), None)
     if len(idle_w) < processes:
         short = replace(short, idle=f"{len(idle_w)} of {processes} planned processes were metered while they waited")
     estimates, missing = _estimates(check, active, idle_w, short)
@@ -100,27 +101,31 @@ def measure(check: EnergyCheck, inputs: Inputs) -> CheckResult:
         missing=missing | uncompared,
         blocks=blocks(check, samples, bare, levels, rate, inputs.confidence),
         counts=_samples.counted(samples),
-        conditions={**_conditions(check, active), "throughput": rate,
+        conditions={**_conditions(check, active), **server.conditions(samples), "throughput": rate,
                     **_samples.conditions(inputs, check.model, samples)},
         notes=[*_notes(check, device, active, samples), *around.notes, *_samples.notes(samples, None)],
         invalid=around.invalid,
     )  # fmt: skip
 
 
-def _too_few(samples: Sequence[Samples], active: Sequence[Metered], processes: int, draft: bool) -> str | None:
-    """Why fewer processes count than were planned, or None."""
-    short = _samples.too_short(samples, processes, 2 if draft else BATCHES)
+def _too_few(samples: Sequence[Samples], active: Sequence[Metered], processes: int, planned: int) -> str | None:
+    """Why fewer processes count than were planned, or why they do not show the server at work; None: all is well."""
+    short = _samples.too_short(samples, processes, planned)
     if short is None and len(active) < len(samples):
         return f"{len(samples) - len(active)} of {len(samples)} processes could not be metered"
-    return short
+    return server.bottleneck(samples) if short is None and server.is_bottleneck(samples) else short
 
 
 def _active_schedule(check: EnergyCheck, inputs: Inputs, processes: int) -> Schedule:
     return Schedule(
-        kind="offline", queries=2 if inputs.draft else BATCHES, processes=processes, batch=check.batch,
+        kind="offline", queries=2 if inputs.draft else _batches(check, inputs), processes=processes, batch=check.batch,
         warmup_queries=WARMUP, warmup_s=WARMUP_S, min_s=DRAFT_S if inputs.draft else check.duration_s,
-        limit_s=600.0 + 3.0 * check.duration_s, telemetry_s=EVERY_S,
+        limit_s=600.0 + 3.0 * check.duration_s, telemetry_s=EVERY_S, connections=check.connections,
     )  # fmt: skip
+
+
+def _batches(check: EnergyCheck, inputs: Inputs) -> int:
+    return server.least_batches(inputs, check.connections, check.model, *check.baselines)
 
 
 def _idle(check: EnergyCheck, inputs: Inputs, processes: int) -> list[Samples]:
@@ -211,11 +216,14 @@ def _level(check: EnergyCheck, inputs: Inputs, share: float, rate: float, proces
     """A steady load of a share of the throughput."""
     asked = share * rate
     duration_s = DRAFT_S if inputs.draft else check.duration_s
-    queries = int(min(MOST_QUERIES, max(20, ceil(asked * duration_s))))
-    arrivals = np.round(np.arange(queries) / asked * 1e9).astype(np.int64)
+    # In process what waits is served together; a server is asked in batches, as it was for its throughput.
+    batch = check.batch if inputs.model_facts(check.model).get("served") else 1
+    queries = int(min(MOST_QUERIES, max(20, ceil(asked * duration_s / batch))))
+    arrivals = np.round(np.arange(queries) * batch / asked * 1e9).astype(np.int64)
     schedule = Schedule(
-        kind="open_loop", queries=queries, processes=processes, warmup_queries=WARMUP, warmup_s=WARMUP_S,
+        kind="open_loop", queries=queries, processes=processes, batch=batch, warmup_queries=WARMUP, warmup_s=WARMUP_S,
         arrivals_ns=arrivals, max_batch=check.batch, limit_s=600.0 + 10.0 * duration_s, telemetry_s=EVERY_S,
+        connections=check.connections,
     )  # fmt: skip
     samples = inputs.measure(schedule, check.dataset, check.model)
     found = [metered(one, check.boundary) for one in samples]
@@ -248,6 +256,8 @@ def _pairs(check: EnergyCheck, inputs: Inputs, baseline: str, processes: int) ->
     if not kept:
         return {}
     invalid: str | None = surroundings([*ours, *theirs]).invalid
+    if server.is_bottleneck([*ours, *theirs]):
+        invalid = invalid or server.bottleneck([*ours, *theirs])
     if len(told) < processes:
         invalid = f"{len(told)} of {processes} planned pairs with {baseline} were metered on both sides"
     withhold = None
@@ -291,6 +301,9 @@ def _notes(check: EnergyCheck, device: str, active: Sequence[Metered], samples: 
         notes.append(
             "effective_power is an estimate, modelled from idle and active power; waking and sleeping are not in it."
         )
+    worked = server.busy_share(samples)
+    if check.boundary != "gpu" and worked is not None:
+        notes.append(f"Our client worked for {worked:.0%} of the time on one processor; its energy is in it.")
     shares = [
         float(read.mean())
         for one in samples

@@ -10,6 +10,7 @@ import numpy as np
 
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Series, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import in_percent
 from evalspec.measure.energy import BOUNDARIES
 from evalspec.measure.telemetry import readings
 
@@ -63,7 +64,7 @@ def blocks(
         rate: Items a second, back to back.
         confidence: Of each bound by itself.
     """
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     rows: list[tuple[Cell, ...]] = [
         (name, one.value, one.bound(confidence, "lower"), one.bound(confidence, "upper"), UNITS.get(name, "W"), one.n)
         for name, one in estimates.items()

@@ -11,6 +11,7 @@ from evalspec.checks.system import _samples
 from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Histogram, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import in_percent
 from evalspec.stats.percentile import percentile
 from evalspec.stats.timing import block_cv
 
@@ -120,7 +121,7 @@ def _course(
 
 
 def _percentiles(estimates: Mapping[str, Estimate], confidence: float) -> Table:
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     rows: list[tuple[Cell, ...]] = []
     for name in (*PERCENTILES, "latency_mean", "jitter"):
         found = estimates[name]

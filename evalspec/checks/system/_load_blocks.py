@@ -13,6 +13,7 @@ from evalspec.checks.system._load_gates import lag, void_percentiles
 from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Curve, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import in_percent
 from evalspec.measure.arrivals import describe
 from evalspec.stats.percentile import percentile
 
@@ -104,7 +105,7 @@ def _against_load(
     return [
         Curve(
             title="Latency against load",
-            caption=f"From the due time; the band has the {confidence:.0%} bounds of the p99, where there are any."
+            caption=f"From the due time; the band has the {in_percent(confidence)} bounds of the p99, if there are any."
             + (f" Not to be trusted: {doubts}." if doubts else ""),
             x_label="offered rate", x_unit="qps", y_label="latency", y_unit=_MS, log_y=True,
             series=tuple(series), references=_lines(check, (None,), "y"),
@@ -190,7 +191,7 @@ def _rates(check: Load, runs: Mapping[str, AtRate], confidence: float) -> Table:
     columns = (
         Column(name="rate"), Column(name="queries", unit="count"),
         *(Column(name=name.removeprefix("latency_"), unit=_MS) for name in PERCENTILES),
-        Column(name=f"upper {confidence:.0%} of p99", unit=_MS), Column(name="failed", unit="%"),
+        Column(name=f"upper {in_percent(confidence)} of p99", unit=_MS), Column(name="failed", unit="%"),
         Column(name="served", unit="qps"), Column(name="design effect", unit="x"),
         Column(name="processes", unit="count"), Column(name="remark"),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.system import _samples
+from evalspec.checks.system import _samples, _under_way
 from evalspec.errors import InvalidError
 from evalspec.measure.energy import Energy, energy
 
@@ -67,10 +67,16 @@ class Metered:
 def metered(samples: Samples, boundary: str) -> Metered:
     """Energy and answered items of the same window: all but the first tenth of a process.
 
+    Of a server with many requests under way also without the last ones, which leave some of its workers idle.
+
     Args:
         samples: Of one process.
         boundary: A key of `evalspec.measure.energy.BOUNDARIES`.
     """
+    window = _under_way.full(samples, settling=_samples.SETTLING) if _under_way.lanes(samples) > 1 else None
+    answered = None if window is None else _under_way.stretch(samples, *window)
+    if answered is not None:
+        return Metered(energy(samples.telemetry, boundary, answered.begin_ns, answered.end_ns), answered.items)
     keep = np.flatnonzero(_samples.settled(samples))
     if not len(keep):
         return Metered(Energy(None, 0.0, reason="no batch was measured"), 0)

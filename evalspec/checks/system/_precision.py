@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evalspec.checks.system import _probed
-from evalspec.errors import InputError, NotRunError
+from evalspec.checks.system._operators import Operators, coverage, device_of, elsewhere, fell_back, listed, look
+from evalspec.errors import InputError
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Table
 from evalspec.evidence.estimate import Estimate, Fact
 from evalspec.evidence.record import Counts
@@ -34,27 +35,7 @@ COMPUTES: Mapping[str, tuple[str, ...]] = {
 }
 """Precision in a spec: number types of kernels."""
 INT4 = ("int4", "uint4")
-SHOWN_NAMES = 3
-MOST_ROWS = 30
 WORTH_COMPARING = 1e-3
-
-
-class _Operators:
-    """The operators of one batch, as arrays."""
-
-    def __init__(self, probe: Probe) -> None:
-        self.names = probe.texts.get("names", ())
-        self.kinds = np.array(probe.texts.get("kinds", ()), dtype=object)
-        self.places = np.array([_device(place) for place in probe.texts.get("places", ())], dtype=object)
-        self.providers = probe.texts.get("providers", ("",) * len(self.names))
-        self.computes = np.array(probe.texts.get("computes", ()), dtype=object)
-        self.weights = np.array(probe.texts.get("weights", ()), dtype=object)
-        self.activations = np.array(probe.texts.get("activations", ()), dtype=object)
-        self.operations = probe.series.get("operations", np.empty(0))
-        self.weight_bytes = probe.series.get("weight_bytes", np.empty(0))
-
-    def __len__(self) -> int:
-        return len(self.names)
 
 
 def measure(check: Precision, inputs: Inputs) -> CheckResult:
@@ -67,16 +48,11 @@ def measure(check: Precision, inputs: Inputs) -> CheckResult:
     Raises:
         NotRunError: No operators were seen.
     """
-    probes = inputs.probe("precision", check.dataset, check.model, options={"batch": check.batch_size})
-    if not probes or not len(_Operators(probes[0])):
-        raise NotRunError("no operators were seen, so nothing is known of their precision")
-    probe, operators = probes[0], _Operators(probes[0])
+    probe, operators = look(inputs, check.dataset, check.model, check.batch_size)
     facts = inputs.model_facts(check.model)
-    device, asked = _device(str(facts.get("device") or "cpu")), facts.get("precision")
-    there = operators.places == device
-    estimates: dict[str, Estimate | Fact] = {
-        "operator_coverage": Fact(float(there.mean()), len(operators), "operators that ran, counted")
-    }
+    device, asked = device_of(str(facts.get("device") or "cpu")), facts.get("precision")
+    there = operators.on(device)
+    estimates: dict[str, Estimate | Fact] = {"operator_coverage": coverage(there)}
     missing: dict[str, str] = {}
     inside = _in_precision(operators, asked)
     if isinstance(inside, str):
@@ -86,7 +62,7 @@ def measure(check: Precision, inputs: Inputs) -> CheckResult:
         estimates["precision_coverage"] = Fact(
             float(operators.operations[inside].sum()) / total, len(operators), "operations, counted"
         )
-    blocks = [*_blocks(operators, device), *_elsewhere(operators, there, device), *_others(operators, inside, asked)]
+    blocks = [*_blocks(operators, device), *elsewhere(operators, there, device), *_others(operators, inside, asked)]
     if check.reference is None:
         reason = "the check has no `reference:`"
         missing |= dict.fromkeys(("output_difference", "relative_difference", "argmax_disagreement"), reason)
@@ -102,16 +78,12 @@ def measure(check: Precision, inputs: Inputs) -> CheckResult:
         conditions={"batch": _probed.number(probe, "batch"), "precision_asked": asked, "device_asked": device,
                     "device_observed": probe.facts.get("device_observed"),
                     "counted_by": probe.facts.get("counted_by"), "reference": check.reference,
-                    **_probed.conditions(inputs, check.model, probes)},
+                    **_probed.conditions(inputs, check.model, [probe])},
         notes=_notes(probe, operators, there, device, asked),
     )  # fmt: skip
 
 
-def _device(name: str) -> str:
-    return "cuda:0" if name == "cuda" else name
-
-
-def _in_precision(operators: _Operators, asked: Cell) -> NDArray[np.bool_] | str:
+def _in_precision(operators: Operators, asked: Cell) -> NDArray[np.bool_] | str:
     """Operators in the precision asked for, or why that is not known."""
     if asked is None:
         return "the model has no `precision:`, so there is nothing to hold its operators against"
@@ -166,15 +138,10 @@ def _answers(predictions: Predictions) -> str:
     return f"{predictions.n:,} rows of {what}"
 
 
-def _notes(probe: Probe, operators: _Operators, there: NDArray[np.bool_], device: str, asked: Cell) -> list[str]:
-    found = []
-    if not there.all():
-        away = int((~there).sum())
-        kinds = sorted(set(operators.kinds[~there].astype(str)))
-        listed = ", ".join(kinds[:5]) + (", ..." if len(kinds) > 5 else "")
-        found.append(f"{away:,} of {len(operators):,} operators did not run on {device}: {listed}.")
+def _notes(probe: Probe, operators: Operators, there: NDArray[np.bool_], device: str, asked: Cell) -> list[str]:
+    found = fell_back(operators, there, device)
     observed = probe.facts.get("device_observed")
-    if observed is not None and _device(str(observed)) != device:
+    if observed is not None and device_of(str(observed)) != device:
         found.append(f"The model was to run on {device} and was loaded on {observed}.")
     if asked == "fp32" and (operators.computes == "tf32").any():
         found.append("TF32 is on: products of fp32 numbers keep 10 bits of their mantissa.")
@@ -186,7 +153,7 @@ def _notes(probe: Probe, operators: _Operators, there: NDArray[np.bool_], device
     return found
 
 
-def _blocks(operators: _Operators, device: str) -> list[AnyBlock]:
+def _blocks(operators: Operators, device: str) -> list[AnyBlock]:
     """Number types by what has them."""
     ones = np.ones(len(operators))
     classes = (
@@ -217,40 +184,11 @@ def _blocks(operators: _Operators, device: str) -> list[AnyBlock]:
     return [table, bars]
 
 
-def _elsewhere(operators: _Operators, there: NDArray[np.bool_], device: str) -> list[AnyBlock]:
-    """The fallback list."""
-    if there.all():
-        return []
-    return [_listed(operators, ~there, f"Operators that did not run on {device}", operators.places, "ran on")]
-
-
-def _others(operators: _Operators, inside: NDArray[np.bool_] | str, asked: Cell) -> list[AnyBlock]:
+def _others(operators: Operators, inside: NDArray[np.bool_] | str, asked: Cell) -> list[AnyBlock]:
     """Operators that compute in another precision."""
     if isinstance(inside, str):
         return []
     outside = ~inside & (operators.operations > 0)
     if not outside.any():
         return []
-    return [_listed(operators, outside, f"Operators that do not compute in {asked}", operators.computes, "computes in")]
-
-
-def _listed(
-    operators: _Operators, chosen: NDArray[np.bool_], title: str, what: NDArray[np.object_], header: str
-) -> Table:
-    total = float(operators.operations.sum())
-    rows: list[tuple[Cell, ...]] = []
-    pairs = sorted(set(zip(operators.kinds[chosen].astype(str), what[chosen].astype(str), strict=True)))
-    for kind, value in pairs:
-        at = np.flatnonzero(chosen & (operators.kinds == kind) & (what == value))
-        share = 100.0 * float(operators.operations[at].sum()) / total if total else None
-        rows.append((kind, value, len(at), share, _names([operators.names[place] for place in at])))
-    rows.sort(key=lambda row: -float(row[3] or 0.0))
-    columns = (Column(name="operator"), Column(name=header), Column(name="count", unit="count"),
-               Column(name="share of operations", unit="%"), Column(name="names"))  # fmt: skip
-    caption = f"{len(rows)} kinds." if len(rows) <= MOST_ROWS else f"The first {MOST_ROWS} of {len(rows)} kinds."
-    return Table(title=title, columns=columns, rows=tuple(rows[:MOST_ROWS]), caption=caption)
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN_NAMES
-    return ", ".join(names[:SHOWN_NAMES]) + (f", {more} more" if more > 0 else "")
+    return [listed(operators, outside, f"Operators that do not compute in {asked}", operators.computes, "computes in")]

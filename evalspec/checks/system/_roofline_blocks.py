@@ -9,6 +9,7 @@ import numpy as np
 from evalspec.checks.system import _probed
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Series, Table, Text
 from evalspec.evidence.units import format_number
+from evalspec.evidence.words import in_percent
 from evalspec.stats.bottleneck import Bound, attainable, ridge
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ def _numbers(placed: Placed, probes: list[Probe], confidence: float) -> Table:
         ("time of a call, warm", 1e3 * float(np.median(placed.seconds)), "ms"),
         ("time of a call, caches flushed", 1e3 * float(np.median(placed.cold_seconds)), "ms"),
         ("achieved", achieved.value, "GFLOP/s"),
-        (f"achieved, lower {confidence:.0%}", achieved.bound(confidence, "lower"), "GFLOP/s"),
-        (f"achieved, upper {confidence:.0%}", achieved.bound(confidence, "upper"), "GFLOP/s"),
+        (f"achieved, lower {in_percent(confidence)}", achieved.bound(confidence, "lower"), "GFLOP/s"),
+        (f"achieved, upper {in_percent(confidence)}", achieved.bound(confidence, "upper"), "GFLOP/s"),
         ("bandwidth", placed.moved_bytes / float(np.median(placed.seconds)) / GIGA, "GB/s"),
         ("share of the roof", None if fractions is None else 100.0 * float(fractions.mean()), "%"),
         ("share of the roof over memory, caches flushed",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evalspec.checks.system import _probed, _samples
+from evalspec.checks.system._stages_told import INFERENCE, Apart, apart, typical
 from evalspec.checks.system._timed import WARMUP_S
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Interval, Intervals, Reference, Table
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import in_percent
 from evalspec.language.parts import CheckResult
 from evalspec.stats.bottleneck import AmdahlCeiling, amdahl_ceiling
 from evalspec.stats.timing import OverUnits, over_processes
@@ -21,16 +24,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.checks.system.stages import Stages
+    from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Inputs, Probe
 
-INFERENCE = "inference"
 FRAME, SERVER = "frame", "server"
+WRITING = ("serialize", "parse", "server_serialize", "server_parse")
+"""Stages in which requests and answers become bytes and are taken apart, here and in a server."""
 STAGE = "stage_ns:"
 WHOLE = "end_to_end_ns"
 WORTH_SAYING = 0.02
 DRAFT_QUERIES = 4
 LEAST_QUERIES = 4
-TRIMMED = 0.1
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,15 @@ class Divided:
         names: Stages in order.
         stage_ms: Stage: trimmed mean of its time in each process, shape (k,).
         whole_ms: That of the undivided query, shape (k,).
-        pooled_ms: Stage: every query of all processes.
+        pooled_ms: Stage: every query of all processes; without those of which only means are known.
+        apart: What a server said of its stages.
     """
 
     names: tuple[str, ...]
     stage_ms: dict[str, NDArray[np.float64]]
     whole_ms: NDArray[np.float64]
     pooled_ms: dict[str, NDArray[np.float64]]
+    apart: Apart = field(default_factory=Apart)
 
     def share(self, name: str) -> OverUnits:
         """Share of the undivided query, in 0..1."""
@@ -93,7 +99,7 @@ def measure(check: Stages, inputs: Inputs) -> CheckResult:
         blocks=_blocks(check, divided, inputs.confidence),
         counts=Counts(attempted=processes * queries, used=made, errored=0),
         conditions={"batch": check.batch_size, "processes": len(probes), "queries": made,
-                    "stages_sum_share": divided.together,
+                    "stages_sum_share": divided.together, **_told(divided.apart),
                     **_probed.conditions(inputs, check.model, probes)},
         notes=_notes(divided, probes),
     )  # fmt: skip
@@ -112,26 +118,22 @@ def collect(probes: list[Probe]) -> Divided:
         raise NotRunError("the processes had no stages in common")
     if any(len(one.series[WHOLE]) < LEAST_QUERIES for one in probes):
         raise NotRunError(f"a process served fewer than {LEAST_QUERIES} queries, too few for shares of their time")
+    told = apart(probes, names)
     each = {name: [one.series[STAGE + name] / 1e6 for one in probes] for name in names}
+    each |= {name: [one[name] / 1e6 for one in told.series_ns] for name in told.names}
+    every = told.in_place(names)
     return Divided(
-        names=names,
-        stage_ms={name: np.array([typical(series) for series in found]) for name, found in each.items()},
+        names=every,
+        stage_ms={name: np.array([typical(series) for series in each[name]]) for name in every},
         whole_ms=np.array([typical(one.series[WHOLE]) / 1e6 for one in probes]),
-        pooled_ms={name: np.concatenate(found) for name, found in each.items()},
+        pooled_ms={name: np.concatenate(each[name]) for name in every if not (told.means and name in told.names)},
+        apart=told,
     )
 
 
-def typical(times: NDArray[np.float64]) -> float:
-    """Mean without the fastest and the slowest tenth.
-
-    One query that was put off the processor for milliseconds would else be worth hundreds of others, in whatever stage
-    it happened.
-
-    Args:
-        times: shape (q,), at least one.
-    """
-    cut = int(TRIMMED * len(times))
-    return float(np.sort(times)[cut : len(times) - cut].mean())
+def _told(told: Apart) -> dict[str, Cell]:
+    """Which stages are the server's own, and how it tells."""
+    return {"server_stages": ", ".join(told.names), "server_told_by": told.by} if told.names else {}
 
 
 def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
@@ -148,11 +150,12 @@ def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
         )
     if FRAME in divided.names:
         found.append("The model is a pipeline: `inference` is its last step only; its other steps are stages too.")
-    if SERVER in divided.names:
-        found.append("`server` is all from sending a request to having its answer, the network included.")
+    found += _writing_note(shares)
+    found += divided.apart.notes
     found += _overlap_note(divided)
     overhead = max(_probed.required(one, "timer_overhead_ns") for one in probes)
-    short = [name for name in divided.names if overhead / 1e6 > 0.1 * float(np.mean(divided.stage_ms[name]))]
+    ours = [name for name in divided.names if name not in divided.apart.names]
+    short = [name for name in ours if overhead / 1e6 > 0.1 * float(np.mean(divided.stage_ms[name]))]
     if short:
         found.append(
             f"Reading the clock takes over a tenth of {', '.join(short)}: their shares are too large by as much."
@@ -160,9 +163,28 @@ def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
     return found
 
 
+def _writing_note(shares: Mapping[str, float]) -> list[str]:
+    """That a served model waits for text: more time goes into requests and answers than into what it is asked for."""
+    writing = {name: shares[name] for name in WRITING if name in shares}
+    model = next((name for name in (INFERENCE, SERVER) if name in shares), None)
+    if model is None or "serialize" not in writing or sum(writing.values()) <= shares[model]:
+        return []
+    return [
+        f"Writing requests and reading answers ({', '.join(writing)}) takes {sum(writing.values()):.0%} of a query, "
+        f"{model} {shares[model]:.0%}: the model waits for text. Tensors as bytes (`binary: true`), fewer numbers in a "
+        "query or several rows in a request would help."
+    ]
+
+
 def _overlap_note(divided: Divided) -> list[str]:
     overlap = divided.overlap
     low, high = overlap.bound(0.975, "lower"), overlap.bound(0.975, "upper")
+    if low is not None and low > WORTH_SAYING and divided.apart.waits is not None:
+        # A client writes, waits and reads: nothing of that can overlap.
+        return [
+            f"The stages take {divided.together - 1.0:.0%} longer one after the other than undivided, and none of them "
+            "can overlap: the machine was not steady, and their shares are too large by as much together."
+        ]
     if low is not None and low > WORTH_SAYING:
         return [
             f"The stages take {divided.together - 1.0:.0%} longer one after the other than undivided: they overlap, "
@@ -174,18 +196,19 @@ def _overlap_note(divided: Divided) -> list[str]:
 
 
 def _blocks(check: Stages, divided: Divided, confidence: float) -> list[AnyBlock]:
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     rows, forest = [], []
     for name in divided.names:
         share = divided.share(name)
         low, high = share.bound(confidence, "lower"), share.bound(confidence, "upper")
-        pooled = divided.pooled_ms[name]
+        pooled = divided.pooled_ms.get(name)
+        p50 = None if pooled is None else float(np.median(pooled))
+        p99 = None if pooled is None else _samples.quantile(pooled, 0.99)
         value = share.value
         carried = AmdahlCeiling(share).value
         ceiling = carried if carried is not None and np.isfinite(carried) else None
         rows.append(
-            (name, float(np.mean(divided.stage_ms[name])), float(np.median(pooled)),
-             _samples.quantile(pooled, 0.99), _percent(value), _percent(low), _percent(high),
+            (name, float(np.mean(divided.stage_ms[name])), p50, p99, _percent(value), _percent(low), _percent(high),
              ceiling)
         )  # fmt: skip
         note = "" if ceiling is None else f"{ceiling:.2f}x"

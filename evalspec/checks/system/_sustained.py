@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _device, _samples
+from evalspec.checks.system import _throughput_server as server
 from evalspec.checks.system._environment import surroundings
 from evalspec.checks.system._sustained_blocks import blocks
 from evalspec.checks.system._sustained_ratio import WINDOW, Ends, both_ends, sustained_ratio
-from evalspec.checks.system._timed import BATCHES, WARMUP_S
+from evalspec.checks.system._timed import WARMUP_S
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.frozen import Cell
@@ -44,16 +45,16 @@ def measure(check: Sustained, inputs: Inputs) -> CheckResult:
     processes = min(2, check.processes) if inputs.draft else check.processes
     duration_s = DRAFT_S if inputs.draft else check.duration_s
     schedule = Schedule(
-        kind="offline", queries=2 if inputs.draft else BATCHES, processes=processes, batch=check.batch,
-        warmup_queries=WARMUP, warmup_s=WARMUP_S, min_s=duration_s, limit_s=600.0 + 3.0 * duration_s,
-        telemetry_s=EVERY_S,
+        kind="offline", queries=2 if inputs.draft else server.least_batches(inputs, check.connections, check.model),
+        processes=processes, batch=check.batch, warmup_queries=WARMUP, warmup_s=WARMUP_S, min_s=duration_s,
+        limit_s=600.0 + 3.0 * duration_s, telemetry_s=EVERY_S, connections=check.connections,
     )  # fmt: skip
     samples = inputs.measure(schedule, check.dataset, check.model)
     ends = [both for one in samples if (both := both_ends(one)) is not None]
     if not ends:
         raise NotRunError("no process made enough batches to compare its end with its start")
     series = _device.series_of(_samples.device_of(inputs, check.model))
-    trends = [_samples.latencies_ms(one) for one in samples]
+    trends = [server.under_way_ms(one) for one in samples]
     found: dict[str, Estimate | Fact | Measured] = {
         "sustained_ratio": Measured(
             sustained_ratio(ends), invalid=_too_short(samples, ends, schedule), withhold=_still_falling(trends)
@@ -68,7 +69,8 @@ def measure(check: Sustained, inputs: Inputs) -> CheckResult:
     trend = drift([one[np.isfinite(one)] for one in trends])
     around = surroundings(samples)
     conditions: dict[str, Cell] = {
-        "batch": check.batch, "processes": len(samples), "duration_s": duration_s, "window": WINDOW,
+        **server.conditions(samples), "batch": check.batch, "processes": len(samples),
+        "duration_s": duration_s, "window": WINDOW,
         "drift": trend.change if trend is not None else None, **_clocks(samples, series),
         **_samples.conditions(inputs, check.model, samples),
     }  # fmt: skip
@@ -99,6 +101,8 @@ def _too_short(samples: Sequence[Samples], ends: Sequence[Ends], schedule: Sched
     short = _samples.too_short(samples, schedule.processes, schedule.queries)
     if short is None and len(ends) < len(samples):
         return f"{len(samples) - len(ends)} of {len(samples)} processes made too few batches"
+    if short is None and server.is_bottleneck(samples):
+        return server.bottleneck(samples)
     return short
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.system import _device
+from evalspec.checks.system import _device, _under_way
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Series, Table
 from evalspec.evidence.frozen import Cell
 from evalspec.measure.telemetry import readings
@@ -82,10 +82,15 @@ def course(samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if not count:
         return np.empty(0), np.empty(0)
     edges = np.linspace(0, len(samples.end_ns), count + 1).astype(np.int64)
-    items = np.concatenate(([0], np.cumsum(samples.ok))) * samples.batch
-    spent = (samples.end_ns[edges[1:] - 1] - samples.sent_ns[edges[:-1]]) / 1e9
+    order, begins = np.arange(len(samples.ok)), samples.sent_ns
+    if _under_way.lanes(samples) > 1:
+        # Each answer makes room for the next request: a stretch begins when the one before it ends.
+        order = np.argsort(samples.end_ns, kind="stable")
+        begins = np.concatenate((samples.sent_ns[:1], samples.end_ns[order[:-1]]))
+    items = np.concatenate(([0], np.cumsum(samples.ok[order]))) * samples.batch
+    spent = (samples.end_ns[order[edges[1:] - 1]] - begins[edges[:-1]]) / 1e9
     rates = np.diff(items[edges]) / np.maximum(spent, 1e-9)
-    return (samples.sent_ns[edges[:-1]] - samples.sent_ns[0]) / 1e9, rates
+    return (begins[edges[:-1]] - samples.sent_ns[0]) / 1e9, rates
 
 
 def episodes(samples: Samples, series: _device.Series) -> list[tuple[float, float]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.system import _device, _samples
+from evalspec.checks.system import _device, _samples, _under_way
 from evalspec.checks.system.sustained import LEAST_PROCESSES
 from evalspec.stats.mean import t_mean
 from evalspec.stats.timing import OverUnits
@@ -44,12 +44,24 @@ def both_ends(samples: Samples) -> Ends | None:
     """
     if len(samples.end_ns) < 2 * LEAST_BATCHES:
         return None
+    window = _under_way.full(samples) if _under_way.lanes(samples) > 1 else None
+    if window is not None:
+        return _while_busy(samples, *window)
     begin, stop = _device.span(samples)
     length = WINDOW * (stop - begin)
     first, last = samples.end_ns <= begin + length, samples.sent_ns >= stop - length
     if min(first.sum(), last.sum()) < LEAST_BATCHES:
         return None
     return Ends(start=_samples.rate(samples, first), end=_samples.rate(samples, last))
+
+
+def _while_busy(samples: Samples, begin: int, stop: int) -> Ends | None:
+    """As `both_ends`, of a server: over the time in which all connections carried a request."""
+    length = int(WINDOW * (stop - begin))
+    first, last = (_under_way.stretch(samples, at, at + length) for at in (begin, stop - length))
+    if first is None or last is None or min(first.answers, last.answers) < LEAST_BATCHES:
+        return None
+    return Ends(start=first.per_second, end=last.per_second)
 
 
 @dataclass(frozen=True)

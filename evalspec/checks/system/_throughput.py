@@ -13,10 +13,11 @@ from evalspec.checks.system._environment import surroundings
 from evalspec.checks.system._samples import rate
 from evalspec.checks.system._throughput_costs import EVERY_S, Costs, best_sizes, columns, costs
 from evalspec.checks.system._throughput_pairs import BestBeside
-from evalspec.checks.system._timed import BATCHES, WARMUP_S, batch_part
+from evalspec.checks.system._timed import WARMUP_S, batch_part
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.stats.conjunction import AllParts
@@ -125,7 +126,6 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         comparisons["throughput", baseline], notes = _pairs(check, inputs, baseline, best)
         beside += notes
     everything = [one for at in found.values() for one in at.samples]
-    connections = _throughput_server.connections_of(everything)
     around = surroundings(everything)
     invalid = next((reason for reason in reasons if reason), around.invalid)
     device = _samples.device_of(inputs, check.model)
@@ -140,24 +140,15 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         comparisons=comparisons,
         blocks=_blocks(check, found, spent, inputs.confidence),
         counts=_samples.counted(everything),
-        conditions={**_scenario(check, connections), "processes": check.processes,
-                    **_samples.conditions(inputs, check.model, everything)},
+        conditions={"scenario": check.scenario, **_throughput_server.conditions(everything),
+                    "processes": check.processes, **_samples.conditions(inputs, check.model, everything)},
         notes=[*around.notes, *beside, *_throughput_server.notes({size: at.samples for size, at in found.items()}),
                *_samples.notes(everything, _batch_ms(found[min(found)]))],
     )  # fmt: skip
 
 
-def _scenario(check: Throughput, connections: int | None) -> dict[str, Cell]:
-    """What two results must share: with more requests under way a server gets through more."""
-    if connections is None:
-        return {"scenario": check.scenario}
-    under_way = f"{connections} connection{'' if connections == 1 else 's'}"
-    return {"scenario": f"{check.scenario}, {under_way}", "connections": connections}
-
-
 def _schedule(check: Throughput, inputs: Inputs, size: int, baseline: str | None = None) -> Schedule:
-    served = any(inputs.model_facts(name).get("served") for name in (check.model, baseline) if name is not None)
-    least = max(BATCHES, _throughput_server.EACH * check.connections) if served else BATCHES
+    least = _throughput_server.least_batches(inputs, check.connections, check.model, baseline)
     return Schedule(
         kind="offline",
         queries=2 if inputs.draft else least,
@@ -215,7 +206,7 @@ def _batch_ms(at: AtBatch) -> float | None:
 def _blocks(
     check: Throughput, found: Mapping[int, AtBatch], spent: Mapping[int, Costs], confidence: float
 ) -> list[AnyBlock]:
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     more = columns(spent)
     rows: list[tuple[Cell, ...]] = []
     for size, at in found.items():

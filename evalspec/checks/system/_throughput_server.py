@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _samples
+from evalspec.checks.system._timed import BATCHES
 from evalspec.evidence.estimate import Estimate, Side
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import Samples
+    from evalspec.evidence.frozen import Cell
+    from evalspec.language.inputs import Inputs, Samples
 
 EACH = 4
 """Batches over each connection, at the least: the last ones leave some of the server's workers idle."""
@@ -61,6 +63,31 @@ class AtLeast:
         """As measured for a value over the threshold; None below it, where more of the same shows nothing."""
         over = self.value is not None and self.value > threshold
         return self.measured.n_to_decide(threshold, alpha) if over else None
+
+
+def least_batches(inputs: Inputs, connections: int, *models: str | None) -> int:
+    """Batches of each process at the least; of a server as many as its connections need.
+
+    Args:
+        inputs: Tell which of them is served.
+        connections: Requests that are under way at any time.
+        models: Names; None: nobody.
+    """
+    served = any(inputs.model_facts(name).get("served") for name in models if name is not None)
+    return max(BATCHES, EACH * connections) if served else BATCHES
+
+
+def conditions(samples: Sequence[Samples]) -> dict[str, Cell]:
+    """What two results must share: with more requests under way a server gets through more; empty in process.
+
+    Args:
+        samples: Of all processes, batches back to back.
+    """
+    connections = connections_of(samples)
+    if connections is None:
+        return {}
+    under_way = f"{connections} connection{'' if connections == 1 else 's'}"
+    return {"scenario": f"offline, {under_way}", "connections": connections}
 
 
 def connections_of(samples: Sequence[Samples]) -> int | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from evalspec.checks.system._timed import BATCHES, BLOCK_S, START_S, WARMUP_S
+from evalspec.checks.system._timed import BATCHES, BLOCK_S, CONNECTIONS, START_S, WARMUP_S
+from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming, SpecNames
+from evalspec.language.units import custom_error
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
@@ -42,12 +44,16 @@ class Contention(Check):
     A query that failed is slower than any that was answered; a percentile that falls on one counts as the time that
     its process took. More than 1 % of failures keep the ratio from PASS. Counters are read meanwhile: much work of
     others, beside the load that is ours, voids the measurement.
+    With `scenario: offline` a server has `connections:` requests under way at any time, so that all of its workers meet
+    the load. Where our client itself was at work in over 90 % of the time, the ratio would be the client's, and is
+    void.
 
     References: Kalibera and Jones, ISMM 2013 (pairs). Delimitrou and Kozyrakis, IISWC 2013 (loads by resource).
 
     ## What it cannot show
     Other neighbours than this one: their mix of cores, memory and network is theirs. Limits that a container or a
-    scheduler sets. Load on the network and on disks.
+    scheduler sets. Load on the network and on disks. A server on another machine, where no load of ours can run. Of one
+    on this machine, what the load takes from it alone: the client that asks it meets the load as well.
 
     ## Example
     ```yaml
@@ -79,6 +85,18 @@ class Contention(Check):
     batch_size: int = Field(1, ge=1, le=65_536, description="Items in a query.")
     processes: int = Field(5, ge=5, le=100, description="Pairs of fresh processes.")
     warmup: int = Field(32, ge=3, description="Queries before measuring, in each process.")
+    connections: int = Field(16, ge=1, le=1000, description=f"scenario: offline. {CONNECTIONS}")
+
+    @model_validator(mode="after")
+    def _has_use_for_connections(self) -> Self:
+        if "connections" in self.model_fields_set and self.scenario != "offline":
+            raise custom_error(
+                Problem(
+                    f"with `scenario: {self.scenario}` one query comes after the other, over one connection",
+                    remedy="take `connections` out, or write `scenario: offline`",
+                )
+            )
+        return self
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evalspec.checks.system._timed import BATCHES, START_S, WARMUP_S
+from evalspec.checks.system._timed import BATCHES, CONNECTIONS, START_S, WARMUP_S
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming
 from evalspec.language.units import Duration, Share
@@ -44,6 +44,9 @@ class Energy(Check):
     integrated (trapezoid), and the result is called an estimate. Counter and power x time are held against each other,
     and a difference over 5 % is told. One number from each process, t over the processes. Idle power is that of the
     second half of `idle:`. No meter, no number: the check is then not run. Much work of others voids it.
+    A server has `connections:` requests under way at any time; the window lies between two answers while all of them
+    are. Where our client itself was at work in over 90 % of the time, the server had to wait for it: the numbers under
+    load are void.
 
     References: Yang, Adamek, Armour, Part-time power measurements, arXiv 2312.02741 (NVML's readings of power). Linux,
     Documentation/power/powercap (RAPL). Lange, Identifying shades of green, IEEE Computer 42(3), 2009 (load levels,
@@ -51,8 +54,9 @@ class Energy(Check):
 
     ## What it cannot show
     What lies outside the boundary: power supply, fans, disks, network, and for `gpu` the host that feeds it. Energy
-    that other processes use inside the boundary counts as the model's. Swings between readings of power, where there
-    is no counter. A server on another machine. Accuracy of the meters themselves.
+    that other processes use inside the boundary counts as the model's; so does that of the client which asks a server
+    of this machine, within every boundary but `gpu`: how long it worked stands in the notes. Swings between readings of
+    power, where there is no counter. A server on another machine. Accuracy of the meters themselves.
 
     ## Example
     ```yaml
@@ -91,6 +95,7 @@ class Energy(Check):
     levels: tuple[Annotated[Share, Field(gt=0.0, lt=1.0)], ...] = Field(
         (), description="Shares of the throughput that are offered as a steady load."
     )
+    connections: int = Field(16, ge=1, le=1000, description=CONNECTIONS)
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model, and pairs with every model that a requirement names."""

@@ -66,7 +66,10 @@ class Precision(Check):
         Metric("operator_coverage", "%", "higher", "Operators that ran on the device asked for.", exact=True),
         Metric("precision_coverage", "%", "higher", "Operations computed in the precision asked for.", exact=True),
         Metric("output_difference", "score", "lower", "Largest absolute difference from the reference.", exact=True),
-        Metric("relative_difference", "%", "lower", "Largest relative difference from the reference.", exact=True),
+        Metric(
+            "relative_difference", "%", "lower", "Largest relative difference from the reference.", exact=True,
+            most=float("inf"),
+        ),
         Metric(
             "argmax_disagreement", "%", "lower", "Rows whose predicted class is not the reference's.",
             interval="Clopper-Pearson",

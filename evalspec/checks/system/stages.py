@@ -31,13 +31,23 @@ class Stages(Check):
     Stages are called, in this order:
 
     - the stages of `preprocess` by their keys (`cast`, `resize`, `python`), the second of a name with a number
-      (`resize_2`); a served model has none, since its requests are made before they are timed;
+      (`resize_2`);
     - the model. Kinds `onnx`, `torch` and `python`: `inference`. `torch` on a GPU: `copy_to_device`, `inference`,
       `copy_to_host`; `onnx` copies within `inference`. `sklearn`: `inference`; a pipeline of two steps or more has
       `frame` (the table that it takes), each step but the last by its own name (`standardscaler`; one that passes rows
-      through has no stage), and `inference`, which is the last step only. `http`: `server`, all that passes between
-      sending a request and having its answer;
-    - `postprocess`, making answers of outputs; for `http` it is called `parse`.
+      through has no stage), and `inference`, which is the last step only. `http`: `serialize`, making the bytes of
+      requests of arrays in memory, and `server`, all that passes between sending them and having their answers, or in
+      its place what the server tells of it;
+    - `postprocess`, making answers of outputs; for `http` it is called `parse`, and reads the bytes before.
+
+    A server tells what it does by the header `Server-Timing` in its answers (`queue;dur=1.2, infer;dur=4.5`, in ms), or
+    else by the statistics of the Open Inference Protocol (`queue`, `compute_input`, `compute_infer`, `compute_output`).
+    Its parts are stages by the names that it gives them, with four exceptions: `infer` and `compute_infer` are called
+    `inference`, so that one requirement holds for every kind of model; a part that has the name of another stage begins
+    with `server_` (`server_parse`, `server_serialize`); what is left of the server's own total (`total` in the header,
+    `success` in the statistics) is `server_other`; and what is left of the wait for it is `transfer`: the network, and
+    all handling of HTTP that it does not tell of. Parts of the header must follow one another; none may be inside
+    another, but for `total`.
 
     A model with a fixed batch, or a pipeline that gives several outputs, is one `inference`. A requirement on a stage
     that is not there is NOT_RUN, and names those that are.
@@ -52,16 +62,22 @@ class Stages(Check):
     with the clock read between stages and the device waited for at the end of each, and undivided. A share is the time
     of the stage by that of the undivided query in the same process, both as means without the fastest and the slowest
     tenth of the queries; Student's t over the processes. The ceiling is that interval, carried over.
+    A server's statistics are counters, read before and after every tenth of the queries that are divided: means, so
+    that such stages have no p50 and p99. What a server tells is used only where it tells of every query, where its
+    counters moved by as many requests as were sent (others may use it), and where it adds up to no more than the wait;
+    otherwise the notes say why not, and `server` stays one stage.
     The sum of the stages less the undivided time is shown: where it is above zero the stages overlap when they are not
     divided, and their shares add up to more than 100 %; where it is below, time goes between them.
 
-    References: Amdahl, AFIPS 1967. Georges, Buytaert, Eeckhout, OOPSLA 2007 (processes).
+    References: Amdahl, AFIPS 1967. Georges, Buytaert, Eeckhout, OOPSLA 2007 (processes). W3C, Server Timing. Triton
+    Inference Server, protocol/extension_statistics.md.
 
     ## What it cannot show
     What happens before a row is an array in memory, unless a preprocessing stage does it: reading and decoding files.
-    Waiting in a queue: nothing queues here. Stages that are slow for fewer than one query in ten; see the p99 in the
-    table, and latency. What a faster stage does to the others where stages overlap: the ceiling
-    takes them for one after the other.
+    Waiting behind others: queries come one after the other, so that the `queue` of a server is what it waits for by
+    itself, such as more rows for a batch; see load. What a server does that tells nothing. Stages that are slow for
+    fewer than one query in ten; see the p99 in the table, and latency. What a faster stage does to the others where
+    stages overlap: the ceiling takes them for one after the other.
 
     ## Example
     ```yaml

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from evalspec.checks.system._timed import BATCHES, START_S, WARMUP_S
+from evalspec.checks.system._timed import BATCHES, CONNECTIONS, START_S, WARMUP_S
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming
 from evalspec.language.units import Duration
@@ -45,6 +45,9 @@ class Sustained(Check):
     they were read in every process. Batches that still grow slower by more than 10 % in the second half (Kendall's
     trend of block medians) keep the ratio from PASS: the end is not reached. Much work of other processes, or much
     stolen time, voids the measurement; throttling is what the system does by itself, and does not.
+    A server has `connections:` requests under way at any time, and windows begin and end with an answer while all of
+    them are; how many stands in the result. Where our client itself was at work in over 90 % of the time the ratio is
+    void: it would be the client's.
 
     References: Reddi and others, MLPerf Mobile, MLSys 2022 (sustained against peak). Hirsch, Slack, Smith, Water
     Resources Research 1982 (trend). NVML API reference, clocks event reasons.
@@ -79,6 +82,7 @@ class Sustained(Check):
     )
     batch: int = Field(1, ge=1, le=65_536, description="Items in a batch.")
     processes: int = Field(5, ge=1, le=100, description="Fresh processes, one after the other.")
+    connections: int = Field(16, ge=1, le=1000, description=CONNECTIONS)
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evalspec.checks.system._timed import BATCHES, START_S, WARMUP_S, batch_parts
+from evalspec.checks.system._timed import BATCHES, CONNECTIONS, START_S, WARMUP_S, batch_parts
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedTiming, SpecNames
 from evalspec.language.units import Duration
@@ -84,9 +84,7 @@ class Throughput(Check):
     processes: int = Field(5, ge=5, le=100, description="Fresh processes for each batch size.")
     duration_s: Duration = Field(1.0, gt=0, alias="duration", description="Measured in each process, at least.")
     warmup: int = Field(5, ge=3, description="Batches before measuring, in each process.")
-    connections: int = Field(
-        16, ge=1, le=1000, description="Requests to a server that are under way at any time; in process there is one."
-    )
+    connections: int = Field(16, ge=1, le=1000, description=CONNECTIONS)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -17,7 +17,9 @@ def probe(context: Context) -> Found:
 
     Returns:
         Texts, one entry for each operator: ``names``, ``kinds``, ``places``, ``providers``, ``computes``, ``weights``,
-        ``activations``; series ``operations`` and ``weight_bytes``, shape (operators,).
+        ``activations``; ``written_kinds`` and ``written_families`` of the operators of the model as it is written.
+        Series ``operations`` and ``weight_bytes``, shape (operators,); ``took_us``, the same or empty where no time was
+        measured.
 
     Raises:
         NotRunError: The model's operators can't be seen.
@@ -28,18 +30,22 @@ def probe(context: Context) -> Found:
     batch = loaded.fixed_batch or int(context.options["batch"])
     rows = Rotation(context.rows.n, batch, context.seed).rows(0)
     inside = loaded.inspect(context.tensors(rows))
-    operators = inside.operators
+    operators, written = inside.operators, inside.written or inside.operators
+    took = [one.took_us for one in operators if one.took_us is not None]
     return Found(
         facts={
             "batch": batch,
             "device_observed": loaded.observed.get("device"),
             "precision_observed": loaded.observed.get("precision"),
+            "framework": loaded.observed.get("framework"),
             "counted_by": inside.how,
+            "run_us": inside.run_us,
             **{f"flag_{name}": value for name, value in inside.flags.items()},
         },
         series={
             "operations": np.array([one.operations for one in operators], dtype=np.float64),
             "weight_bytes": np.array([one.weight_bytes for one in operators], dtype=np.float64),
+            "took_us": np.array(took if len(took) == len(operators) else [], dtype=np.float64),
         },
         texts={
             "names": tuple(one.name for one in operators),
@@ -49,5 +55,7 @@ def probe(context: Context) -> Found:
             "computes": tuple(one.computes for one in operators),
             "weights": tuple(one.weights for one in operators),
             "activations": tuple(one.activations for one in operators),
+            "written_kinds": tuple(one.kind for one in written),
+            "written_families": tuple(one.family for one in written),
         },
     )

@@ -9,7 +9,8 @@ import numpy as np
 
 from evalspec.clocks import now_ns, read_clock
 from evalspec.errors import NotRunError
-from evalspec.language.abilities import Stepped
+from evalspec.language.abilities import Stepped, Tells, Writes
+from evalspec.measure.listening import Listener, listen
 from evalspec.measure.probes import Context, Found
 from evalspec.measure.servable import Rotation, Servable
 
@@ -20,6 +21,8 @@ Step = tuple[str, Callable[[Any], Any]]
 
 BLOCKS = 4
 """Stages, whole, whole, stages: a machine that slows down meanwhile slows down both alike."""
+STRETCHES = 5
+"""Of a block: a server's counters are read between them, so that one slow query spoils a tenth of what they tell."""
 
 
 def probe(context: Context) -> Found:
@@ -28,7 +31,9 @@ def probe(context: Context) -> Found:
     Options: ``queries`` in each of the two ways, ``batch``, ``warmup``, ``warmup_s``.
 
     Returns:
-        Series ``end_to_end_ns`` and ``stage_ns:NAME``, shape (queries,), ``items``; text ``stages``.
+        Series ``end_to_end_ns`` and ``stage_ns:NAME``, shape (queries,), ``items``; text ``stages``. Of a server that
+        says what it does, also what `evalspec.measure.listening.Listener.found` gives; text ``waits``: the stage
+        in which it is waited for.
 
     Raises:
         NotRunError: The model can't be served stage by stage.
@@ -37,26 +42,66 @@ def probe(context: Context) -> Found:
     rows = context.rows
     if not isinstance(rows, Stepped):
         raise NotRunError(f"a model of kind {context.model.kind!r} can't be served stage by stage")
-    steps = _unlike(rows.steps())
+    ways = _Ways(rows, _unlike(rows.steps()))
     queries, batch = int(context.options["queries"]), int(context.options["batch"])
     rotation = Rotation(rows.n, batch, context.seed)
-    _warm_up(context, steps, rotation)
+    listener = _warm_up(context, ways, rotation)
     half = max(1, queries // 2)
-    staged = np.empty((2 * half, len(steps)), dtype=np.float64)
+    staged = np.empty((2 * half, len(ways.names)), dtype=np.float64)
     whole = np.empty(2 * half, dtype=np.float64)
     for block, (divided, which) in enumerate(((True, 0), (False, 0), (False, 1), (True, 1))):
         context.progress(block, BLOCKS, "stages" if divided else "undivided")
-        for index in range(which * half, (which + 1) * half):
-            query = rows.take(rotation.rows(index))
-            if divided:
-                staged[index] = _divided(rows, steps, query)
-            else:
-                whole[index] = _undivided(rows, query)
-    names = tuple(name for name, _ in steps)
+        part = range(which * half, (which + 1) * half)
+        if divided:
+            _divided(ways, rotation, part, staged, listener)
+        else:
+            for index in part:
+                whole[index] = ways.undivided(ways.take(rotation.rows(index)))
     series: dict[str, NDArray[np.float64]] = {"end_to_end_ns": whole}
-    series |= {f"stage_ns:{name}": staged[:, place].copy() for place, name in enumerate(names)}
+    series |= {f"stage_ns:{name}": staged[:, place].copy() for place, name in enumerate(ways.names)}
     facts = {"queries": 2 * half, "batch": batch, "timer_overhead_ns": read_clock(2000).overhead_ns}
-    return Found(facts=facts, series=series, texts={"stages": names})
+    texts = {"stages": ways.names} | ({"waits": (rows.waits,)} if isinstance(rows, Tells) else {})
+    told = listener.found()
+    return Found(facts={**facts, **told.facts}, series={**series, **told.series}, texts={**texts, **told.texts})
+
+
+class _Ways:
+    """The two ways to serve a query: by stages and undivided, both from the same on.
+
+    Args:
+        rows: What serves.
+        steps: Its stages, by unlike names.
+    """
+
+    def __init__(self, rows: Servable, steps: Sequence[Step]) -> None:
+        self._rows = rows
+        self._calls = [call for _, call in steps]
+        self.names = tuple(name for name, _ in steps)
+        self.waits = self.names.index(rows.waits) if isinstance(rows, Tells) else -1
+        # A server is asked by requests that are made before; here making them is timed as well.
+        self.take = rows.raw if isinstance(rows, Writes) else rows.take
+        self._write = rows.written if isinstance(rows, Writes) else None
+
+    def divided(self, query: Any) -> tuple[NDArray[np.float64], list[Any]]:
+        """Ns of each stage, shape (s,), and what it gave.
+
+        The device is waited for at the end of each, so that none pays for another.
+        """
+        marks, values = [now_ns()], [query]
+        for call in self._calls:
+            values.append(call(values[-1]))
+            self._rows.synchronize()
+            marks.append(now_ns())
+        return np.diff(np.array(marks, dtype=np.int64)).astype(np.float64), values[1:]
+
+    def undivided(self, query: Any) -> float:
+        """Ns of the whole."""
+        rows, write = self._rows, self._write
+        began = now_ns()
+        outputs = rows.serve(query if write is None else write(query))
+        rows.synchronize()
+        rows.answers(outputs)
+        return float(now_ns() - began)
 
 
 def _unlike(steps: Sequence[Step]) -> list[Step]:
@@ -69,32 +114,35 @@ def _unlike(steps: Sequence[Step]) -> list[Step]:
     return named
 
 
-def _warm_up(context: Context, steps: Sequence[Step], rotation: Rotation) -> None:
-    """Both ways, so many times and so long."""
+def _warm_up(context: Context, ways: _Ways, rotation: Rotation) -> Listener:
+    """Both ways, so many times and so long; the last query shows whether there is somebody to listen to."""
     count, least_s = int(context.options["warmup"]), float(context.options["warmup_s"])
     until = now_ns() + int(least_s * 1e9)
     done = 0
+    values: list[Any] = []
     while done < count or now_ns() < until:
-        query = context.rows.take(rotation.rows(done))
-        _divided(context.rows, steps, query)
-        _undivided(context.rows, query)
+        query = ways.take(rotation.rows(done))
+        _, values = ways.divided(query)
+        ways.undivided(query)
         done += 1
+    return listen(context.rows, values[ways.waits])
 
 
-def _divided(rows: Servable, steps: Sequence[Step], query: Any) -> NDArray[np.float64]:
-    """Ns of each stage; the device is waited for at the end of each, so that none pays for another."""
-    marks = [now_ns()]
-    value = query
-    for _, step in steps:
-        value = step(value)
-        rows.synchronize()
-        marks.append(now_ns())
-    return np.diff(np.array(marks, dtype=np.int64)).astype(np.float64)
+def _divided(
+    ways: _Ways, rotation: Rotation, part: Sequence[int], staged: NDArray[np.float64], listener: Listener
+) -> None:
+    """A block of queries by stages.
 
-
-def _undivided(rows: Servable, query: Any) -> float:
-    began = now_ns()
-    outputs = rows.serve(query)
-    rows.synchronize()
-    rows.answers(outputs)
-    return float(now_ns() - began)
+    Args:
+        ways: How they are served.
+        rotation: Their rows.
+        part: Their numbers.
+        staged: shape (queries, s): takes the ns of each.
+        listener: Is told of each.
+    """
+    listener.begin()
+    for stretch in np.array_split(np.asarray(part), STRETCHES):
+        for index in stretch.tolist():
+            staged[index], values = ways.divided(ways.take(rotation.rows(index)))
+            listener.heard(values[ways.waits], float(staged[index, ways.waits]))
+        listener.stretch()

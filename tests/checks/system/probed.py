@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from evalspec.errors import NotRunError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Probe
+from evalspec.runtimes._onnx_profile import family as onnx_family
+from evalspec.runtimes._torch_inspect import family as torch_family
 
 Maker = Callable[[str, str, Mapping[str, Cell]], list[Probe]]
 
@@ -124,7 +127,26 @@ def precision(rows: Sequence[Row], **facts: Cell) -> Maker:
             "operations": np.array(columns[6], dtype=np.float64),
             "weight_bytes": np.array([10.0 if weights else 0.0 for weights in columns[4]]),
         }
+        texts["written_kinds"] = texts["kinds"]
+        texts["written_families"] = tuple(_family(kind) for kind in texts["kinds"])
         found = {"batch": 1, "device_observed": "cpu", "precision_observed": "fp32", "counted_by": "by hand", **facts}
         return [Probe("precision", model, 0, found, series, texts)]
+
+    return make
+
+
+def _family(kind: str) -> str:
+    _, dot, name = kind.partition(".")
+    return torch_family(name) if dot else onnx_family(kind)
+
+
+def operators_of(models: Mapping[str, Sequence[Row]], **facts: Cell) -> Maker:
+    """A process of each model in which its operators ran; of a model that isn't there none can be seen."""
+
+    def make(probe: str, model: str, options: Mapping[str, Cell]) -> list[Probe]:
+        if model not in models:
+            raise NotRunError(f"the operators of {model} can't be seen")
+        framework = "torch 2" if any("." in row[1] for row in models[model]) else "onnxruntime 1"
+        return precision(models[model], **{"framework": framework, **facts})(probe, model, options)
 
     return make
