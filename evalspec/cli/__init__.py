@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from evalspec import __version__
-from evalspec.cli import bless, checks, compare, doctor, init, plan, report, run, schema, validate, verify
+from evalspec.cli import bless, checks, compare, doctor, history, init, plan, report, run, schema, validate, verify
 from evalspec.cli._output import echo_json, errors_of, guarded, usage_error
 
 USAGE_ERRORS: tuple[type[Exception], ...] = tuple(
@@ -81,6 +81,7 @@ for _name, _module in (
     ("run", run),
     ("report", report),
     ("compare", compare),
+    ("history", history),
     ("bless", bless),
     ("verify", verify),
     ("checks", checks),

@@ -22,7 +22,7 @@ def command(
     second: Annotated[Path, typer.Argument(metavar="RUN_B", help="Folder of the later run.")],
     ratio: Annotated[
         float, typer.Option("--ratio", min=0.0, help="Percent by which a timing and its like must change to count.")
-    ] = 2.0,
+    ] = 3.0,
     points: Annotated[
         float, typer.Option("--points", min=0.0, help="Percentage points by which a fraction must change to count.")
     ] = 0.5,
@@ -33,13 +33,9 @@ def command(
 
     Exit codes: 0 no regression is shown, 1 one is, 2 nothing could be compared.
     """
-    from evalspec.language.parts import Access
     from evalspec.records.compare import Smallest, compare
-    from evalspec.run.folders import read_record
 
-    spec = (second / read_record(second).spec_file).resolve().parent
-    smallest = Smallest(ratio=ratio / 100.0, points=points / 100.0)
-    found = compare(first, second, smallest, Access(spec, allow_outside=allow_outside))
+    found = compare(first, second, Smallest(ratio=ratio / 100.0, points=points / 100.0), allow_outside=allow_outside)
     if as_json:
         echo_json(_plain(found))
     else:
@@ -54,12 +50,23 @@ def _lines(found: Compared) -> list[str]:
         lines += _row(row)
     for one in found.flips:
         lines.append(_flips(one))
+    others = _asked(found)
+    if others:
+        lines += ["", "asked otherwise by the later run:", *(f"  {line}" for line in others)]
     if found.differs:
         lines += ["", "also different between the runs:"]
         lines += [f"  {name}: {old}, then {new}" for name, old, new in found.differs]
     level = f"{100.0 * (1.0 - found.alpha):.4g} %"
     lines += ["", f"Intervals of changes hold at {level} each side, so that all of them hold together."]
     return lines
+
+
+def _asked(found: Compared) -> list[str]:
+    """What is asked otherwise and does not stand beside its requirement already."""
+    from evalspec.evidence.otherwise import words
+
+    beside = {row.name for row in found.rows if row.notes}
+    return [words(one) for one in found.asked if one.of not in beside]
 
 
 def _row(row: Row) -> list[str]:
@@ -95,5 +102,6 @@ def _plain(found: Compared) -> dict[str, Any]:
              "fixed": one.fixed, "broken": one.broken, "why": one.why}
             for one in found.flips
         ],
+        "asked": [one.model_dump(exclude={"run"}) for one in found.asked],
         "differs": [{"field": name, "before": old, "after": new} for name, old, new in found.differs],
     }  # fmt: skip

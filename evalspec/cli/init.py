@@ -12,13 +12,22 @@ from evalspec.cli._output import Json, echo_json
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where; made if it is not there.")] = Path(),
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            help="For this context, with suggested thresholds: real_time, cloud, edge, tiny, serverless, "
+            "scientific_medical.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a commented spec to start from, and the schema that an editor completes it with."""
     from evalspec.spec.starting import start
 
-    spec, schema = start(folder, force=force)
+    spec, schema = start(folder, force=force, profile=profile)
     if as_json:
         echo_json({"spec": str(spec), "schema": str(schema)})
         return

@@ -19,6 +19,9 @@ def command(
         bool, typer.Option("--attestation", help="Print the verdict as an in-toto statement, to be signed.")
     ] = False,
     monitoring: Annotated[bool, typer.Option("--monitoring", help="Print what production is watched against.")] = False,
+    model_card: Annotated[
+        bool, typer.Option("--model-card", help="Print the scores for the model's page on the hub, as .eval_results.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make report.html, junit.xml and summary.md again, from the record alone."""
@@ -31,6 +34,7 @@ def command(
         ("junit", junit),
         ("attestation", attestation),
         ("monitoring", monitoring),
+        ("model_card", model_card),
     )
     wanted = [name for name, asked in forms if asked]
     if wanted:

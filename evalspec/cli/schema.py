@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from evalspec.cli._output import Json, echo_json
+from evalspec.errors import Problem, SpecError
 
 
 def command(
@@ -15,6 +16,9 @@ def command(
         bool, typer.Option("--record", help="The schema of record.json instead of that of a spec.")
     ] = False,
     monitoring: Annotated[bool, typer.Option("--monitoring", help="The schema of monitoring.json.")] = False,
+    model_card: Annotated[
+        bool, typer.Option("--model-card", help="The schema of what `report --model-card` prints.")
+    ] = False,
     output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it there.")] = None,
     plugins: Annotated[
         bool, typer.Option("--plugins/--no-plugins", help="With the checks and kinds of other distributions.")
@@ -23,13 +27,17 @@ def command(
 ) -> None:
     """Print the JSON Schema that an editor completes a spec with."""
     from evalspec.language.registry import discover
-    from evalspec.spec.schema import dump, monitoring_schema, record_schema, save, spec_schema
+    from evalspec.spec.schema import dump, model_card_schema, monitoring_schema, record_schema, save, spec_schema
 
-    if record and monitoring:
-        raise typer.BadParameter("--record and --monitoring are two schemas; name one")
-    text = dump(
-        record_schema() if record else monitoring_schema() if monitoring else spec_schema(discover(plugins=plugins))
-    )
+    kinds = {
+        "--record": (record, record_schema),
+        "--monitoring": (monitoring, monitoring_schema),
+        "--model-card": (model_card, model_card_schema),
+    }
+    asked = [option for option, (wanted, _) in kinds.items() if wanted]
+    if len(asked) > 1:
+        raise SpecError(Problem(f"{' and '.join(asked)} are several schemas", remedy="name one"))
+    text = dump(kinds[asked[0]][1]() if asked else spec_schema(discover(plugins=plugins)))
     if output is None:
         typer.echo(text, nl=False)
         return

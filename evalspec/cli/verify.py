@@ -10,7 +10,7 @@ import typer
 from evalspec.cli._output import AllowOutside, Json, echo_json
 
 NOT_ALL = 3
-"""Nothing differs, but something could not be recomputed here."""
+"""Nothing differs, but something could not be recomputed here, or another version recomputes it otherwise."""
 
 
 def command(
@@ -34,9 +34,16 @@ def command(
 
     found = verify(folder, spec_folder=spec_folder, allow_outside=allow_outside)
     if as_json:
-        echo_json({"differs": list(found.differs), "same": list(found.same), "not_recomputed": list(found.skipped)})
+        echo_json({"differs": list(found.differs), "same": list(found.same), "not_recomputed": list(found.skipped),
+                   "otherwise": list(found.otherwise), "versions": found.versions})  # fmt: skip
     else:
-        for kind, lines in (("differs", found.differs), ("not recomputed", found.skipped), ("same", found.same)):
+        if found.versions is not None:
+            typer.echo(f"another version: {found.versions}")
+        kinds = (
+            ("differs", found.differs), ("recomputed otherwise", found.otherwise), ("not recomputed", found.skipped),
+            ("same", found.same),
+        )  # fmt: skip
+        for kind, lines in kinds:
             for line in lines:
                 typer.echo(f"{kind}: {line}")
-    raise typer.Exit(1 if found.differs else NOT_ALL if found.skipped else 0)
+    raise typer.Exit(1 if found.differs else NOT_ALL if found.skipped or found.otherwise else 0)

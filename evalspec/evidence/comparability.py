@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.record import CheckRecord, ModelRecord, Record
+from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
 from evalspec.evidence.words import short_digest
 
 NOT_SHOWN = "not shown"
@@ -16,6 +17,8 @@ FIELDS = (
     "power limit",
 )  # fmt: skip
 """What must be alike, in the order in which it is read."""
+SUBJECT = ("precision", "framework", "provider", "stages")
+"""Of these, fields that may change with the subject on purpose: they are named, and the numbers still compared."""
 MAY_BE_NONE = ("provider", "power limit", "threads")
 """Of these some runs truly have none, so that their absence alone makes nothing incomparable."""
 
@@ -62,6 +65,50 @@ def unlike(ours: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[str, ...
         if one != other or unknown:
             found.append(name)
     return tuple(found)
+
+
+def own_fields(record: Record, check: CheckRecord) -> dict[str, str]:
+    """`holds_for` of the model that a check is about; of a check that has none, the dataset alone."""
+    models = {one.name: one for one in record.models}
+    own = [name for name in check.models if name not in check.baseline_models and name in models]
+    if own:
+        return holds_for(record, check, models[own[0]])
+    digests = {one.name: short_digest(one.digest) for one in record.datasets}
+    return {"dataset": ", ".join(f"{name} {digests.get(name, NOT_SHOWN)}" for name in check.datasets) or NOT_SHOWN}
+
+
+class Apart(NamedTuple):
+    """In what two numbers of one requirement are not alike, each ``field: before, then after``.
+
+    Args:
+        forbids: What keeps them from being set side by side.
+        named: What may change with the subject on purpose.
+    """
+
+    forbids: tuple[str, ...]
+    named: tuple[str, ...]
+
+
+def apart(dimension: Dimension, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Apart:
+    """Hold the fields of one requirement in two runs against each other.
+
+    A timing needs all of them alike, a score only its rows. What neither run recorded is no difference.
+
+    Args:
+        dimension: Of the check.
+        ours: `own_fields` of the earlier run.
+        theirs: Of the later run.
+    """
+    wanted = FIELDS if dimension == "system" else ("dataset",)
+    words = {
+        name: f"{name}: {ours.get(name, NOT_SHOWN)}, then {theirs.get(name, NOT_SHOWN)}"
+        for name in wanted
+        if ours.get(name, NOT_SHOWN) != theirs.get(name, NOT_SHOWN)
+    }
+    return Apart(
+        tuple(text for name, text in words.items() if name not in SUBJECT),
+        tuple(text for name, text in words.items() if name in SUBJECT),
+    )
 
 
 def _text(value: Cell) -> str:

@@ -78,12 +78,14 @@ class Fact:
         n: What it was counted over.
         method: How it was counted.
         in_this_run: It is a fact about one run (an observed maximum), not about a file.
+        first: What was counted, the first one or two of it by name; said where it is too much.
     """
 
     value: float
     n: int
     method: str = "counted"
     in_this_run: bool = False
+    first: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

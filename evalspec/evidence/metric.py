@@ -23,6 +23,8 @@ class Metric:
         interval: How its interval is made; empty for an exact fact.
         exact: Counted over the whole file or a fact of this run: no interval, may stand with ``==``.
         whole: It also has a value without a part, although it has parts (``throughput``: the best batch).
+        least: The smallest value that it can have, in its unit; None: what the unit tells (a fraction is 0 at least).
+        most: The largest, likewise.
     """
 
     name: str
@@ -33,3 +35,5 @@ class Metric:
     interval: str = ""
     exact: bool = False
     whole: bool = False
+    least: float | None = None
+    most: float | None = None

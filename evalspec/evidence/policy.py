@@ -25,7 +25,8 @@ class Claim(Frozen):
     value: str
     by: str
     source: str = ""
-    conditions: dict[str, Cell] = Field(default_factory=dict)
+    conditions: dict[str, Cell] = Field(default_factory=dict, description="What it is said to hold for.")
+    excludes: tuple[str, ...] = Field((), description="Costs that it leaves out by its own word: transfer, load.")
 
 
 class Rollback(Frozen):

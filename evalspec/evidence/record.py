@@ -8,7 +8,9 @@ from pydantic import Field
 
 from evalspec.evidence.blocks import AnyBlock
 from evalspec.evidence.frozen import Cell, Frozen
+from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
+from evalspec.evidence.profile import Profile, Without
 from evalspec.evidence.test import Test
 from evalspec.evidence.verdict import Verdict
 
@@ -17,6 +19,7 @@ RECORD_VERSION = 1
 Dimension = Literal["system", "model", "data"]
 CheckStatus = Literal["measured", "not_run", "invalid", "error"]
 Control = Literal["applied", "unavailable", "not attempted"]
+Direction = Literal["loosened", "tightened", "changed"]
 
 
 class ModelRecord(Frozen):
@@ -56,6 +59,7 @@ class DatasetRecord(Frozen):
     where: str | None = Field(None, description="Only rows for which this holds were used.")
     rows_read: int | None = Field(None, description="Rows before `where`.")
     origin: dict[str, str] = Field(default_factory=dict)
+    hub: Benchmark | None = Field(None, description="The benchmark of the hub that these rows are.")
 
 
 class Counts(Frozen):
@@ -90,6 +94,16 @@ class Continued(Frozen):
 
     run: str = Field(description="Its folder.")
     started: str
+
+
+class AskedOtherwise(Frozen):
+    """Something that a run asks otherwise than an earlier run of the same spec."""
+
+    run: str = Field(description="Folder of the earlier run.")
+    of: str = Field(description="A requirement, a check, a field of it, `waiver of ...`, `policy.confidence`.")
+    before: str = Field(description="As it was; empty: it was not there.")
+    after: str = Field(description="As it is; empty: it is no longer there.")
+    direction: Direction = Field(description="`changed` where it can't be told whether less is asked.")
 
 
 class CheckRecord(Frozen):
@@ -161,11 +175,17 @@ class Record(Frozen):
     timings_from: str | None = Field(None, description="The run whose raw timings were used instead of new ones.")
     policy: Policy
     waivers: tuple[Waiver, ...] = ()
+    profile: Profile | None = Field(None, description="What the spec's profile asks for, and what answers it.")
+    without: tuple[Without, ...] = Field((), description="Items of the profile that are set aside on purpose.")
     claims: tuple[Claim, ...] = ()
     rollback: tuple[Rollback, ...] = ()
     subject: str | None = Field(None, description="Digest of the candidate; None: not shown.")
     continues: tuple[Continued, ...] = Field((), description="Runs that this one goes on from, oldest first.")
     earlier_runs: int = Field(0, description="Decided runs on this test set, of any subject, before this one.")
+    earlier_of_subject: int = Field(0, description="Of these, runs of this subject.")
+    asked_otherwise: tuple[AskedOtherwise, ...] = Field(
+        (), description="What the decided run of this spec before this one did not ask, or otherwise."
+    )
     models: tuple[ModelRecord, ...] = ()
     datasets: tuple[DatasetRecord, ...] = ()
     family: tuple[str, ...] = Field((), description="Names of the blocking requirements decided from a sample.")

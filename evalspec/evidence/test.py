@@ -68,6 +68,7 @@ class Test(Frozen):
     n_to_decide: int | None = None
     exact: bool = False
     in_this_run: bool = False
+    first: str = Field("", description="Of a fact: what was counted, the first one or two of it by name.")
     method: str = ""
     parts: tuple[PartTest, ...] = ()
     part_unit: str | None = Field(None, description="Unit of the parts where it is not that of the requirement.")

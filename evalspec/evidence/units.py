@@ -88,7 +88,7 @@ def format_number(value: float, unit: str = "") -> str:
         return f"{value:,.0f}"
     digits = next((places for limit, places in ((100.0, 1), (10.0, 2), (0.1, 3)) if magnitude >= limit), None)
     if digits is None:
-        digits = 4 if magnitude >= 0.001 else 2 - math.floor(math.log10(magnitude))
+        digits = 4 if magnitude >= 0.01 else 2 - math.floor(math.log10(magnitude))
     if whole is not None and value < whole <= round(value, digits):
         digits = min(15, -math.floor(math.log10(whole - value)))
     return f"{value:.{digits}f}".rstrip("0").rstrip(".")

@@ -12,10 +12,10 @@ from pathlib import Path
 from evalspec.errors import RecordError, WriteError
 from evalspec.evidence.record import Record
 from evalspec.run.files import sha256_of
-from evalspec.run.folders import read_record
+from evalspec.run.folders import BASELINES, read_record
+from evalspec.spec import PROFILE_FILE
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-FOLDER = "baselines"
 
 
 def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]:
@@ -48,10 +48,11 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
             raise RecordError(
                 f"{file.path} in {run} is not what the run wrote; `evalspec verify` says what else differs"
             )
-    target = place / FOLDER / name
+    target = place / BASELINES / name
     if target.exists() and not replace:
         raise RecordError(f"there is a baseline {name} already, in {target}; pass --replace to set it anew")
-    _write(run, target, ["record.json", "spec.yaml", *(file.path for file in files)], record)
+    kept = [PROFILE_FILE] if (run / PROFILE_FILE).is_file() else []
+    _write(run, target, ["record.json", "spec.yaml", *kept, *(file.path for file in files)], record)
     return target, record
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from evalspec.evidence.comparability import FIELDS, holds_for, unlike
-from evalspec.evidence.record import CheckRecord, Record
+from evalspec.evidence.comparability import apart, own_fields
+from evalspec.evidence.otherwise import as_asked, moved
+from evalspec.evidence.record import AskedOtherwise, CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity, from_unit, to_unit
 from evalspec.evidence.words import short_digest
 from evalspec.language.parts import Access
 from evalspec.records.flips import Flips, flips
 from evalspec.run.folders import read_record
+from evalspec.run.otherwise import otherwise
 from evalspec.stats.between import Bounded, Change, change
+from evalspec.verdict.profile import holding
 
 Word = Literal["regression", "improvement", "no change shown", "changed", "same", "not comparable"]
 
@@ -23,8 +26,6 @@ RATIO_UNITS = frozenset(
     ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "x", "GFLOP/s", "tokens/s", "label")
 )
 """Units of numbers that are compared by their ratio; all others by their difference."""
-SUBJECT = ("precision", "framework", "provider", "stages")
-"""Fields that may change with the subject on purpose: they are named, and the numbers still compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Compared:
         flips: Rows answered otherwise, for each dataset and model that both runs asked.
         differs: What else is different between the runs: field, before, after.
         alpha: One-sided level of each interval: that of the policy, divided by the requirements compared.
+        asked: What the later run asks otherwise: thresholds, waivers, settings.
     """
 
     verdicts: tuple[str, str]
@@ -66,6 +68,7 @@ class Compared:
     flips: tuple[Flips, ...]
     differs: tuple[tuple[str, str, str], ...]
     alpha: float
+    asked: tuple[AskedOtherwise, ...] = ()
 
     @property
     def regressions(self) -> tuple[Row, ...]:
@@ -83,11 +86,12 @@ class Smallest:
     """The smallest change that counts, besides being shown.
 
     Args:
-        ratio: Of timings and their like, as a share of the value.
+        ratio: Of timings and their like, as a share of the value. No interval of a run tells how runs differ from each
+            other: where they do by 1 %, this is what keeps that from being called a regression.
         points: Of fractions, in 0..1.
     """
 
-    ratio: float = 0.02
+    ratio: float = 0.03
     points: float = 0.005
 
 
@@ -96,24 +100,38 @@ ORDER: Mapping[Word, int] = {
 }  # fmt: skip
 
 
-def compare(first: Path, second: Path, smallest: Smallest | None = None, access: Access | None = None) -> Compared:
+def compare(
+    first: Path, second: Path, smallest: Smallest | None = None, *, allow_outside: bool | None = None
+) -> Compared:
     """Hold a run against an earlier one.
 
-    A change is a regression where it is in the wrong direction, larger than ``smallest``, and shown: the interval of
-    the change excludes none, at the policy's level divided by the number of requirements compared (Bonferroni). Rows
-    that both runs answered are paired.
+    A change is a regression where it is in the wrong direction, at least as large as ``smallest``, and shown: the
+    interval of the change excludes none, at the policy's level divided by the number of requirements compared
+    (Bonferroni). Rows that both runs answered are paired. A fact of a whole file is known and needs no interval; one
+    that was observed once in each run has none, so that it is only said to have changed.
 
     Args:
         first: Folder of the earlier run.
         second: Folder of the later run.
         smallest: The smallest change that counts.
-        access: Where the first run's datasets may be read, for the truth of the rows; None: flips have no direction.
+        allow_outside: Whether the later run's datasets, which are read for the truth of the rows, may lie outside the
+            folder of its spec; None: they are not read, and flips have no direction.
 
     Raises:
         RecordError: A record can't be read.
     """
     before, after = read_record(first), read_record(second)
+    place = (second / after.spec_file).resolve().parent
+    access = None if allow_outside is None else Access(place, allow_outside=allow_outside)
     paired = flips(before, after, first, second, access)
+    found = compare_records(before, after, smallest, paired)
+    return replace(found, asked=otherwise(first, before, second, after))
+
+
+def compare_records(
+    before: Record, after: Record, smallest: Smallest | None = None, paired: tuple[Flips, ...] = ()
+) -> Compared:
+    """`compare` of two records, without what lies beside them."""
     pairs = _pairs(before, after)
     alpha = (1.0 - max(before.policy.confidence, after.policy.confidence)) / max(1, len(pairs))
     view = _View(before, after, alpha, smallest or Smallest(), {(one.dataset, one.model): one for one in paired})
@@ -154,14 +172,14 @@ class _View:
             return Row(name, "not comparable", *statuses, change=f"the {which} run does not ask for it")
         why, notes = self._unlike(old, new)
         (_, ours), (check, theirs) = old, new
-        if ours.threshold != theirs.threshold:
-            notes = (*notes, f"threshold {_quantity(ours.threshold, ours)}, then {_quantity(theirs.threshold, theirs)}")
+        if (way := moved(ours, theirs)) is not None:
+            notes = (*notes, f"asks {as_asked(ours)}, then {as_asked(theirs)}: {way}")
         if why is not None or ours.value is None or theirs.value is None:
             return Row(name, "not comparable", *statuses, change=why or "a run has no value", notes=notes)
         values = f"{_quantity(ours.value, ours)}, then {_quantity(theirs.value, theirs)}"
         if ours.exact and theirs.exact:
-            word: Word = "same" if ours.value == theirs.value else _fact(theirs, theirs.value - ours.value)
-            return Row(name, word, *statuses, values, "", notes)
+            word, said = self._fact(ours, theirs)
+            return Row(name, word, *statuses, values, said, notes)
         found = self._paired(check, theirs) or self._change(old, new)
         return Row(name, self._word(theirs, found), *statuses, values, _words(found, theirs), notes)
 
@@ -175,15 +193,8 @@ class _View:
                 return f"{one.id}: {test.invalid or test.missing or one.reason or one.status}", ()
         if (ours.unit, ours.op) != (theirs.unit, theirs.op):
             return f"unit or operator: {ours.sentence}, then {theirs.sentence}", ()
-        here, there = _fields(self.before, check), _fields(self.after, other)
-        if here is None or there is None:
-            digests = _digests(self.before, check), _digests(self.after, other)
-            return (None if digests[0] == digests[1] else f"dataset: {digests[0]}, then {digests[1]}"), ()
-        wanted = FIELDS if check.dimension == "system" else ("dataset",)
-        apart = [name for name in unlike(here, there) if name in wanted and here[name] != there[name]]
-        hard = [name for name in apart if name not in SUBJECT]
-        words = {name: f"{name}: {here[name]}, then {there[name]}" for name in apart}
-        return (words[hard[0]] if hard else None), tuple(words[name] for name in apart if name in SUBJECT)
+        found = apart(check.dimension, own_fields(self.before, check), own_fields(self.after, other))
+        return (found.forbids[0] if found.forbids else None), found.named
 
     def _paired(self, check: CheckRecord, test: Test) -> Change | None:
         """The change of an accuracy over rows that both runs answered."""
@@ -195,24 +206,37 @@ class _View:
 
     def _change(self, old: tuple[CheckRecord, Test], new: tuple[CheckRecord, Test]) -> Change:
         ours, theirs = _bounded(*old, self.before), _bounded(*new, self.after)
-        ratio = new[1].unit in RATIO_UNITS and new[1].against is None and ours.value > 0 and theirs.value > 0
+        ratio = _by_ratio(new[1]) and ours.value > 0 and theirs.value > 0
         return change(ours, theirs, self.alpha, ratio=ratio)
 
     def _word(self, test: Test, found: Change) -> Word:
         above = found.lower is not None and found.lower > found.none
         below = found.upper is not None and found.upper < found.none
-        if not (above or below):
-            return "no change shown"
-        least = self.smallest.ratio if found.is_ratio else self.smallest.points
-        if abs(found.value - found.none) < least:
+        if not (above or below) or self._is_small(found):
             return "no change shown"
         return "improvement" if above == (test.op in (">=", ">")) else "regression"
 
+    def _is_small(self, found: Change) -> bool:
+        return abs(found.value - found.none) < (self.smallest.ratio if found.is_ratio else self.smallest.points)
 
-def _fact(test: Test, difference: float) -> Word:
-    if test.op == "==":
-        return "changed"
-    return "improvement" if (difference > 0) == (test.op in (">=", ">")) else "regression"
+    def _fact(self, ours: Test, theirs: Test) -> tuple[Word, str]:
+        """What became of a number without an interval, and how far it moved."""
+        assert ours.value is not None and theirs.value is not None
+        if ours.value == theirs.value:
+            return "same", ""
+        one, other = (from_unit(value, theirs.unit) for value in (ours.value, theirs.value))
+        ratio = _by_ratio(theirs) and one > 0 and other > 0
+        found = Change(other / one if ratio else other - one, None, None, is_ratio=ratio)
+        said = _shown(found.value, theirs, ratio=ratio)
+        if ours.in_this_run or theirs.in_this_run:
+            return "changed", f"{said}; seen once in each run, so nothing shows that it would come again"
+        if theirs.op == "==" or self._is_small(found):
+            return "changed", said
+        return ("improvement" if (other > one) == (theirs.op in (">=", ">")) else "regression"), said
+
+
+def _by_ratio(test: Test) -> bool:
+    return test.unit in RATIO_UNITS and test.against is None
 
 
 def _status(record: Record, name: str) -> str:
@@ -232,43 +256,33 @@ def _bounded(check: CheckRecord, test: Test, record: Record) -> Bounded:
     return Bounded(value, lower, upper, record.policy.confidence, degrees)
 
 
-def _fields(record: Record, check: CheckRecord) -> dict[str, str] | None:
-    models = {one.name: one for one in record.models}
-    own = [name for name in check.models if name not in check.baseline_models and name in models]
-    return holds_for(record, check, models[own[0]]) if own else None
-
-
-def _digests(record: Record, check: CheckRecord) -> str:
-    known = {one.name: short_digest(one.digest) for one in record.datasets}
-    return ", ".join(f"{name} {known.get(name, 'not shown')}" for name in check.datasets)
-
-
 def _quantity(value: float, test: Test) -> str:
     return format_quantity(value, test.unit)
 
 
 def _words(found: Change, test: Test) -> str:
     """The change with its interval."""
+    value, lower, upper = (_shown(one, test, ratio=found.is_ratio) for one in (found.value, found.lower, found.upper))
+    return f"{value} ({lower} to {upper})"
 
-    def shown(value: float | None) -> str:
-        if value is None:
-            return "no bound"
-        if found.is_ratio:
-            return f"{100.0 * (value - 1.0):+.3g} %"
-        unit = "pp" if test.unit in ("fraction", "%", "pp") else test.unit
-        return f"{to_unit(value, 'pp' if unit == 'pp' else ''):+.3g} {unit}".rstrip()
 
-    return f"{shown(found.value)} ({shown(found.lower)} to {shown(found.upper)})"
+def _shown(value: float | None, test: Test, *, ratio: bool) -> str:
+    if value is None:
+        return "no bound"
+    if ratio:
+        return f"{100.0 * (value - 1.0):+z.3g} %"
+    unit = "pp" if test.unit in ("fraction", "%", "pp") else test.unit
+    return f"{to_unit(value, 'pp' if unit == 'pp' else ''):+z.3g} {unit}".rstrip()
 
 
 def _differs(before: Record, after: Record) -> tuple[tuple[str, str, str], ...]:
-    """Spec, policy, subject, datasets, machine and packages that are not the same in both runs."""
+    """Spec, subject, datasets, machine, packages and counts of runs that are not the same in both."""
     pairs: list[tuple[str, object, object]] = [
         ("spec", before.spec_digest[:12], after.spec_digest[:12]),
-        ("confidence", before.policy.confidence, after.policy.confidence),
-        ("inconclusive", before.policy.inconclusive, after.policy.inconclusive),
         ("subject", short_digest(before.subject), short_digest(after.subject)),
+        ("earlier decided runs on the test set", before.earlier_runs, after.earlier_runs),
     ]
+    pairs += _profiles(before, after)
     ours, theirs = _facts(before), _facts(after)
     pairs += [(name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
     return tuple(
@@ -276,6 +290,24 @@ def _differs(before: Record, after: Record) -> tuple[tuple[str, str, str], ...]:
         for name, old, new in pairs
         if old != new and name not in MOVES
     )
+
+
+def _profiles(before: Record, after: Record) -> list[tuple[str, object, object]]:
+    """Profile, and what answers each of its items."""
+    ours, theirs = _asked(before), _asked(after)
+    return [(name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
+
+
+def _asked(record: Record) -> dict[str, str]:
+    profile = record.profile
+    if profile is None:
+        return {}
+    aside = holding(record)
+    found = {"profile": f"{profile.name} {profile.digest[:12]}"}
+    for one in profile.asked:
+        missing = "set aside" if one.mandatory and one.name in aside else "missing"
+        found[one.full_name] = ", ".join(one.found) or missing
+    return found
 
 
 MOVES = ("machine cpu_steal_s_since_boot", "machine cpu_MHz")

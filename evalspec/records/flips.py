@@ -132,11 +132,11 @@ def _truth(
     from evalspec.run.reader import dataset_record
     from evalspec.runtimes._truth import true_answers
     from evalspec.sources._open import clusters, open_dataset
-    from evalspec.spec import Options, load
+    from evalspec.spec import load_kept
 
     if access is None:
         raise InputError("the datasets were not read again")
-    spec = load(folder / "spec.yaml", options=Options(files=False))
+    spec = load_kept(folder)
     if dataset not in spec.datasets:
         raise InputError(f"dataset {dataset} is not in the spec beside the record")
     parts = Parts(models={}, datasets=dict(spec.datasets), slices={}, access=access, rows=None)

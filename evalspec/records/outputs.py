@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from evalspec import __version__
 from evalspec.errors import RecordError
 from evalspec.evidence.record import Record
 from evalspec.evidence.test import Test
@@ -49,8 +50,10 @@ def read_decided(folder: Path) -> Record:
     stated = verdict_of(record)
     if stated.rule == again.rule and _outcome(stated) != _outcome(again):
         differs = sorted({name for name, _ in set(_outcome(stated)) ^ set(_outcome(again))})
+        made = record.evalspec
+        by = "" if made == __version__ else f", or evalspec {made}, which made it, decided otherwise than {__version__}"
         raise RecordError(
-            f"the record in {folder} was changed: its tests do not give its verdict ({', '.join(differs[:5])}); "
+            f"the record in {folder} was changed{by}: its tests do not give its verdict ({', '.join(differs[:5])}); "
             "evalspec verify says where"
         )
     return record
@@ -115,15 +118,17 @@ def _from_here(path: Path) -> Path:
 
 
 def render_one(record: Record, form: str) -> str:
-    """One form of the report: ``html``, ``markdown``, ``junit``, ``attestation`` or ``monitoring``."""
-    from evalspec.report import attestation, junit, markdown, monitoring, render
+    """One form of the report: ``html``, ``markdown``, ``junit``, ``attestation``, ``monitoring`` or ``model_card``.
 
-    if form == "html":
-        return render(record, verdict_of(record))
-    if form in ("attestation", "monitoring"):
-        made = attestation if form == "attestation" else monitoring
-        return made(record, verdict_of(record))
-    return markdown(record) if form == "markdown" else junit(record)
+    Raises:
+        RecordError: The record has no verdict, or nothing that a model card may tell.
+    """
+    from evalspec.report import attestation, junit, markdown, model_card, monitoring, render
+
+    if form in ("markdown", "junit"):
+        return (markdown if form == "markdown" else junit)(record)
+    decided = {"html": render, "attestation": attestation, "monitoring": monitoring, "model_card": model_card}
+    return decided[form](record, verdict_of(record))
 
 
 def newest_record(named: Path | None, root: Path, spec: str) -> Record | None:

@@ -11,8 +11,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from evalspec import __version__
 from evalspec.errors import EvalspecError, RecordError, SpecError
 from evalspec.evidence.record import CheckRecord, Record
+from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.language.parts import Access
 from evalspec.plan import Plan, plan
 from evalspec.run.checking import check_record, run_check
@@ -31,7 +33,7 @@ from evalspec.run.process import Limits
 from evalspec.run.reader import dataset_record, model_record
 from evalspec.run.replay import Replay
 from evalspec.run.subjects import model_facts, subject_of
-from evalspec.spec import Options, load
+from evalspec.spec import load_kept
 from evalspec.verdict import decide
 
 TOLERANCE = 1e-9
@@ -46,30 +48,42 @@ class Verification:
         same: What came out as the record has it.
         differs: What did not, each with both values.
         skipped: What can't be recomputed here, with the reason.
+        otherwise: What another version of the program recomputed otherwise, which blames nobody: each with both values.
+        versions: That the record is of another version; None: it is of this one.
     """
 
     same: tuple[str, ...]
     differs: tuple[str, ...]
     skipped: tuple[str, ...]
+    otherwise: tuple[str, ...] = ()
+    versions: str | None = None
 
 
 class _Findings:
-    """Collects findings."""
+    """Collects findings. ``another``: the record is of another version of the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, another: bool) -> None:
         self.same: list[str] = []
         self.differs: list[str] = []
         self.skipped: list[str] = []
+        self.otherwise: list[str] = []
+        self._another = another
 
-    def compare(self, what: str, before: object, now: object) -> None:
+    def recompute(self, what: str, before: object, now: object) -> None:
+        """Compare what comes out of the program's own rules, which another version may have changed."""
+        self.compare(what, before, now, self.otherwise if self._another else self.differs)
+
+    def compare(self, what: str, before: object, now: object, differs: list[str] | None = None) -> None:
+        """Compare what is in the record, or in files, whatever version looks at it."""
+        differs = self.differs if differs is None else differs
         if _equal(before, now):
             self.same.append(what)
         elif isinstance(before, Mapping) and isinstance(now, Mapping):
             changed = [key for key in {**before, **now} if not _equal(before.get(key), now.get(key))]
             pairs = (f"{key} {_short(before.get(key))}, recomputed {_short(now.get(key))}" for key in changed)
-            self.differs.append(f"{what}: the record says {'; '.join(pairs)}")
+            differs.append(f"{what}: the record says {'; '.join(pairs)}")
         else:
-            self.differs.append(f"{what}: the record says {_short(before)}, recomputed {_short(now)}")
+            differs.append(f"{what}: the record says {_short(before)}, recomputed {_short(now)}")
 
 
 def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool = False) -> Verification:
@@ -84,9 +98,10 @@ def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool
         RecordError: There is no record, or it can't be read.
     """
     record = read_record(folder)
-    findings = _Findings()
+    versions = _versions(record)
+    findings = _Findings(versions is not None)
     damaged = _evidence(record, folder, findings)
-    findings.compare("verdict", _plain(record.verdict), _plain(decide(record)))
+    findings.recompute("verdict", _plain(record.verdict), _plain(decide(record)))
     place = spec_folder or (folder / record.spec_file).resolve().parent
     _recompute(record, folder, findings, damaged, Access(place, allow_outside=allow_outside))
     if spec_folder is None and findings.skipped and not (folder / record.spec_file).is_file():
@@ -95,7 +110,24 @@ def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool
             f"the run's spec is not at {record.spec_file} from its folder, so one of them was moved; "
             "name the folder of the spec with --spec-folder DIR",
         )
-    return Verification(tuple(findings.same), tuple(findings.differs), tuple(findings.skipped))
+    return Verification(
+        same=tuple(findings.same),
+        differs=tuple(findings.differs),
+        skipped=tuple(findings.skipped),
+        otherwise=tuple(findings.otherwise),
+        versions=versions,
+    )
+
+
+def _versions(record: Record) -> str | None:
+    """That another version of the program, or of the rule of verdicts, made the record; None: this one did."""
+    rule = RULE_VERSION if record.verdict is None else record.verdict.rule
+    if (record.evalspec, rule) == (__version__, RULE_VERSION):
+        return None
+    return (
+        f"the record was made by evalspec {record.evalspec} with rule {rule}, and this is evalspec {__version__} with "
+        f"rule {RULE_VERSION}: what is recomputed may differ because of that; evalspec {record.evalspec} can tell"
+    )
 
 
 def _plain(model: Any) -> Any:
@@ -121,18 +153,22 @@ def _evidence(record: Record, folder: Path, findings: _Findings) -> set[str]:
 
 def _recompute(record: Record, folder: Path, findings: _Findings, damaged: set[str], access: Access) -> None:
     try:
-        planned = plan(load(folder / "spec.yaml", options=Options(files=False)))
+        planned = plan(load_kept(folder))
     except SpecError as error:
         findings.skipped.append(f"estimates: the spec beside the record can't be read here: {error.problems[0]}")
         return
     findings.compare("digest of spec.yaml", record.spec_digest, planned.spec.digest)
     findings.compare("name", record.spec, planned.spec.name)
     findings.compare("seed", record.seed, planned.spec.seed)
-    findings.compare("family", list(record.family), list(planned.family))
-    findings.compare("family of warnings", list(record.family_warn), list(planned.family_warn))
-    findings.compare("requirements that claim the same", dict(record.same), dict(planned.same))
+    findings.recompute("family", list(record.family), list(planned.family))
+    findings.recompute("family of warnings", list(record.family_warn), list(planned.family_warn))
+    findings.recompute("requirements that claim the same", dict(record.same), dict(planned.same))
     findings.compare("policy", _plain(record.policy), _plain(planned.spec.policy))
     findings.compare("waivers", [_plain(one) for one in record.waivers], [_plain(one) for one in planned.spec.waivers])
+    if record.profile is not None or planned.spec.profile is not None:
+        findings.compare("profile", _plain(record.profile), _plain(planned.spec.profile))
+        aside = [_plain(one) for one in record.without]
+        findings.compare("set aside of the profile", aside, [_plain(one) for one in planned.spec.without])
     findings.compare("checks", sorted(one.id for one in record.checks), sorted(one.name for one in planned.spec.checks))
     _models(record, planned, access, findings)
     changed = _datasets(record, planned, access, findings)
@@ -242,8 +278,8 @@ def _check(
     again = check_record(job, result, [])
     before, now = ({test.name: _plain(test) for test in found.tests} for found in (check, again))
     for name in {**now, **before}:
-        findings.compare(name, before.get(name), now.get(name))
-    findings.compare(f"values of {check.id}", check.measured, again.measured)
+        findings.recompute(name, before.get(name), now.get(name))
+    findings.recompute(f"values of {check.id}", check.measured, again.measured)
 
 
 def _day(record: Record) -> date:

@@ -19,6 +19,8 @@ MAX_LINE = 400
 MAX_POINTS = 240
 MARKED = 30
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
+FONT = "Liberation Sans"
+"""Comes with vl-convert. What a machine has beside it would give labels, and so the picture, another width."""
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (4, 4), (1, 3))
 
 
@@ -171,7 +173,7 @@ def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: st
     layers.extend(rules(lines, frame, numbered=is_numbered(block)))
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, background="transparent")
     chart = chart.properties(padding={"left": 12, "right": 20, "top": 6, "bottom": 8})
-    chart = chart.configure(aria=False).configure_view(stroke=None).configure_axis(**AXIS)
+    chart = chart.configure(aria=False, font=FONT).configure_view(stroke=None).configure_axis(**AXIS)
     return clean_svg(vl_convert.vegalite_to_svg(chart.to_dict()), title=title, tips=tips)
 
 

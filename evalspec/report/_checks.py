@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalspec.evidence.blocks import Interval, Intervals, Reference
 from evalspec.evidence.record import CheckRecord, Dimension, EvidenceFile, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_number
+from evalspec.evidence.words import plural
 from evalspec.report._blocks import BlockView, block_view, forest
 from evalspec.report._claims import Doubts, claim_sentence
 from evalspec.report._clean import clean_notes
@@ -16,7 +17,7 @@ from evalspec.report._doubts import doubted
 from evalspec.report._names import anchors, quantity
 from evalspec.report._requirements import SIGNS, Row, by_check
 from evalspec.report._tables import cell
-from evalspec.report._words import Badge, badge, cause, check_badge, duration, plural, worst
+from evalspec.report._words import Badge, badge, cause, check_badge, duration, worst
 
 MAX_PARTS = 6
 
@@ -64,7 +65,7 @@ class Section:
 
 
 def sections(record: Record, rows: Sequence[Row]) -> tuple[Section, ...]:
-    """System, Model and Data, in this order; one without a check says so."""
+    """System, Model and Data, in this order or that of the profile; one without a check says so."""
     grouped = by_check(rows)
     ids = dict(
         zip(
@@ -72,7 +73,19 @@ def sections(record: Record, rows: Sequence[Row]) -> tuple[Section, ...]:
         )
     )
     doubts = {check.id: doubted(check, grouped.get(check.id, ())) for check in record.checks}
-    return tuple(_section(dimension, record, grouped, ids, doubts) for dimension in TITLES)
+    return tuple(_section(dimension, record, grouped, ids, doubts) for dimension in dimensions(record))
+
+
+def dimensions(record: Record) -> tuple[Dimension, ...]:
+    """The dimensions in the order of the report: that of the profile, else system, model, data."""
+    return tuple(TITLES) if record.profile is None else record.profile.dimensions
+
+
+def in_order(record: Record, checks: Iterable[CheckRecord]) -> list[CheckRecord]:
+    """Checks as the profile orders their kinds; those that it does not name come last, as the spec has them."""
+    order = () if record.profile is None else record.profile.order
+    places = {kind: index for index, kind in enumerate(order)}
+    return sorted(checks, key=lambda check: places.get(check.check, len(order)))
 
 
 def _section(
@@ -82,7 +95,7 @@ def _section(
     ids: Mapping[int, str],
     doubts: Doubts,
 ) -> Section:
-    checks = [check for check in record.checks if check.dimension == dimension]
+    checks = in_order(record, (check for check in record.checks if check.dimension == dimension))
     views = tuple(_check(record, check, grouped.get(check.id, ()), ids[id(check)], doubts) for check in checks)
     blocking = [row for check in checks for row in grouped.get(check.id, ()) if row.blocking]
     status = worst(row.decision.status for row in blocking)
@@ -191,11 +204,17 @@ def _parts(test: Test) -> Intervals:
         Interval(label=part.part, value=part.value, lower=part.lower, upper=part.upper, n=part.n or None)
         for part in test.parts
     )
-    needed = "" if test.must_hold is None else f"At least {test.must_hold} of {len(test.parts)} must hold."
+    needed = "" if test.must_hold is None else f"At least {test.must_hold} of {len(test.parts)} must hold. "
     # A share of parts has a threshold of its own, which is none of theirs.
     limit = () if test.part_unit else (Reference(label=f"needs {SIGNS[test.op]}", value=test.threshold, axis="x"),)
     unit = test.part_unit or test.unit
-    return Intervals(title=f"{test.sentence}, by part", caption=needed, unit=unit, rows=rows, references=limit)
+    return Intervals(
+        title=f"{test.sentence}, by part",
+        caption=f"{needed}Bounds of each part by itself.",
+        unit=unit,
+        rows=rows,
+        references=limit,
+    )
 
 
 def size_words(size: int | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from evalspec.evidence.comparability import NOT_SHOWN, comparability_key, holds_for, unlike
 from evalspec.evidence.record import CheckRecord, ModelRecord, Record
-from evalspec.evidence.words import short_digest
+from evalspec.evidence.words import in_percent, short_digest
 from evalspec.report._doubts import NOT_TRUSTED
 from evalspec.report._names import quantity
 
@@ -101,7 +101,7 @@ def _values(check: CheckRecord, confidence: float, doubts: Collection[str]) -> S
             for word, bound in (("at least", lower), ("at most", upper))
             if bound is not None
         ]
-        said = f" ({', '.join(sides)}, each at {confidence:.0%})" if sides else ""
+        said = f" ({', '.join(sides)}, each at {in_percent(confidence)})" if sides else ""
         found.append(f"{name} {quantity(float(value), unit)}{said}")
     return found
 

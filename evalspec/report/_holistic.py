@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalspec.evidence.frozen import Cell
-from evalspec.evidence.policy import Claim
 from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
 from evalspec.evidence.words import and_list, short_digest
 from evalspec.report._checks import TITLES, Section
@@ -14,8 +12,9 @@ from evalspec.report._claims import unlike_words
 from evalspec.report._doubts import NOT_TRUSTED, doubted
 from evalspec.report._names import anchors, quantity
 from evalspec.report._requirements import SIGNS, Row, by_check
-from evalspec.report._tables import cell
+from evalspec.report._tables import WHOLE, cell
 from evalspec.report._words import DASH, Badge
+from evalspec.verdict.claims import Examined, examine, only_claimed
 from evalspec.verdict.diagnosis import AXES, RESOURCES, Symptom, diagnose
 from evalspec.verdict.trade import trades
 
@@ -48,6 +47,8 @@ class ClaimRow:
     by: str
     conditions: str
     measured: str
+    times: str
+    leaves_out: str
     means: str
 
 
@@ -92,6 +93,8 @@ class Together:
 def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> Together:
     """What the record says across dimensions; everything is derived from it."""
     agreements = _agreements(record)
+    grouped = by_check(rows)
+    doubts = {check.id: doubted(check, grouped.get(check.id, ())) for check in record.checks}
     return Together(
         cells=tuple((part.title, part.badge, part.count) for part in parts),
         meanings=_meanings({part.anchor: part.badge.status if part.badge else "" for part in parts}, agreements),
@@ -102,9 +105,11 @@ def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> T
             for row in rows
             if row.test is not None and row.test.against and row.test.candidate is not None
         ),
-        claims=tuple(_claim(claim, record, by_check(rows)) for claim in record.claims),
+        claims=tuple(_claim(one) for one in examine(record, doubts)),
         diagnosis=_matrix(record),
-        trades=tuple(one.sentence for one in trades(record)),
+        trades=tuple(
+            f"{one.sentence} {only_claimed(record, one.model, one.baseline)}".rstrip() for one in trades(record)
+        ),
     )
 
 
@@ -291,52 +296,30 @@ def _beside(row: Row, record: Record) -> Beside:
     )
 
 
-def _claim(claim: Claim, record: Record, rows: Mapping[str, Sequence[Row]]) -> ClaimRow:
-    for check in record.checks:
-        if claim.metric in check.measured:
-            break
-    else:
-        return ClaimRow(
-            claim.metric,
-            claim.value,
-            _source(claim),
-            _pairs(claim.conditions),
-            "not measured",
-            "This run says nothing about it.",
-        )
-    model = next((model for model in record.models if model.name in check.models), None)
-    known = (
-        {"precision": model.precision_observed or model.precision, "device": model.device_observed or model.device}
-        if model
-        else {}
-    )
-    here = {**known, **check.conditions}
-    other = [
-        f"{name} {cell(here[name]).text}, not {cell(value).text}"
-        for name, value in claim.conditions.items()
-        if name in here and here[name] != value
-    ]
-    unsaid = [name for name in ("batch", "precision", "device") if name not in claim.conditions]
-    words = []
-    if other:
-        words.append(f"Measured here at {'; '.join(other)}.")
-    if claim.metric in doubted(check, rows.get(check.id, ())):
+def _claim(one: Examined) -> ClaimRow:
+    """A claim beside what was measured. What it hides stands first: a reader in a hurry reads the first words."""
+    claim, words = one.claim, list(one.findings)
+    if one.differs:
+        words.append(f"Measured here at {'; '.join(one.differs)}.")
+    if not one.check:
+        words.append("This run measured nothing of it.")
+    elif not one.trusted:
         words.append(f"What was measured is {NOT_TRUSTED}: its requirement is INVALID.")
-    if unsaid:
-        words.append(f"The claim leaves out {and_list(unsaid)}.")
-    value = check.measured[claim.metric]
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    measured = (
-        quantity(float(value), check.units.get(claim.metric, "")) if number and value is not None else cell(value).text
-    )
+    words += one.follows
+    times = "" if one.times is None else f"{quantity(one.times, 'x')} what was measured"
+    if times and not one.alike:
+        times += ", and not of the same thing"
     return ClaimRow(
-        claim.metric, claim.value, _source(claim), _pairs(claim.conditions), f"{measured} ({check.id})", " ".join(words)
-    )
-
-
-def _source(claim: Claim) -> str:
-    return f"{claim.by}, {claim.source}" if claim.source else claim.by
-
-
-def _pairs(conditions: Mapping[str, Cell]) -> str:
-    return ", ".join(f"{name} {cell(value).text}" for name, value in conditions.items())
+        metric=claim.metric,
+        # A number stays with its unit; what is longer may be broken.
+        claimed=claim.value.replace(" ", "\u00a0") if len(claim.value) <= WHOLE else claim.value,
+        by=f"{claim.by}, {claim.source}" if claim.source else claim.by,
+        conditions=", ".join(
+            (*(f"{name} {cell(value).text}" for name, value in claim.conditions.items()),
+             *(f"without {word}" for word in claim.excludes))
+        ),
+        measured=f"{one.measured} ({one.check})" if one.check else "not measured",
+        times=times,
+        leaves_out=", ".join(one.leaves_out),
+        means=" ".join(words),
+    )  # fmt: skip

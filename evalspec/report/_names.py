@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from evalspec.evidence.units import format_quantity
 
 MAX_UNIT = 16
+LONGEST_WORD = 12
+_JOINTS = re.compile(r"(?<=[A-Za-z0-9][_/:=-])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=\()")
+"""After what joins two words, and before a bracket."""
 
 
 def anchors(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -38,6 +41,14 @@ _HIDDEN = re.compile(
 def visible(text: str) -> str:
     """The text with its control and direction characters written out, so that what is read is what is there."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def breakable(text: str) -> tuple[str, ...]:
+    """The pieces of a name between which it may go over to the next line: one, where no word of it is long."""
+    shown = visible(text)
+    if max((len(word) for word in shown.split()), default=0) <= LONGEST_WORD:
+        return (shown,)
+    return tuple(_JOINTS.split(shown))
 
 
 def quantity(value: float, unit: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from evalspec.evidence.profile import PROFILE
 from evalspec.evidence.verdict import Status
 from evalspec.report._names import shorten
 from evalspec.report._requirements import Row
@@ -110,6 +111,8 @@ def _verb(row: Row) -> str:
         return "Look at"
     if row.decision.looks_violated:
         return VERBS["FAIL"]
+    if row.test is None and row.check == PROFILE:
+        return "Add or set aside"
     if (row.decision.reason or "").startswith(UNREAD):
         return "Mend the data, then judge again"
     if row.decision.status == "INCONCLUSIVE" and _more(row) == "data":
@@ -127,6 +130,8 @@ def _more(row: Row) -> str:
 
 def _text(group: Sequence[Row]) -> str:
     first = group[0]
+    if first.test is None and first.check == PROFILE:
+        return ", ".join(row.name.partition("/")[2] for row in group)
     reason = first.decision.reason
     if reason and first.decision.status != "FAIL":
         return reason

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from evalspec.evidence.otherwise import tightened
 from evalspec.evidence.record import ControlRecord, DatasetRecord, ModelRecord, Record
 from evalspec.report._checks import size_words
 from evalspec.report._tables import cell
 from evalspec.report._words import duration
 
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+"""Not those of the machine's language: a report is the same everywhere."""
 SAID = frozenset({"batch", "precision", "device", "size_bytes"})
 
 Pairs = tuple[tuple[str, str], ...]
@@ -53,7 +59,7 @@ def when(moment: str) -> str:
         parsed = datetime.fromisoformat(moment)
     except ValueError:
         return moment
-    return f"{parsed.day} {parsed:%B %Y, %H:%M} {parsed.tzname() or ''}".strip()
+    return f"{parsed.day} {MONTHS[parsed.month - 1]} {parsed:%Y, %H:%M} {parsed.tzname() or ''}".strip()
 
 
 def reproduction(record: Record) -> Reproduction:
@@ -85,7 +91,8 @@ def _run(record: Record) -> Pairs:
         ("confidence", f"{100 * policy.confidence:g} %"),
         ("inconclusive", policy.inconclusive),
         ("family", f"{len(record.family)} blocking, {len(record.family_warn)} warn"),
-        ("earlier decided runs", str(record.earlier_runs)),
+        ("earlier decided runs", _earlier(record)),
+        ("asked more than before", tightened(record.asked_otherwise)),
         ("started", record.started),
         ("finished", record.finished),
         ("evalspec", record.evalspec),
@@ -93,6 +100,11 @@ def _run(record: Record) -> Pairs:
         ("seeds of checks", ", ".join(f"{check.id} {check.seed}" for check in record.checks)),
     ]
     return tuple((name, value) for name, value in found if value)
+
+
+def _earlier(record: Record) -> str:
+    own = f" ({record.earlier_of_subject} of this subject)" if record.earlier_of_subject else ""
+    return f"{record.earlier_runs}{own}"
 
 
 def _model(model: ModelRecord) -> Thing:

@@ -136,7 +136,7 @@ def _extra(decision: Decision, test: Test | None) -> str:
     words = []
     if decision.waived:
         words.append("waived")
-    elif test is not None and test.severity == "warn":
+    elif not decision.blocking if test is None else test.severity == "warn":
         words.append("warn")
     if decision.looks_violated:
         words.append("looks violated")

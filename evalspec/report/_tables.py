@@ -108,7 +108,7 @@ def aligned(values: Sequence[float], unit: str) -> tuple[str, ...]:
     top = max((abs(value) for value in values), default=0.0)
     usual = next((places for limit, places in DECIMALS if top >= limit), 4)
     for decimals in range(min(wanted, usual), min(wanted, usual + 2) + 1):
-        made = tuple(f"{value:,.{decimals}f}" for value in values)
+        made = tuple(f"{value:z,.{decimals}f}" for value in values)
         if all(_faithful(value, text, unit, top) for value, text in zip(values, made, strict=True)):
             return made
     return single

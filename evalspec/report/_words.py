@@ -68,11 +68,6 @@ def cause(reason: str) -> str:
     return _PART.sub("", _NUMBER.sub("#", reason))
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 check``, ``2 checks``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def duration(seconds: float) -> str:
     """A duration for people: ``0.4 s``, ``1 min 38 s``, ``2 h 5 min``."""
     if seconds < 60:

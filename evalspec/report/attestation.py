@@ -43,6 +43,7 @@ def attestation(record: Record, verdict: Verdict) -> str:
             "result": result,
             "configuration": [
                 {"name": "spec.yaml", "digest": {"sha256": record.spec_digest}},
+                *([{"name": "profile.yaml", "digest": {"sha256": record.profile.digest}}] if record.profile else ()),
                 *({"name": f"dataset {one.name}", "digest": {"evalspecRows": plain_digest(one.digest)}}
                   for one in record.datasets),
             ],

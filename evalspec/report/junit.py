@@ -119,6 +119,8 @@ def _properties(root: ElementTree.Element, record: Record, verdict: Verdict) -> 
         "reason": verdict.reason,
         "subject": record.subject or "not shown",
     }
+    if record.profile is not None:
+        facts["profile"] = record.profile.name
     for name, value in facts.items():
         ElementTree.SubElement(properties, "property", name=name, value=visible(value))
 

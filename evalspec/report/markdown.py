@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 
 from evalspec.errors import RecordError
-from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
-from evalspec.evidence.words import short_digest
-from evalspec.report._checks import LEADS, TITLES
+from evalspec.evidence.words import plural, short_digest
+from evalspec.report._aside import Aside, asides
+from evalspec.report._checks import LEADS, TITLES, dimensions
 from evalspec.report._doubts import NOT_TRUSTED
 from evalspec.report._names import shorten, visible
 from evalspec.report._reproduce import took, when
 from evalspec.report._requirements import Row, requirement_rows
-from evalspec.report._words import WORST_FIRST, badge, plural
+from evalspec.report._words import WORST_FIRST, badge
 from evalspec.report.page import cautions
 
 LIMIT = 60_000
@@ -44,7 +44,7 @@ def markdown(record: Record, verdict: Verdict | None = None) -> str:
     rows = requirement_rows(record, verdict)
     parts = [
         _top(record, verdict),
-        _weakened(record, verdict),
+        _weakened(record, verdict, rows),
         _dimensions(record, rows),
         _table(rows),
         _not_tested(record),
@@ -98,6 +98,7 @@ def _top(record: Record, verdict: Verdict) -> str:
     facts = [
         code(record.spec),
         f"subject {code(short_digest(record.subject))}",
+        f"profile {code(record.profile.name)}" if record.profile is not None else "",
         escape(when(record.started)),
         took(record),
     ]
@@ -113,18 +114,13 @@ def _top(record: Record, verdict: Verdict) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def _weakened(record: Record, verdict: Verdict) -> str:
-    lines = [_waiver(waiver, verdict) for waiver in record.waivers] + [
-        prose(caution) for caution in cautions(record, verdict)
-    ]
+def _weakened(record: Record, verdict: Verdict, rows: Sequence[Row]) -> str:
+    lines = [_aside(one) for one in asides(record, rows)] + [prose(line) for line in cautions(record, verdict)]
     return "### What weakens this verdict\n\n" + _list(lines) if lines else ""
 
 
-def _waiver(waiver: Waiver, verdict: Verdict) -> str:
-    idle = any(decision.name == waiver.of and not decision.waived for decision in verdict.decisions)
-    word = "Waiver that sets nothing aside:" if idle else "Waived:"
-    until = f"Owner {escape(waiver.owner)}, until {escape(waiver.expires)}."
-    return f"**{word}** {code(waiver.of)}: {escape(waiver.why)} {until}"
+def _aside(one: Aside) -> str:
+    return f"**{one.word}** {code(one.of)}: {escape(one.why)} {escape(one.by)}"
 
 
 def _list(lines: Sequence[str]) -> str:
@@ -136,7 +132,8 @@ def _list(lines: Sequence[str]) -> str:
 
 def _dimensions(record: Record, rows: Sequence[Row]) -> str:
     lines = []
-    for dimension, title in TITLES.items():
+    for dimension in dimensions(record):
+        title = TITLES[dimension]
         blocking = [row for row in rows if row.dimension == dimension and row.blocking]
         checks = [check for check in record.checks if check.dimension == dimension]
         if not checks:

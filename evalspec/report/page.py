@@ -11,14 +11,15 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.evidence.words import short_digest
+from evalspec.report._aside import asides
 from evalspec.report._checks import sections
 from evalspec.report._holistic import together
-from evalspec.report._names import visible
+from evalspec.report._names import breakable, visible
 from evalspec.report._next import next_steps
+from evalspec.report._profile import profile_view
 from evalspec.report._reproduce import reproduction, took, when
 from evalspec.report._requirements import Row, requirement_rows
 from evalspec.report._words import WORD_TONES, WORST_FIRST, Badge, badge
@@ -91,9 +92,9 @@ def render(record: Record, verdict: Verdict) -> str:
     """
     rows = requirement_rows(record, verdict)
     parts = sections(record, rows)
-    style, script = _file("style.css"), _file("script.js")
+    style, script = template_text("style.css"), template_text("script.js")
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             record=record,
@@ -103,7 +104,8 @@ def render(record: Record, verdict: Verdict) -> str:
             groups=_groups(rows),
             row_count=len(rows),
             statuses=[badge(status) for status in WORST_FIRST if any(row.decision.status == status for row in rows)],
-            waivers=_waivers(record.waivers, rows),
+            asides=asides(record, rows),
+            profile=profile_view(record, parts),
             cautions=cautions(record, verdict),
             sections=parts,
             together=together(record, rows, parts),
@@ -111,15 +113,18 @@ def render(record: Record, verdict: Verdict) -> str:
             repeat=reproduction(record),
             style=style,
             script=script,
-            policy=_policy(style, script),
+            policy=content_policy(style, script),
             confidence=f"{100 * record.policy.confidence:g} %",
         )
     )
 
 
 def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
-    """Everything that makes the verdict weaker than it reads, each once, but for waivers, which have their own list."""
-    shown = tuple(f"waived: {waiver.of}:" for waiver in record.waivers)
+    """Everything that makes the verdict weaker than it reads, each once; what is set aside has its own list."""
+    shown = (
+        *(f"waived: {waiver.of}:" for waiver in record.waivers),
+        *(f"set aside: profile/{one.of}:" for one in record.without),
+    )
     found = [line for line in verdict.weakened if not line.startswith(shown)]
     said = " ".join(found).lower()
     only = ", ".join(record.only)
@@ -146,6 +151,7 @@ def _top(record: Record, verdict: Verdict, rows: tuple[Row, ...]) -> Top:
     facts = (
         ("confidence", f"{100 * record.policy.confidence:g} %"),
         ("subject", short_digest(record.subject)),
+        ("profile", record.profile.name if record.profile is not None else ""),
         ("run", when(record.started)),
         ("took", took(record)),
         ("exit code", str(verdict.exit_code)),
@@ -184,15 +190,10 @@ def _once(rows: Sequence[Row]) -> tuple[tuple[str, int], ...]:
     return tuple((note, count) for note, count in counts.items() if count >= MANY)
 
 
-def _waivers(waivers: tuple[Waiver, ...], rows: tuple[Row, ...]) -> tuple[tuple[Waiver, Row | None], ...]:
-    """Waivers, each with the requirement that it is of, if there is one."""
-    return tuple((waiver, next((row for row in rows if row.name == waiver.of), None)) for waiver in waivers)
-
-
-def _policy(style: str, script: str) -> str:
-    """The Content-Security-Policy: this style, this script, pictures from the page itself, and nothing else."""
-    hashes = {}
-    for name, text in (("style", style), ("script", script)):
+def content_policy(style: str, script: str | None = None) -> str:
+    """The Content-Security-Policy: this style, this script or none, pictures from the page itself, nothing else."""
+    hashes = {"script": "'none'"}
+    for name, text in (("style", style), *(() if script is None else (("script", script),))):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         hashes[name] = f"'sha256-{digest}'"
     return (
@@ -202,14 +203,15 @@ def _policy(style: str, script: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Templates in which everything that comes from data is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     def finalize(value: object) -> object:
         return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("evalspec.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -217,9 +219,17 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=finalize,
     )
-    environment.filters["ticks"] = _ticks
-    environment.filters["trusted"] = Markup
-    return environment
+    made.filters["ticks"] = _ticks
+    made.filters["breaks"] = _breaks
+    made.filters["trusted"] = Markup
+    return made
+
+
+def _breaks(text: str) -> Markup:
+    """A long name that is not broken in the middle of a word where a column is narrow."""
+    from markupsafe import Markup
+
+    return Markup("<wbr>").join(breakable(text))
 
 
 def _ticks(text: str) -> Markup:
@@ -233,5 +243,6 @@ def _ticks(text: str) -> Markup:
     return Markup("").join(marked)
 
 
-def _file(name: str) -> str:
+def template_text(name: str) -> str:
+    """A file of the templates as it is."""
     return resources.files("evalspec.report").joinpath("templates", name).read_text(encoding="utf-8")

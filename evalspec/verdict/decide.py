@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
+from evalspec.evidence.otherwise import weaker
 from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.verdict.holm import holm
+from evalspec.verdict.profile import missing, ranks, set_aside
 from evalspec.verdict.sentence import describe
 
 SUBJECT = "subject"
@@ -48,7 +50,9 @@ def decide(record: Record) -> Verdict:
     decisions += _crashed_without_requirement(record)
     if record.subject is None:
         decisions.append(_subject_decision(record, waivers))
-    decisions.sort(key=lambda one: (not one.blocking, WORST_FIRST[one.status], not one.looks_violated))
+    decisions += missing(record)
+    order = ranks(record)
+    decisions.sort(key=lambda one: (not one.blocking, WORST_FIRST[one.status], not one.looks_violated, order[one.name]))
     return _conclude(record, tuple(decisions), expired)
 
 
@@ -321,6 +325,8 @@ def _weakened(
         if any(decision.waived and decision.name == waiver.of for decision in decisions)
     ]
     lines += [f"the waiver of {waiver.of} ended on {waiver.expires} and no longer holds" for waiver in expired]
+    lines += set_aside(record)
+    lines += weaker(record.asked_otherwise)
     if record.subject is None:
         lines.append("the subject is not shown: no digest ties this run to what will ship")
     elif any(model.name == "candidate" and model.digest_stated for model in record.models):
@@ -347,7 +353,8 @@ def _weakened(
         k, alpha = record.earlier_runs, 1.0 - record.policy.confidence
         times = "1 time" if k == 1 else f"{k} times"
         chance = f"{min(1.0, (k + 1) * alpha) * 100:g} %"
+        own = f", {record.earlier_of_subject} of them this subject" if record.earlier_of_subject else ""
         lines.append(
-            f"decided {times} before on this test set: a READY that should not be comes out in at most {chance}"
+            f"decided {times} before on this test set{own}: a READY that should not be comes out in at most {chance}"
         )
     return tuple(lines)

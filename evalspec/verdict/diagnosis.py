@@ -24,7 +24,7 @@ NEARLY_FULL = 80.0
 """Percent of the memory."""
 MODEL_STAGES = ("inference", "server")
 COPIES = ("copy_to_device", "copy_to_host")
-PARSING = ("parse", "frame", "postprocess")
+PARSING = ("serialize", "parse", "frame", "postprocess", "server_parse", "server_serialize")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def diagnose(record: Record) -> tuple[Symptom, ...]:
     return tuple(symptoms)
 
 
-def _measured(record: Record, kind: str) -> Iterator[CheckRecord]:
+def trusted_checks(record: Record, kind: str) -> Iterator[CheckRecord]:
     """Checks of a kind on the subject whose numbers may be read."""
     for check in record.checks:
         if check.check == kind and check.status == "measured" and not any(test.invalid for test in check.tests):
@@ -81,7 +81,7 @@ def _number(check: CheckRecord, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _stage_shares(check: CheckRecord) -> dict[str, float]:
+def stage_shares(check: CheckRecord) -> dict[str, float]:
     """Stage: percent of the undivided query's time."""
     shares = {}
     for name in check.measured:
@@ -91,13 +91,19 @@ def _stage_shares(check: CheckRecord) -> dict[str, float]:
     return shares
 
 
-def _stages(wanted: Callable[[str], bool], nothing: str) -> Callable[[Record], Found]:
-    """A cell that is about stages of a query."""
+def server_stages(check: CheckRecord) -> tuple[str, ...]:
+    """Stages of a `stages` check that a server tells of, and the way to it."""
+    return tuple(str(check.conditions.get("server_stages") or "").split(", "))
+
+
+def _stages(wanted: Callable[[str], bool], nothing: str, *, server: bool = True) -> Callable[[Record], Found]:
+    """A cell that is about stages of a query; ``server``: also about those that a server tells of."""
 
     def look(record: Record) -> Found:
-        for check in _measured(record, "stages"):
-            shares = _stage_shares(check)
-            ours = {stage: share for stage, share in shares.items() if wanted(stage)}
+        for check in trusted_checks(record, "stages"):
+            shares = stage_shares(check)
+            told = () if server else server_stages(check)
+            ours = {stage: share for stage, share in shares.items() if wanted(stage) and stage not in told}
             if not ours:
                 return "not found", nothing, (check.id,)
             total = sum(ours.values())
@@ -114,7 +120,7 @@ def _under_the_roof(bound: str) -> Callable[[Record], Found]:
     """A cell that is about what bounds the model itself."""
 
     def look(record: Record) -> Found:
-        for check in _measured(record, "roofline"):
+        for check in trusted_checks(record, "roofline"):
             seen = check.conditions.get("bound")
             if seen is None:
                 return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
@@ -131,7 +137,7 @@ def _saturated(bound: str) -> Callable[[Record], Found]:
     """A cell that is about a device which gives nearly all it has."""
 
     def look(record: Record) -> Found:
-        for check in _measured(record, "roofline"):
+        for check in trusted_checks(record, "roofline"):
             fraction, seen = _number(check, "roof_fraction"), check.conditions.get("bound")
             if fraction is None:
                 return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
@@ -145,7 +151,7 @@ def _saturated(bound: str) -> Callable[[Record], Found]:
 
 def _main_memory(record: Record) -> Found:
     room = record.environment.facts.get("memory_MiB")
-    for check in _measured(record, "memory"):
+    for check in trusted_checks(record, "memory"):
         peak = _number(check, "peak_host_memory")
         if peak is None or not isinstance(room, int | float):
             continue
@@ -158,7 +164,9 @@ def _main_memory(record: Record) -> Found:
 _CELLS: tuple[tuple[Axis, Resource, str, Callable[[Record], Found], str], ...] = (
     (
         "data", "compute", "preprocessing is slow",
-        _stages(lambda stage: stage not in (*MODEL_STAGES, *COPIES, *PARSING), "no preprocessing is timed"),
+        _stages(
+            lambda stage: stage not in (*MODEL_STAGES, *COPIES, *PARSING), "no preprocessing is timed", server=False
+        ),
         "preprocess ahead of time, in parallel, or on the device; a faster model gains little",
     ),
     (

@@ -22,7 +22,8 @@ OUTCOME: dict[Status, str] = {
 def describe(test: Test, status: Status, confidence: float, *, looks_violated: bool, reason: str | None) -> str:
     """``accuracy 0.962 (n 600), 95 % lower bound 0.946, needs 0.95: not decided; ...``."""
     if status in ("NOT_RUN", "ERROR") or (test.value is None and test.p_pass is None):
-        return f"{test.sentence}: {OUTCOME[status]}" + (f": {reason}" if reason else "")
+        why = reason or _no_bound(test)
+        return f"{test.sentence}: {OUTCOME[status]}" + (f": {why}" if why else "")
     bound = _bound(test, confidence, against=status == "FAIL" or looks_violated)
     text = ", ".join(part for part in (_value(test), bound, _needs(test)) if part)
     outcome = "looks violated" if looks_violated else OUTCOME[status]
@@ -60,10 +61,30 @@ def _bound(test: Test, confidence: float, *, against: bool) -> str:
     bound = test.upper if upper else test.lower
     side = "upper" if upper else "lower"
     if bound is None:
-        _, _, why = test.method.partition("no bound: ")
+        why = _no_bound(test) or _parts_without(test, side)
         return f"no {confidence * 100:g} % {side} bound" + (f" ({why})" if why else "")
-    whose = _bound_of(test, bound, side)
+    whose = _divided(test, confidence) if against else _bound_of(test, bound, side)
     return f"{confidence * 100:g} % {side} bound {format_quantity(bound, test.unit)}{whose}"
+
+
+def _no_bound(test: Test) -> str:
+    """Why there is no bound, as the method says it."""
+    return test.method.partition("no bound: ")[2]
+
+
+def _parts_without(test: Test, side: str) -> str:
+    """The first part that has no bound on this side, which leaves all of them without one."""
+    without = (part for part in test.parts if (part.upper if side == "upper" else part.lower) is None)
+    first = next(without, None)
+    return "" if first is None else f"{first.part} has none, n {first.n:,}"
+
+
+def _divided(test: Test, confidence: float) -> str:
+    """That a bound away from the threshold is one over all parts, each of which has its share of the level."""
+    count = len(test.parts)
+    if test.must_hold != count or count < 2 or test.part_unit is not None:
+        return ""
+    return f" (over {count} parts, each at {100.0 * (1.0 - (1.0 - confidence) / count):.4g} %)"
 
 
 def _whose(test: Test) -> str:
@@ -95,6 +116,8 @@ def _tail(test: Test, status: Status, *, looks_violated: bool, reason: str | Non
         parts.append("violated on its own, only the correction for the number of requirements withholds a FAIL")
     if test.must_hold is not None and test.parts and status != "PASS":
         parts.append(_worst_parts(test))
+    if test.exact and test.first and status == "FAIL":
+        parts.append(test.first)
     if status == "INCONCLUSIVE" and not test.exact and not test.withhold:
         parts.append(_more(test))
     return "; ".join(part for part in parts if part)

@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import typer
 from typer.testing import CliRunner
 
 from evalspec.cli import app
+from evalspec.spec.profile import profile_names
 
 
 def test_init_writes_a_spec_and_says_what_to_do(tmp_path: Path) -> None:
@@ -27,6 +29,22 @@ def test_init_never_overwrites_by_itself(tmp_path: Path) -> None:
         "spec": str(tmp_path / "evalspec.yaml"),
         "schema": str(tmp_path / "spec.v1.json"),
     }
+
+
+def test_a_spec_for_a_profile_is_written_and_one_that_is_none_is_refused_with_the_choices(tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["init", str(tmp_path / "gate"), "--profile", "edge"])
+    assert found.exit_code == 0
+    assert "\nprofile: edge\n" in (tmp_path / "gate" / "evalspec.yaml").read_text()
+    found = CliRunner().invoke(app, ["init", str(tmp_path / "none"), "--profile", "nope"])
+    assert found.exit_code == 2
+    assert f"unknown profile 'nope' (choices: {', '.join(profile_names())})" in found.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_help_names_every_profile() -> None:
+    parameters = typer.main.get_command(app).commands["init"].params  # type: ignore[attr-defined]  # the app is a group
+    (text,) = [one.help for one in parameters if one.name == "profile"]
+    assert set(text.partition(": ")[2].rstrip(".").split(", ")) == set(profile_names())
 
 
 def test_the_new_spec_is_validated_with_sentences(tmp_path: Path) -> None:

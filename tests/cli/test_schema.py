@@ -24,3 +24,10 @@ def test_the_schema_is_written(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["schema", "--output", str(tmp_path / "none" / "s.json")])
     assert found.exit_code == 2
     assert "can't be written: No such file or directory" in found.stderr
+
+
+def test_one_schema_at_a_time() -> None:
+    found = CliRunner().invoke(app, ["schema", "--model-card"])
+    assert (found.exit_code, json.loads(found.stdout)["$id"]) == (0, "model_card.v1.json")
+    both = CliRunner().invoke(app, ["schema", "--record", "--model-card"])
+    assert both.exit_code == 2 and "--record and --model-card are several schemas; name one" in both.stderr

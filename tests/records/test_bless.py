@@ -67,6 +67,23 @@ def test_other_rows_are_not_paired_and_the_difference_is_named(there: Path) -> N
         baseline(of="other").kept_digest(access)
 
 
+def test_a_record_is_read_once_whatever_is_asked_of_it_and_anew_when_it_is_another(
+    there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, record = bless(there / "run", "v1")
+    reads: list[Path] = []
+    read_text = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path, **how: reads.append(path) or read_text(path, **how))
+    access, one = Access(there / "suite"), baseline()
+    for _ in range(3):
+        one.kept_answers(access, "test", digest(there))
+        assert one.kept_digest(access) == record.models[0].digest
+    assert [path for path in reads if path == target / "record.json"] == [target / "record.json"]
+    other = record.model_copy(update={"models": (record.models[0].model_copy(update={"digest": "9" * 64}),)})
+    (target / "record.json").write_text(other.model_dump_json())
+    assert one.kept_digest(access) == "9" * 64
+
+
 def test_answers_that_were_changed_are_refused(there: Path) -> None:
     target, _ = bless(there / "run", "v1")
     (file,) = (target / "evidence").iterdir()

@@ -14,7 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evalspec import __version__
 from evalspec.evidence.record import Record
+from evalspec.evidence.verdict import RULE_VERSION
+from evalspec.records.verify import verify
 from evalspec.verdict import decide
 from tests.shared import predictions_run
 
@@ -88,6 +91,29 @@ def test_a_changed_verdict(base: Path) -> None:
     done = evalspec("verify", base / "run")
     assert done.returncode == 1
     assert "differs: verdict" in done.stdout
+
+
+@pytest.mark.parametrize(("key", "made"), [("evalspec", "0.0.9"), ("rule", "0")])
+def test_another_version_does_not_blame_the_record(key: str, made: str, base: Path) -> None:
+    """What a version recomputes otherwise is said to be that; files and what the spec says are red whoever looks."""
+
+    def older(record: dict[str, Any]) -> None:
+        (record if key == "evalspec" else record["verdict"])[key] = made
+        record["checks"][0]["tests"][0]["method"] = "as it was called then"
+
+    edit(base, older)
+    found = verify(base / "run")
+    rule = made if key == "rule" else RULE_VERSION
+    version = made if key == "evalspec" else __version__
+    this = f"evalspec {__version__} with rule {RULE_VERSION}"
+    assert found.versions is not None
+    assert found.versions.startswith(
+        f"the record was made by evalspec {version} with rule {rule}, and this is {this}: "
+    )
+    assert found.differs == ()
+    assert any(line.startswith("quality/accuracy: the record says method as it was called") for line in found.otherwise)
+    edit(base, lambda record: record.update(seed=record["seed"] + 1))
+    assert any(line.startswith("seed: ") for line in verify(base / "run").differs)
 
 
 def test_no_report_is_made_of_a_verdict_that_was_changed(base: Path) -> None:

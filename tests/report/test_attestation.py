@@ -9,6 +9,7 @@ from evalspec.evidence.record import DatasetRecord, ModelRecord, Record, Waiver
 from evalspec.report import attestation
 from evalspec.verdict import decide
 from tests.verdict.test_decide import FAILING, UNDECIDED, a_check, a_record, a_test
+from tests.verdict.test_profile import a_profile, an_item
 
 
 def model(**fields: Any) -> ModelRecord:
@@ -38,6 +39,15 @@ def test_a_statement_of_one_file() -> None:
         {"name": "dataset test", "digest": {"evalspecRows": "cd" * 32}},
     ]
     assert (said["predicate"]["result"], said["predicate"]["passedTests"]) == ("PASSED", ["quality/accuracy"])
+
+
+def test_a_profile_is_part_of_what_was_asked() -> None:
+    found = result(a_test(), profile=a_profile(an_item(found=("energy",))))
+    assert found["configuration"][1] == {"name": "profile.yaml", "digest": {"sha256": "0" * 64}}
+    missing = result(a_test(), profile=a_profile(an_item()))
+    assert (missing["result"], missing["failedTests"]) == ("FAILED", ["profile/energy"])
+    recommended = result(a_test(), profile=a_profile(an_item(mandatory=False)))
+    assert (recommended["result"], recommended["warnedTests"]) == ("WARNED", ["profile/energy"])
 
 
 def test_several_files_have_no_sha256_of_their_own() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,21 @@ def curve(*series: Series, **fields: object) -> Curve:
 
 def line(points: int, name: str = "a") -> Series:
     return Series(name=name, x=tuple(map(float, range(points))), y=tuple(float(point % 7) for point in range(points)))
+
+
+def test_labels_are_measured_with_a_font_that_is_there_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the machine's own would make room of its own for them, and the same record another page."""
+    import vl_convert
+
+    real, fonts = vl_convert.vegalite_to_svg, []
+
+    def told(chart: dict[str, Any]) -> str:
+        fonts.append(chart["config"]["font"])
+        return str(real(chart))
+
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", told)
+    drawn(curve(line(5)))
+    assert fonts == ["Liberation Sans"]
 
 
 @pytest.mark.parametrize(

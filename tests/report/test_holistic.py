@@ -96,8 +96,11 @@ def test_claims_stand_beside_what_was_measured() -> None:
     )
     first, second = seen(record.model_copy(update={"claims": claims})).claims
     assert first.measured == "26,400 samples/s (throughput)"
-    assert first.means == "Measured here at device cpu, not npu. The claim leaves out precision."
-    assert (second.measured, second.means) == ("not measured", "This run says nothing about it.")
+    assert first.times == "1.515x what was measured, and not of the same thing"
+    assert first.leaves_out == "model, precision, boundary, duration, workload, quality, power limit"
+    assert first.means == "Measured here at device cpu, not npu."
+    assert (second.measured, second.times) == ("not measured", "")
+    assert second.means == "This run measured nothing of it."
 
 
 def test_baseline_stands_beside_the_candidate() -> None:

@@ -13,11 +13,12 @@ from evalspec.evidence.blocks import Example, Examples, Matrix, Table, Text
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Decision
 from evalspec.report import render
+from evalspec.report._names import breakable
 from tests.report import hostile, records
 from tests.report.pictures import png
 
 BUILDERS = (records.ready, records.not_ready, records.every_status, records.empty)
-VOID = {"meta", "img", "input", "br", "link"}
+VOID = {"meta", "img", "input", "br", "link", "wbr"}
 
 
 class Page(HTMLParser):
@@ -355,3 +356,18 @@ def test_more_than_was_asked_for_is_not_a_share_of_it() -> None:
     text = page(records.ready().model_copy(update={"checks": (more,)})).words
     assert "used 840, 800 asked for" in text
     assert "used 840 of 840" in page(records.ready()).words
+
+
+@pytest.mark.parametrize(
+    ("name", "pieces"),
+    [
+        ("accuracy", ("accuracy",)),
+        ("site=north", ("site=north",)),
+        ("representation_gap(site=north)", ("representation_", "gap", "(site=", "north)")),
+        ("steady/latency_p99 vs baseline", ("steady/", "latency_", "p99 vs baseline")),
+        ("worst_accuracy >= -1.5 pp", ("worst_", "accuracy >= -1.5 pp")),
+    ],
+)
+def test_a_long_name_goes_over_between_its_words(name: str, pieces: tuple[str, ...]) -> None:
+    assert breakable(name) == pieces
+    assert "".join(breakable(name)) == name

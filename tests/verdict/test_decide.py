@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from evalspec.evidence.record import (
+    AskedOtherwise,
     CheckRecord,
     CheckStatus,
     DatasetRecord,
@@ -352,6 +353,24 @@ def test_run_until_green_is_visible() -> None:
     assert line == "decided 3 times before on this test set: a READY that should not be comes out in at most 20 %"
 
 
+def test_runs_of_the_subject_are_told_apart() -> None:
+    verdict = decide(a_record(a_check(a_test()), earlier_runs=3, earlier_of_subject=2))
+    assert verdict.weakened[0].startswith("decided 3 times before on this test set, 2 of them this subject: a READY")
+
+
+def test_what_is_asked_less_than_before_weakens_the_verdict_and_blocks_nothing() -> None:
+    loosened = AskedOtherwise(
+        run="20261119", of="quality/accuracy", before="`accuracy >= 97 %`", after="`accuracy >= 95 %`",
+        direction="loosened",
+    )  # fmt: skip
+    tightened = loosened.model_copy(update={"direction": "tightened"})
+    verdict = decide(a_record(a_check(a_test()), asked_otherwise=(loosened, tightened)))
+    assert verdict.weakened == (
+        "loosened: quality/accuracy is `accuracy >= 95 %`, was `accuracy >= 97 %` in run 20261119",
+    )
+    assert verdict.word == "READY"
+
+
 def test_warnings_never_block() -> None:
     verdict = decide(a_record(a_check(a_test(), a_test(metric="recall", severity="warn", **FAILING))))
     assert verdict.word == "READY"
@@ -366,8 +385,31 @@ def test_the_worst_parts_are_named() -> None:
     failing = a_test(**(FAILING | {"value": 0.80}), parts=parts, must_hold=2)
     sentence = decide(a_record(a_check(failing))).decisions[0].sentence
     assert sentence == (
-        "accuracy 0.8 (dark, worst of 2; n 1,000), 95 % upper bound 0.92, needs at least 0.95: violated; "
-        "worst: dark 0.8 (n 100)"
+        "accuracy 0.8 (dark, worst of 2; n 1,000), 95 % upper bound 0.92 (over 2 parts, each at 97.5 %), needs at "
+        "least 0.95: violated; worst: dark 0.8 (n 100)"
+    )
+
+
+def test_a_fact_that_is_too_much_names_the_first_of_what_was_counted() -> None:
+    small = a_test(
+        metric="slices_too_small", op="<=", threshold=1.0, unit="count", value=3.0, exact=True, n=600, lower=None,
+        upper=None, p_pass=None, p_fail=None, first="night (12 of 100 rows) and 2 more",
+    )  # fmt: skip
+    (said,) = decide(a_record(a_check(small))).decisions
+    assert said.sentence == (
+        "slices_too_small 3 (n 600), counted, needs at most 1: violated; night (12 of 100 rows) and 2 more"
+    )
+    (said,) = decide(a_record(a_check(small.model_copy(update={"threshold": 3.0})))).decisions
+    assert said.sentence.endswith("needs at most 3: holds")
+
+
+def test_without_a_value_the_reason_is_that_of_the_method() -> None:
+    method = "DeLong on the logit; no bound: 3 rows of a class are too few"
+    nothing = a_test(value=None, lower=None, upper=None, p_pass=None, p_fail=None, n=0, method=method)
+    (said,) = decide(a_record(a_check(nothing))).decisions
+    assert (said.status, said.sentence) == (
+        "INCONCLUSIVE",
+        "accuracy >= 95 %: not decided: 3 rows of a class are too few",
     )
 
 

@@ -50,6 +50,17 @@ def test_the_stage_that_takes_the_time_is_named(stages: dict[str, float], cell: 
     assert found[cell].remedy
 
 
+def test_what_a_server_tells_is_no_preprocessing_and_its_text_is_text() -> None:
+    percent = {"cast": 1.0, "serialize": 20.0, "queue": 40.0, "server_parse": 15.0, "inference": 20.0, "transfer": 4.0}
+    told = shares(**percent).model_copy(
+        update={"conditions": {"server_stages": "queue, server_parse, inference, transfer"}}
+    )
+    found = cells(told)
+    assert found["data", "compute"].finding == "1 % of a query: cast"
+    assert found["data", "I/O"].state == "found"
+    assert found["data", "I/O"].finding == "35 % of a query, most of it serialize"
+
+
 def test_a_fast_pipeline_is_not_to_blame() -> None:
     found = cells(shares(cast=2.0, inference=97.0, postprocess=1.0))
     assert found["data", "compute"].state == "not found"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.verdict import decide
 from evalspec.verdict.trade import Trade, trades
@@ -70,3 +72,36 @@ def test_what_is_not_to_be_trusted_is_no_gain() -> None:
 
 def test_without_another_model_there_is_no_trade() -> None:
     assert trades(of(a_test())) == ()
+
+
+BLEU = against("bleu", 0.5, 0.2, 0.8, threshold=0.0, unit="score", n=2000)
+SLOWER = against("latency_p50", 4.0, 3.8, 4.2, op="<=", threshold=1.2, unit="x", p_pass=1.0, p_fail=1e-9)
+SURER = against("ece", 0.058, 0.05, 0.066, op="<=", threshold=0.02, unit="fraction", p_pass=1.0, p_fail=1e-9)
+RIGHT = against("accuracy", 2.1, 1.5, 2.7)
+HUNGRY = against("energy_per_inference", 1.4, 1.35, 1.45, op="<=", threshold=1.1, unit="x", p_pass=1.0, p_fail=1e-9)
+OUTSIDE = against("ood_gap", 25.0, 20.0, 30.0, op="<=", threshold=5.0, p_pass=1.0, p_fail=1e-9)
+MORE = against("throughput", 1.2, 1.15, 1.25, threshold=1.0, unit="x")
+A_WATT = against("throughput_per_watt", 0.514, 0.5, 0.53, threshold=0.9, unit="x", p_pass=1.0, p_fail=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("tests", "gained", "lost"),
+    [
+        ((BLEU, SLOWER), ("bleu (+0.5)",), ("latency_p50 (4x)",)),
+        ((FASTER, SURER), ("latency_p50 (0.5x)",), ("ece (+0.058)",)),
+        ((RIGHT, HUNGRY, OUTSIDE), ("accuracy (+2.1 pp)",), ("energy_per_inference (1.4x)", "ood_gap (+25 pp)")),
+        ((MORE, A_WATT), ("throughput (1.2x)",), ("throughput_per_watt (0.514x)",)),
+    ],
+)
+def test_gains_that_come_with_regressions_are_named(
+    tests: tuple[Any, ...], gained: tuple[str, ...], lost: tuple[str, ...]
+) -> None:
+    """A better translation at four times the time; a faster copy that is too sure; a better score that eats more power
+    and fails elsewhere; more queries at half as many a watt."""
+    trade = one(*tests)
+    assert (trade.named("gain"), trade.named("loss")) == (gained, lost)
+    assert trade.sentence.startswith("A trade against baseline: better in ")
+    assert trade.on_front == ("candidate", "baseline")
+    # The gain does not pay for what is required and lost.
+    verdict = of(*tests).verdict
+    assert verdict is not None and verdict.word == "NOT READY"

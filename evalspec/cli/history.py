@@ -1,0 +1,61 @@
+"""``evalspec history``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalspec.cli._output import Json, echo_json, settings
+
+if TYPE_CHECKING:
+    from evalspec.evidence.history import History
+
+SUFFIX = ".html"
+
+
+def command(
+    where: Annotated[
+        Path, typer.Argument(metavar="[WHERE]", help="Spec file, run, or folder of runs (default: here).")
+    ] = Path(),
+    runs: Annotated[
+        Path | None, typer.Option("--runs", metavar="DIR", help="Folder that holds the runs of SPEC.")
+    ] = None,
+    requirement: Annotated[
+        list[str], typer.Option("--requirement", metavar="NAME", help="Show this requirement only.")
+    ] = [],  # noqa: B006  # typer copies it
+    last: Annotated[int, typer.Option("--last", min=1, help="So many of the newest runs.")] = 30,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE.html", help="Write a page with a chart of each requirement."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what each requirement came to, run after run, against its threshold as it was then."""
+    from evalspec.records.history import find_runs, history, only, spec_name, to_json
+
+    spec = spec_name(where) if where.is_file() and where.suffix != ".json" else None
+    folder = runs if runs is not None else find_runs(where, settings(where).root)
+    found = only(history(folder, spec, last=last), requirement)
+    if output is not None:
+        _write(found, output)
+    if as_json:
+        echo_json(to_json(found))
+        return
+    from evalspec.report.trend_lines import trend_lines
+
+    for line in trend_lines(found):
+        typer.echo(line)
+    if output is not None:
+        typer.echo(f"trends: {output}")
+
+
+def _write(found: History, output: Path) -> None:
+    from evalspec.errors import SpecError
+    from evalspec.report.trends import render_trends
+    from evalspec.run.files import write_atomically
+
+    if output.suffix.lower() != SUFFIX:
+        raise SpecError(f"--output {output} is no page; name a file that ends in {SUFFIX}")
+    write_atomically(output, render_trends(found))

@@ -1,0 +1,129 @@
+"""The history of a spec as one HTML page that needs nothing beside itself: a chart of each requirement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evalspec.evidence.history import History, PastRun, Trend
+from evalspec.report._names import anchors
+from evalspec.report._reproduce import when
+from evalspec.report._trend_charts import TrendChart, trend_chart
+from evalspec.report._words import WORD_TONES, WORST_FIRST, Badge, badge
+from evalspec.report.page import content_policy, environment, template_text
+from evalspec.report.trend_lines import bounds, day, left_out, needs, place_notes, run_notes, value_words
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run in the list of runs."""
+
+    number: int
+    when: str
+    badge: Badge
+    subject: str
+    subject_is_new: bool
+    folder: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A requirement in one run, in words."""
+
+    number: int
+    badge: Badge | None
+    value: str
+    interval: str
+    needs: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A requirement: its chart, what breaks its line, and all of it in words."""
+
+    anchor: str
+    name: str
+    sentence: str
+    badge: Badge
+    asked_now: bool
+    chart: TrendChart
+    breaks: tuple[tuple[int, str], ...]
+    moves: tuple[tuple[int, str], ...]
+    rows: tuple[Cells, ...]
+
+
+def render_trends(found: History) -> str:
+    """The history of a spec as one HTML document, the same from the same records whatever the day.
+
+    It loads nothing and has no script; its Content-Security-Policy lets nothing run. Everything that came from data is
+    escaped.
+
+    Returns:
+        The document, to be written as UTF-8.
+    """
+    style = template_text("style.css") + template_text("trends.css")
+    ids = anchors("trend", (trend.name for trend in found.trends))
+    last = found.runs[-1]
+    return (
+        environment()
+        .get_template("trends.html")
+        .render(
+            found=found,
+            last=last,
+            tone=WORD_TONES[last.word],
+            when=when(last.started),
+            rest=_rest(last),
+            runs=_runs(found),
+            cards=[_card(anchor, trend) for anchor, trend in zip(ids, found.trends, strict=True)],
+            statuses=[badge(status) for status in WORST_FIRST],
+            left_out=list(left_out(found)),
+            style=style,
+            policy=content_policy(style),
+        )
+    )
+
+
+def _rest(run: PastRun) -> str:
+    """What the verdict's headline says beside its word."""
+    return run.headline.removeprefix(run.word).strip().strip("()")
+
+
+def _runs(found: History) -> list[RunRow]:
+    rows: list[RunRow] = []
+    before: PastRun | None = None
+    for number, run in enumerate(found.runs, 1):
+        shown = Badge(run.word, run.word, WORD_TONES[run.word], _rest(run))
+        new = before is not None and before.subject != run.subject
+        rows.append(RunRow(number, day(run.started), shown, run.subject, new, run.run, tuple(run_notes(run, found))))
+        before = run
+    return rows
+
+
+def _card(anchor: str, trend: Trend) -> Card:
+    last = trend.last
+    extra = "waived" if last.waived else "warn" if last.severity == "warn" else ""
+    places = list(enumerate(trend.places, 1))
+    return Card(
+        anchor=anchor,
+        name=trend.name,
+        sentence=last.sentence,
+        badge=badge(last.status, extra),
+        asked_now=trend.asked_now,
+        chart=trend_chart(trend),
+        breaks=tuple((number, place.breaks) for number, place in places if place.breaks),
+        moves=tuple((number, note) for number, place in places for note in place.notes),
+        rows=tuple(
+            Cells(number, None, "", "", "", ())
+            if place.point is None
+            else Cells(
+                number=number,
+                badge=badge(place.point.status, "waived" if place.point.waived else ""),
+                value=value_words(place.point),
+                interval=bounds(place.point),
+                needs=needs(place.point),
+                notes=tuple(place_notes(place)),
+            )
+            for number, place in places
+        ),
+    )
