@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from evalspec.errors import InputError, Problem, did_you_mean
-from evalspec.language.parts import Access, Dataset, Model
+from evalspec.language.parts import Access, Dataset, Model, NeedPredictions
 from evalspec.language.registry import Registry
 from evalspec.spec.entries import Entry
+from evalspec.spec.files import find_text, other_delimiter
 from evalspec.spec.problems import Problems
+
+ONE_COLUMN = "call the columns of all classes alike, or name that of the second of two classes without a star"
 
 KINDS = {
     ".parquet": "parquet",
@@ -78,9 +82,32 @@ def check_answer_files(
             elif key not in columns:
                 problems.add(place, _without(file, f"the key column {key!r} of {dataset}", key, columns))
             for output, column in model.outputs.items():
-                if isinstance(column, str) and not _has(columns, column, key):
+                if not isinstance(column, str):
+                    continue
+                matched, path = _matched(columns, column, key), ("models", name, "outputs", output)
+                if not matched:
                     what = f"the column {column!r} that is the {output}"
-                    problems.add(("models", name, "outputs", output), _without(file, what, column, columns))
+                    problems.add(path, _without(file, what, column, columns))
+                elif "*" in column and len(matched) == 1 and not model.multilabel:
+                    message = (
+                        f"{column!r} matches one column of {file!r} only, {matched[0]!r}: it stands for all classes"
+                    )
+                    problems.add(path, Problem(message, choices=columns, remedy=ONE_COLUMN))
+
+
+def check_answered(problems: Problems, entries: Sequence[Entry], models: Mapping[str, Model]) -> None:
+    """A model that is read, not run, has answers for every dataset that a check wants them of."""
+    for entry in entries:
+        for need in entry.check.needs():
+            if not isinstance(need, NeedPredictions) or need.model not in models:
+                continue
+            files = models[need.model].answer_files()
+            if not files or need.dataset in files:
+                continue
+            message = f"{need.model} has no file of answers for {need.dataset}"
+            remedy = f"add it to models.{need.model}.files, or name another dataset"
+            place = find_text(problems, entry.path, need.dataset)
+            problems.add(place, Problem(message, choices=tuple(files), remedy=remedy))
 
 
 def _columns(
@@ -97,7 +124,13 @@ def _columns(
         # Files that are not there are noted with those of all models.
         return None
     try:
-        return tuple(registry.source(kind).model_validate({"kind": kind, "path": file}).header(access).columns)
+        columns = tuple(registry.source(kind).model_validate({"kind": kind, "path": file}).header(access).columns)
+        other = other_delimiter(columns) if kind == "csv" else None
+        if other is None:
+            return columns
+        message = f"{file!r} has one column, called {columns[0][:80]!r}"
+        remedy = f"write it with commas between its cells, where {json.dumps(other)} stands now"
+        problems.add(place, Problem(message, remedy=remedy))
     except InputError as error:
         problems.add(place, error.problem)
     except OSError as error:
@@ -105,12 +138,12 @@ def _columns(
     return None
 
 
-def _has(columns: Sequence[str], wanted: str, key: str | None) -> bool:
-    """The column is there, or with a star one that is named so and is not the key."""
+def _matched(columns: Sequence[str], wanted: str, key: str | None) -> list[str]:
+    """The column, where it is there; with a star those that are named so and are not the key."""
     before, star, after = wanted.partition("*")
     if not star:
-        return wanted in columns
-    return any(name.startswith(before) and name.endswith(after) and name != key for name in columns)
+        return [wanted] if wanted in columns else []
+    return [name for name in columns if name.startswith(before) and name.endswith(after) and name != key]
 
 
 def _without(file: str, what: str, wanted: str, columns: Sequence[str]) -> Problem:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.evidence.metric import Metric, Op
 from evalspec.evidence.policy import Rollback, Waiver
+from evalspec.evidence.profile import PROFILE
 from evalspec.language.parts import Check, Model, SpecNames
 from evalspec.language.requirement import Requirement, parse_requirement, split_sentence
 from evalspec.spec.entries import Entry
@@ -126,7 +127,8 @@ def check_waivers(problems: Problems, waivers: Sequence[Waiver], requirements: S
         path = ("waivers", index, "of")
         if waiver.of not in choices:
             message = f"unknown requirement {waiver.of!r}"
-            problems.add(path, Problem(message, choices=choices, remedy=did_you_mean(waiver.of, choices)))
+            remedy = "set it aside with `without:`" if waiver.of.startswith(f"{PROFILE}/") else None
+            problems.add(path, Problem(message, choices=choices, remedy=remedy or did_you_mean(waiver.of, choices)))
         if waiver.of in [other.of for other in waivers[:index]]:
             problems.add(path, Problem(f"{waiver.of!r} is waived twice", remedy="keep one of the two"))
 

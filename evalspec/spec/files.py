@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +12,17 @@ from evalspec.errors import InputError, Problem, SpecError, did_you_mean
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, NeedPredictions, NeedRows, NeedTiming, SpecNames
 from evalspec.language.registry import install_line, missing_packages
-from evalspec.language.where import check_columns, parse_where
+from evalspec.language.where import Where, check_columns, parse_where
 from evalspec.language.yaml import Steps
 from evalspec.spec.crosscheck import unknown_part
 from evalspec.spec.entries import Entry
 from evalspec.spec.model import Slice
 from evalspec.spec.problems import Problems
+
+NUMBERS = re.compile("float|double|halffloat|decimal")
+"""Types of columns, as text, whose values are no groups."""
+DELIMITERS = (";", "\t", "|", ",")
+"""What may stand between the cells of a file, beside what the spec says."""
 
 
 def check_packages(problems: Problems, section: str, parts: Mapping[str, Model] | Mapping[str, Dataset]) -> set[str]:
@@ -54,11 +61,18 @@ def _add_file_problem(problems: Problems, path: Steps, error: InputError | OSErr
     node, problem = problems.root.find(path), error.problem
     if node is None:
         path = path[:-1]
-    elif isinstance(node.content, str) and problem.message.startswith("there is no file") and problem.remedy is None:
-        folder = (access.folder / node.content).parent
-        names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
-        problem = replace(problem, remedy=did_you_mean(Path(node.content).name, names))
+    elif isinstance(node.content, str):
+        problem = _alike(problem, node.content, access)
     problems.add(path, problem)
+
+
+def _alike(problem: Problem, name: str, access: Access) -> Problem:
+    """The problem; that a file is not there with the one that is called nearly so."""
+    if not problem.message.startswith("there is no file") or problem.remedy is not None:
+        return problem
+    folder = (access.folder / name).parent
+    names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
+    return replace(problem, remedy=did_you_mean(Path(name).name, names))
 
 
 def _not_empty(path: Path, shown: str) -> None:
@@ -79,7 +93,27 @@ def read_headers(
             headers[name] = dataset.header(access)
         except (InputError, OSError) as error:
             _add_file_problem(problems, ("datasets", name, "path"), error, access)
+            continue
+        cut = _cut_otherwise(dataset, headers[name])
+        if cut is not None:
+            problems.add(("datasets", name, "path"), cut)
+            # Columns that are not there would all be the same mistake.
+            del headers[name]
     return headers
+
+
+def _cut_otherwise(dataset: Dataset, header: Header) -> Problem | None:
+    """That the cells of a file with one column are parted by something else than it is read with."""
+    other = other_delimiter(tuple(header.columns))
+    if other is None or "delimiter" not in type(dataset).model_fields:
+        return None
+    message = f"it has one column, called {next(iter(header.columns))[:80]!r}"
+    return Problem(message, remedy=f"say `delimiter: {json.dumps(other)}`, which stands between its cells")
+
+
+def other_delimiter(columns: Sequence[str]) -> str | None:
+    """What seems to stand between the cells of a file of which one column only was read; None: nothing does."""
+    return next((mark for mark in DELIMITERS if mark in columns[0]), None) if len(columns) == 1 else None
 
 
 def check_dataset_columns(problems: Problems, datasets: Mapping[str, Dataset], headers: Mapping[str, Header]) -> None:
@@ -102,11 +136,31 @@ def check_slice_columns(
 ) -> None:
     """Each slice can be cut from one of the datasets at least; ``whole``: all headers are known."""
     for index, one in enumerate(slices):
-        found = [check_columns(parse_where(one.where), header.columns) for header in headers.values()]
+        where = parse_where(one.where)
+        found = [check_columns(where, header.columns) for header in headers.values()]
         if found and whole and all(found):
-            closest = min(found, key=len)
-            for problem in closest:
+            # A column of another type is nearer to what was meant than one that is not there.
+            there = [wrong for wrong, header in zip(found, headers.values(), strict=True) if _has(header, where)]
+            for problem in min(there or found, key=len):
                 problems.add(("slices", index, "where"), problem)
+
+
+def _has(header: Header, where: Where) -> bool:
+    return set(where.columns) <= set(header.columns)
+
+
+def check_named_files(problems: Problems, entries: Sequence[Entry], access: Access) -> None:
+    """Note files that checks name and that are missing."""
+    for entry in entries:
+        for path, name in entry.check.files_named():
+            place = (*entry.path, *path)
+            try:
+                folder = access.path(name).is_dir()
+            except InputError as error:
+                problems.add(place, _alike(error.problem, name, access))
+                continue
+            if folder:
+                problems.add(place, Problem(f"{name!r} is a folder", remedy="name a file in it"))
 
 
 def unknown_column(column: str, dataset: str, header: Header) -> Problem:
@@ -114,6 +168,13 @@ def unknown_column(column: str, dataset: str, header: Header) -> Problem:
     choices = tuple(header.columns)
     verb = "have" if " and " in dataset else "has"
     return Problem(f"{dataset} {verb} no column {column!r}", choices=choices, remedy=did_you_mean(column, choices))
+
+
+def not_timed(entry: Entry, models: Mapping[str, Model]) -> list[str]:
+    """Sentences: what a check would time and can't, since there is nothing to run."""
+    timed = dict.fromkeys(need.model for need in entry.check.needs() if isinstance(need, NeedTiming))
+    still = [name for name in timed if name in models and not models[name].timed]
+    return [f"{entry.check.name}: NOT_RUN, since {name} ({models[name].kind}) can't be timed" for name in still]
 
 
 class NeedsCheck:
@@ -125,12 +186,15 @@ class NeedsCheck:
         models: Mapping[str, Model],
         datasets: Mapping[str, Dataset],
         headers: Mapping[str, Header],
+        slices: Sequence[Slice] = (),
     ) -> None:
         """Notes what is wrong in ``problems``."""
         self.problems = problems
         self.models = models
         self.datasets = datasets
         self.headers = headers
+        self.slices = slices
+        self._labels = {name: one.label for name, one in datasets.items() if one.label is not None}
         self._inputs_seen: set[tuple[str, str]] = set()
 
     def check(self, entry: Entry, names: SpecNames) -> None:
@@ -151,6 +215,13 @@ class NeedsCheck:
         for dataset, columns in entry.check.columns_read(names).items():
             wanted += [(dataset, column) for column in columns]
         self._column_parts(entry)
+        self._by(entry)
+        self._absent(entry, wanted)
+        for misfit in entry.check.check_headers(self.headers, self._labels):
+            self.problems.add((*entry.path, *misfit.path), misfit.problem)
+
+    def _absent(self, entry: Entry, wanted: Sequence[tuple[str, str]]) -> None:
+        """Columns that are not there: (dataset, column) of each."""
         without: dict[str, list[str]] = {}
         for dataset, column in dict.fromkeys(wanted):
             if dataset in self.headers and column not in self.headers[dataset].columns:
@@ -158,6 +229,30 @@ class NeedsCheck:
         for column, found in without.items():
             problem = unknown_column(column, " and ".join(found), self.headers[found[0]])
             self.problems.add(find_text(self.problems, entry.path, column), problem)
+
+    def _by(self, entry: Entry) -> None:
+        """What a check cuts its dataset by: slices whose columns it has, and columns whose values are groups."""
+        dataset = getattr(entry.check, "dataset", None)
+        header = self.headers.get(dataset) if isinstance(dataset, str) else None
+        by = getattr(entry.check, "by", None)
+        if header is None or by is None:
+            return
+        path = (*entry.path, "by")
+        for column, kind in header.columns.items():
+            place = find_text(self.problems, path, column)
+            if place != path and NUMBERS.match(kind) and column not in [one.name for one in self.slices]:
+                message = f"column {column!r} of {dataset} holds numbers ({kind}), not groups"
+                remedy = f"name the ranges that matter in `slices:`, such as `where: {column} < 100`"
+                self.problems.add(place, Problem(message, remedy=remedy))
+        for one in self.slices:
+            where, place = parse_where(one.where), find_text(self.problems, path, one.name)
+            wrong = check_columns(where, header.columns)
+            others = [found for found in self.headers.values() if not check_columns(where, found.columns)]
+            # A slice that no dataset has the columns of is noted where it stands.
+            noted = not others and len(self.headers) == len(self.datasets)
+            if place != path and wrong and not noted:
+                message = f"the slice {one.name!r} can't be cut from {dataset}: {wrong[0].message}"
+                self.problems.add(place, replace(wrong[0], message=message))
 
     def _column_parts(self, entry: Entry) -> None:
         """A part that is a column is one of a dataset that the check reads."""

@@ -15,7 +15,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, SpecNames
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
-from evalspec.spec import answers, crosscheck, files, looking
+from evalspec.spec import answers, asked, crosscheck, files, looking
 from evalspec.spec.entries import Entry, Reader, check_keys
 from evalspec.spec.model import Spec, SpecFields, SpecPolicy
 from evalspec.spec.problems import Problems, keys_of
@@ -30,9 +30,15 @@ TOP_KEYS = (
     *DIMENSIONS,
     "policy",
     "waivers",
+    "profile",
+    "without",
     "claims",
     "rollback",
 )
+
+
+PROFILE_FILE = "profile.yaml"
+"""What a run keeps its profile in, beside its spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ class Options:
         hub: Names on a hub may be looked up.
         files: Files are looked at: that they are there, and their columns and rows.
         hosts: Machines beside this one that served models may be on.
+        profile: The profile as a run kept it, read in place of the one that the spec names.
     """
 
     trust: bool = False
@@ -52,6 +59,7 @@ class Options:
     hub: bool = False
     files: bool = True
     hosts: frozenset[str] = frozenset()
+    profile: Path | None = None
 
 
 def load(
@@ -91,6 +99,18 @@ def load(
         digest=hashlib.sha256(content.encode()).hexdigest(),
         overrides=tuple(overrides),
     )
+
+
+def load_kept(folder: Path) -> Spec:
+    """The spec that a run was made by, with its profile, both as the run kept them; none of its files is looked at.
+
+    Args:
+        folder: Of the run.
+
+    Raises:
+        SpecError: It can't be read here.
+    """
+    return load(folder / "spec.yaml", options=Options(files=False, profile=folder / PROFILE_FILE))
 
 
 def _overridden(root: Node, overrides: Sequence[str]) -> tuple[Node, str]:
@@ -145,6 +165,7 @@ class _Loader:
         entries = reader.checks(names)
         everything = [entry for dimension in DIMENSIONS for entry in entries[dimension]]
         self._crosscheck(fields, models, everything, names, complete=not reader.failed)
+        profile = self._profile(fields, models, everything, complete=not reader.failed)
         rollback = crosscheck.rollbacks(self.problems, fields.rollback if fields is not None else (), everything)
         headers = self._files(fields, models, datasets, everything, names) if self.options.files else {}
         self.problems.raise_any()
@@ -172,6 +193,9 @@ class _Loader:
             unverified=tuple(self.unverified),
             seen=self.seen,
             asks=tuple(self.asks),
+            profile=None if profile is None else profile.held,
+            profile_text="" if profile is None else profile.text,
+            without=fields.without,
         )
 
     def _fields(self) -> SpecFields | None:
@@ -230,6 +254,22 @@ class _Loader:
             crosscheck.check_decides(self.problems, entries)
             crosscheck.check_waivers(self.problems, fields.waivers if fields is not None else (), requirements)
 
+    def _profile(
+        self, fields: SpecFields | None, models: dict[str, Model], entries: Sequence[Entry], *, complete: bool
+    ) -> asked.Held | None:
+        """The profile held against the spec; None: none is named, or it is wrong."""
+        if fields is None:
+            return None
+        access = Access(self.folder, allow_outside=self.options.allow_outside)
+        loaded = asked.read(self.problems, fields.profile, access, self.registry, self.options.profile)
+        if loaded is None and fields.profile is not None:
+            return None
+        found = None if loaded is None else asked.hold(loaded, [one.check for one in entries], models, fields)
+        asked.check_name_is_free(self.problems, entries, found)
+        if complete:
+            asked.check_without(self.problems, fields.without, found)
+        return None if loaded is None or found is None else asked.Held(found, loaded.text)
+
     def _files(
         self,
         fields: SpecFields | None,
@@ -244,6 +284,7 @@ class _Loader:
         found = {name: models[name] for name in models if name in there}
         files.check_model_files(self.problems, found, access)
         answers.check_answer_files(self.problems, found, datasets, self.registry, access)
+        answers.check_answered(self.problems, entries, found)
         answers.check_classes(self.problems, entries, models, access)
         there = files.check_packages(self.problems, "datasets", datasets)
         readable = {name: datasets[name] for name in datasets if name in there}
@@ -252,11 +293,14 @@ class _Loader:
         if fields is not None:
             whole = len(headers) == len(names.datasets)
             files.check_slice_columns(self.problems, fields.slices, headers, whole)
-        needs = files.NeedsCheck(self.problems, models, datasets, headers)
+        files.check_named_files(self.problems, entries, access)
+        slices = fields.slices if fields is not None else ()
+        needs = files.NeedsCheck(self.problems, models, datasets, headers, slices)
         confidence = (SpecPolicy() if fields is None else fields.policy).confidence
         for entry in entries:
             needs.check(entry, names)
             needs.can_pass(entry, names, confidence)
+            self.unverified += files.not_timed(entry, models)
         self.seen = looking.look_at_small(self.problems, entries, looking.Readable(readable, headers, access))
         self.unverified += looking.not_looked_at(entries, self.seen)
         self._note(models, datasets, headers)
@@ -264,6 +308,11 @@ class _Loader:
         self.unverified += [
             f"whether the waiver of {waiver.of} still holds: {waiver.expires} is its last day"
             for waiver in (fields.waivers if fields is not None else ())
+        ]
+        self.unverified += [
+            f"whether {one.of} may still be set aside: {one.expires} is its last day"
+            for one in (fields.without if fields is not None else ())
+            if one.expires is not None
         ]
         return headers
 

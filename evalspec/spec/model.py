@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, 
 
 from evalspec.errors import Problem
 from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
+from evalspec.evidence.profile import Profile, Without
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Check, Dataset, Model, Name, Part, SpecNames, check_where
 from evalspec.language.units import Duration, custom_error
@@ -21,6 +22,13 @@ SpecName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", m
 
 def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _day(value: str) -> str:
+    try:
+        return datetime.date.fromisoformat(value).isoformat()
+    except ValueError as error:
+        raise custom_error(Problem(f"{value!r} is no day", remedy="write such as 2026-12-31")) from error
 
 
 class Slice(Part):
@@ -55,11 +63,21 @@ class SpecWaiver(Waiver):
     @field_validator("expires")
     @classmethod
     def _is_a_day(cls, value: str) -> str:
-        try:
-            day = datetime.date.fromisoformat(value)
-        except ValueError as error:
-            raise custom_error(Problem(f"{value!r} is no day", remedy="write such as 2026-12-31")) from error
-        return day.isoformat()
+        return _day(value)
+
+
+class SpecWithout(Without):
+    """A mandatory item of the profile, set aside on purpose; shown first in the report, like a waiver."""
+
+    of: str = Field(description="Name of the item: energy.")
+    why: str = Field(min_length=1, description="Why it may be set aside.")
+    owner: str = Field(min_length=1, description="Who answers for it.")
+    expires: str | None = Field(None, description="The last day on which it holds; left out: for good.")
+
+    @field_validator("expires")
+    @classmethod
+    def _is_a_day(cls, value: str | None) -> str | None:
+        return None if value is None else _day(value)
 
 
 class SpecClaim(Claim):
@@ -88,6 +106,10 @@ class SpecFields(Part):
     slices: tuple[Slice, ...] = Field((), description="Named subsets of rows.")
     policy: SpecPolicy = Field(default_factory=SpecPolicy, description="How requirements are decided.")
     waivers: tuple[SpecWaiver, ...] = Field((), description="Requirements set aside on purpose.")
+    profile: str | None = Field(
+        None, min_length=1, description="The deployment context: a name, or a file in the folder of the spec."
+    )
+    without: tuple[SpecWithout, ...] = Field((), description="Items of the profile that are set aside on purpose.")
     claims: tuple[SpecClaim, ...] = Field((), description="What others say of the model.")
     rollback: tuple[SpecRollback, ...] = Field((), description="When production is to go back to what ran before.")
 
@@ -115,6 +137,9 @@ class Spec:
         unverified: Sentences: what validation could not know.
         seen: Check: what it saw of the rows that it looks at, where they were read.
         asks: Sentences: what a run must be allowed.
+        profile: What its profile asks for and what of the spec answers it; None: it names none.
+        profile_text: The text of the profile's file.
+        without: Items of the profile that are set aside.
     """
 
     name: str
@@ -138,6 +163,9 @@ class Spec:
     unverified: tuple[str, ...] = ()
     seen: Mapping[str, object] = field(default_factory=dict)
     asks: tuple[str, ...] = ()
+    profile: Profile | None = None
+    profile_text: str = ""
+    without: tuple[Without, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:

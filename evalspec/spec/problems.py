@@ -36,6 +36,7 @@ class Problems:
         """Places are those of ``root``."""
         self.root = root
         self._found: list[Problem] = []
+        self._elsewhere: list[Problem] = []
 
     def add(self, path: Sequence[str | int], problem: Problem | str, *, key: bool = False) -> None:
         """Note a problem at a path.
@@ -55,6 +56,10 @@ class Problems:
         """Note all problems of an error at a path."""
         for problem in error.problems:
             self.add(path, problem)
+
+    def include(self, error: SpecError) -> None:
+        """Note what is wrong in another file, with the places that it has there."""
+        self._elsewhere += error.problems
 
     def add_invalid(self, path: Sequence[str | int], part: type[BaseModel], error: ValidationError) -> None:
         """Note what pydantic found, one problem for each place."""
@@ -115,8 +120,8 @@ class Problems:
         Raises:
             SpecError: With every problem, in the order of the file.
         """
-        if self._found:
-            raise SpecError(list(dict.fromkeys(sorted(self._found, key=_order))))
+        if self._found or self._elsewhere:
+            raise SpecError(list(dict.fromkeys([*sorted(self._found, key=_order), *self._elsewhere])))
 
 
 def _order(problem: Problem) -> tuple[bool, int, int]:
@@ -126,6 +131,13 @@ def _order(problem: Problem) -> tuple[bool, int, int]:
 def keys_of(part: type[BaseModel]) -> dict[str, Any]:
     """The keys of a part as they stand in a spec, and their fields."""
     return {info.alias or name: info for name, info in part.model_fields.items()}
+
+
+def fields_at(part: type[BaseModel], path: Sequence[str]) -> dict[str, Any]:
+    """The keys at a path of keys inside a part, and their fields; empty: there is nothing that has keys."""
+    known = all(path[index] in fields_at(part, path[:index]) for index in range(len(path)))
+    owners = _owners(part, path) if known else []
+    return {key: info for owner in owners for key, info in keys_of(owner).items()}
 
 
 def unknown_key(key: str, keys: Iterable[str]) -> Problem:

@@ -10,11 +10,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from evalspec.errors import Problem, SpecError
+from evalspec.evidence.model_card import EvalResults
 from evalspec.evidence.monitoring import Monitoring
 from evalspec.evidence.record import RECORD_VERSION, Record
 from evalspec.language.parts import Part
 from evalspec.language.registry import DIMENSIONS, Group, Registry
 from evalspec.spec.model import SpecFields
+from evalspec.spec.profile import profile_names
 
 SPEC_VERSION = 1
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -41,6 +43,7 @@ def spec_schema(registry: Registry) -> dict[str, Any]:
     properties["datasets"] = _named("sources", "The datasets, by name.", registry, registry.source, definitions)
     for dimension in DIMENSIONS:
         properties[dimension] = _dimension(dimension, registry, definitions)
+    properties["profile"]["examples"] = list(profile_names())
     order = ["evalspec", "name", "seed", "models", "datasets", "slices", *DIMENSIONS]
     top["properties"] = {key: properties[key] for key in (*order, *(key for key in properties if key not in order))}
     return {
@@ -62,6 +65,12 @@ def monitoring_schema() -> dict[str, Any]:
     """The JSON Schema of ``monitoring.json``."""
     schema: dict[str, Any] = _tidy(Monitoring.model_json_schema(mode="serialization"))
     return {"$schema": DIALECT, "$id": "monitoring.v1.json", **schema, "title": "What production is watched against"}
+
+
+def model_card_schema() -> dict[str, Any]:
+    """The JSON Schema of a file of ``.eval_results/``, as a run gives it."""
+    schema: dict[str, Any] = _tidy(EvalResults.model_json_schema(mode="serialization"))
+    return {"$schema": DIALECT, "$id": "model_card.v1.json", **schema, "title": "Scores for a model's page on its hub"}
 
 
 def dump(schema: Mapping[str, Any]) -> str:

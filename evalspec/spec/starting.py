@@ -1,16 +1,27 @@
-"""A new spec to start from: the commented template, and the schema that an editor completes it with."""
+"""A new spec to start from: a commented template, and the schema that an editor completes it with."""
 
 from __future__ import annotations
 
+import re
+import textwrap
 from importlib import resources
 from pathlib import Path
 
 from evalspec.errors import Problem, SpecError
+from evalspec.language.parts import Access
 from evalspec.language.registry import Registry, discover
+from evalspec.spec.asked import COARSE, MIXED
+from evalspec.spec.finding import Finding, find, plain
+from evalspec.spec.profile import Loaded, known_profile, load_profile
 from evalspec.spec.schema import SPEC_VERSION, dump, spec_schema
 
 SPEC_FILE = "evalspec.yaml"
 SCHEMA_FILE = f"spec.v{SPEC_VERSION}.json"
+WIDTH = 116
+"""Of a line of comment."""
+_TOKEN = re.compile(r"@(\w+)@")
+INPUTS = {"onnx": "input", "torch": "x", "sklearn": "X"}
+"""Kind of model: what its input is often called."""
 
 
 def template() -> str:
@@ -18,30 +29,85 @@ def template() -> str:
     return resources.files("evalspec.spec").joinpath("template.yaml").read_text(encoding="utf-8")
 
 
-def start(folder: Path, *, force: bool = False, registry: Registry | None = None) -> tuple[Path, Path]:
+def profile_template(profile: str, folder: Path, registry: Registry) -> str:
+    """The text of a new spec for a profile, with the files that are there and suggested thresholds.
+
+    Args:
+        profile: Name of a profile that comes with evalspec.
+        folder: Where the spec will stand.
+        registry: The kinds there are.
+
+    Raises:
+        SpecError: There is no such profile; with the choices.
+    """
+    loaded = load_profile(known_profile(profile), Access(folder), registry)
+    text = resources.files("evalspec.spec").joinpath("starts", f"{profile}.yaml").read_text(encoding="utf-8")
+    for token, value in _values(loaded, find(folder, registry), frozenset(_TOKEN.findall(text))).items():
+        text = text.replace(f"@{token}@", value)
+    return text
+
+
+def _values(loaded: Loaded, found: Finding, tokens: frozenset[str]) -> dict[str, str]:
+    """What stands in a template for each of its tokens."""
+    roles = tokens | {"candidate"}
+    about = [f"{loaded.file.name}: {loaded.file.about}", *found.lines(roles)]
+    values = {
+        "about": "\n# ".join(line for text in about for line in textwrap.wrap(text, WIDTH)),
+        "profile": loaded.file.name,
+        "example": loaded.file.mandatory[0].called,
+        "label": found.label,
+        "features": found.features,
+        "artifact": plain(found.models["candidate"][1]),
+    }
+    values |= {role: _model(role, found) for role in found.models}
+    return values | {role: f"kind: {kind}, path: {plain(path)}" for role, (kind, path) in found.datasets.items()}
+
+
+def _model(role: str, found: Finding) -> str:
+    kind, path = found.models[role]
+    precision = found.precision[role]
+    lines = [f"kind: {kind}", f"path: {plain(path)}", f"precision: {precision}"]
+    if precision in COARSE:
+        lines.append("quantization: {method: static, calibration: train}")
+    elif precision == MIXED:
+        lines.append("quantization: {method: dynamic}")
+    if found.doubles and kind != "sklearn":
+        lines.append("preprocess: [{cast: float32}]")
+    lines.append(f"inputs: {{{INPUTS[kind]}: {found.features}}}")
+    if kind != "sklearn":
+        lines += ["outputs: {logits: output}", "classes: [no, yes]"]
+    return "\n    ".join(lines)
+
+
+def start(
+    folder: Path, *, force: bool = False, registry: Registry | None = None, profile: str | None = None
+) -> tuple[Path, Path]:
     """Write a spec and its schema into a folder, which is made where it is not there.
 
     Args:
         folder: Where.
         force: Files that are there may be overwritten.
         registry: The kinds that the schema shows; None: all that are installed.
+        profile: Name of the profile that the spec is for; None: the template that shows the language.
 
     Returns:
         The spec and the schema.
 
     Raises:
-        SpecError: A file is there already, or the folder can't be written.
+        SpecError: A file is there already, the folder can't be written, or there is no such profile.
     """
+    registry = registry or discover()
+    content = template() if profile is None else profile_template(profile, folder, registry)
     spec, schema = folder / SPEC_FILE, folder / SCHEMA_FILE
     there = [path for path in (spec, schema) if path.exists()]
     if there and not force:
         remedy = "pass --force to overwrite it, or name another folder"
         raise SpecError([Problem("this file is there already", file=str(path), remedy=remedy) for path in there])
-    text = dump(spec_schema(registry or discover()))
+    text = dump(spec_schema(registry))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         schema.write_text(text, encoding="utf-8")
-        spec.write_text(template(), encoding="utf-8")
+        spec.write_text(content, encoding="utf-8")
     except OSError as error:
         message = f"can't be written: {error.strerror or error}"
         raise SpecError(Problem(message, file=error.filename or str(folder))) from error

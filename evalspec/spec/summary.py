@@ -18,11 +18,40 @@ def summary(spec: Spec) -> Iterator[str]:
         f"{len(spec.data)} data), {_count(blocking, 'requirement')} that block{'s' if blocking == 1 else ''}, "
         f"{_count(warnings, 'warning')}, {_count(len(spec.waivers), 'waiver')}"
     )
+    yield from (f"  {line}" for line in profile_lines(spec))
     for argument in spec.overrides:
         yield f"  set on the command line: {argument}"
     if spec.unverified or spec.asks:
         yield "  not verified:"
         yield from (f"    {sentence}" for sentence in (*spec.unverified, *spec.asks))
+
+
+def profile_lines(spec: Spec) -> Iterator[str]:
+    """What the profile asks for and the spec does not have; nothing where it names no profile."""
+    profile = spec.profile
+    if profile is None:
+        return
+    mandatory = [one for one in profile.asked if one.mandatory]
+    here = sum(bool(one.found) for one in mandatory)
+    yield f"profile {profile.name}: {here} of {len(mandatory)} mandatory items are here"
+    aside = {one.of: one for one in spec.without}
+    for one in profile.missing:
+        if not one.mandatory:
+            yield f"  recommended, not here: {one.asks}: {one.why}"
+        elif one.name in aside:
+            until = aside[one.name].expires
+            ends = f", until {until}" if until is not None else ""
+            yield f"  set aside: {one.name}: {aside[one.name].why} (owner {aside[one.name].owner}{ends})"
+        else:
+            yield f"  missing, so no run is READY: {one.name}: {one.asks}: {one.why}"
+
+
+def profile_json(spec: Spec) -> dict[str, Any] | None:
+    """The same for machines."""
+    if spec.profile is None:
+        return None
+    found = spec.profile.model_dump(mode="json", include={"name", "digest", "asked"})
+    return found | {"without": [one.model_dump(mode="json") for one in spec.without]}
 
 
 def to_json(spec: Spec) -> dict[str, Any]:
@@ -46,6 +75,7 @@ def to_json(spec: Spec) -> dict[str, Any]:
             }
             for check in spec.checks
         ],
+        "profile": profile_json(spec),
         "overrides": list(spec.overrides),
         "unverified": [*spec.unverified, *spec.asks],
     }

@@ -79,6 +79,12 @@ def test_a_spec_whose_answers_fit_is_right(folder: Path) -> None:
             "probabilities (choices: id, p_cat, p_owl)",
         ),
         (
+            '"p_*"', '"p_o*"',
+            "s.yaml:4:88: models.candidate.outputs.probabilities: 'p_o*' matches one column of 'said.parquet' only, "
+            "'p_owl': it stands for all classes (choices: id, p_cat, p_owl); call the columns of all classes alike, or "
+            "name that of the second of two classes without a star",
+        ),
+        (
             "label: said", "label: sad",
             "s.yaml:5:70: models.old.outputs.label: 'said.csv' lacks the column 'sad' that is the label (choices: id, "
             "said); did you mean 'said'?",
@@ -132,6 +138,23 @@ def test_a_file_of_answers_that_is_not_there_is_said_once(folder: Path) -> None:
     Path("said.csv").unlink()
     (said,) = refused(SPEC)
     assert "there is no file or folder 'said.csv'" in said
+
+
+def test_a_file_of_answers_with_another_delimiter_is_said_once(folder: Path) -> None:
+    Path("said.csv").write_text("id;said\n" + "".join(f"{row};cat\n" for row in range(60)))
+    assert refused(SPEC) == [
+        "s.yaml:5:42: models.old.files.test: 'said.csv' has one column, called 'id;said'; write it with commas between "
+        'its cells, where ";" stands now'
+    ]
+
+
+def test_answers_that_a_check_wants_and_no_file_has_are_said(folder: Path) -> None:
+    (said,) = refused(SPEC.replace("dataset: test", "dataset: train").replace("train: {kind: parquet, path: "
+        "test.parquet, key: id}", "train: {kind: parquet, path: test.parquet, key: id, label: y}"))  # fmt: skip
+    assert said == (
+        "s.yaml:11:14: model[0].dataset: candidate has no file of answers for train (choices: test); add it to "
+        "models.candidate.files, or name another dataset"
+    )
 
 
 def test_a_damaged_file_of_answers_is_said(folder: Path) -> None:

@@ -65,12 +65,13 @@ def test_waivers_claims_and_policy_are_read(read: Load) -> None:
         + "policy: {confidence: 0.9, inconclusive: allow}\n"
         + "waivers: [{of: score/accuracy(dark), why: w, owner: o, expires: 2026-12-31}, "
         + "{of: subject, why: w, owner: o, expires: 2026-12-31}]\n"
-        + "claims: [{metric: throughput, value: 1200 qps, by: vendor, conditions: {batch: 64}}, "
+        + "claims: [{metric: throughput, value: 1200 qps, by: vendor, conditions: {batch: 64}, excludes: [transfer]}, "
         + "{metric: accuracy, value: 0.97, by: vendor}]\n"
     )
     assert (spec.policy.confidence, spec.policy.inconclusive) == (0.9, "allow")
     assert [waiver.of for waiver in spec.waivers] == ["score/accuracy(dark)", "subject"]
     assert [claim.value for claim in spec.claims] == ["1200 qps", "0.97"]
+    assert [claim.excludes for claim in spec.claims] == [("transfer",), ()]
 
 
 def test_the_last_day_of_a_waiver_is_said(read: Load) -> None:
