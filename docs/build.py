@@ -1,4 +1,4 @@
-"""Renew what is generated: docs/checks/, the tables in docs/cli.md, and schemas/.
+"""Renew what is generated: docs/checks/, docs/profiles.md, the tables in docs/cli.md, and schemas/.
 
 ``python docs/build.py`` writes it; with ``--check`` it only says what is out of date, and exits with 1 if anything is.
 """
@@ -13,8 +13,10 @@ from pathlib import Path
 import typer
 
 from evalspec.cli import app
+from evalspec.language.parts import Access
 from evalspec.language.registry import discover
 from evalspec.spec.catalogue import markdown
+from evalspec.spec.profile import load_profile, profile_names
 from evalspec.spec.schema import dump, record_schema, spec_schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,12 +47,43 @@ def table(name: str) -> str:
     return "\n".join(lines)
 
 
+def profiles() -> str:
+    """What stands in docs/profiles.md: what each profile that comes with evalspec asks for, and why."""
+    own = discover(plugins=False)
+    lines = [
+        "# Profiles",
+        "",
+        "What a spec must ask for in each deployment context, and why. How a spec names one, sets an item aside or",
+        "brings a profile of its own is in [spec.md](spec.md#profile). This page is generated from the profiles.",
+    ]
+    for name in profile_names():
+        file = load_profile(name, Access(ROOT), own).file
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            f"{file.about} Order of the report: {', '.join(f'`{one}`' for one in file.order[:8])}, ...",
+            "",
+            "| item | asks for | why | from |",
+            "|---|---|---|---|",
+        ]
+        lines += [
+            f"| `{one.called}` | {one.words(soft=one.soft)} | {one.why} | {one.source} |" for one in file.mandatory
+        ]
+        lines += [
+            f"| `{one.called}` (recommended) | {one.words(soft=True)} | {one.why} | {one.source} |"
+            for one in file.recommended
+        ]
+    return "\n".join(lines) + "\n"
+
+
 def pages() -> dict[Path, str]:
     """Every generated file and its content."""
     own = discover(plugins=False)
     found = {ROOT / "docs" / "checks" / f"{kind}.md": markdown(kind, own) for kind in own.kinds("checks")}
     cli = ROOT / "docs" / "cli.md"
     found[cli] = MARKED.sub(lambda match: table(match[1]), cli.read_text(encoding="utf-8"))
+    found[ROOT / "docs" / "profiles.md"] = profiles()
     found[ROOT / "schemas" / "spec.v1.json"] = dump(spec_schema(own))
     found[ROOT / "schemas" / "record.v1.json"] = dump(record_schema())
     return found

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Boxes, Predictions, Probe, Samples, Schedule, SliceMask
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
+from evalspec.language.scans import Scan, look
 from evalspec.sources._table import choose
 
 CANDIDATE = "candidate"
@@ -39,6 +41,7 @@ class FakeInputs:
         cluster_of: Dataset: shape (n,), index of each row's cluster.
         answers: (dataset, model): predictions.
         slices: (slice, dataset): rows inside, shape (n,); or (rows inside, rows whose column is missing).
+        wheres: Slice: what it says, for checks that count its rows themselves.
         samples: (model, schedule) -> timings; or model -> timings.
         pairs: (schedule, baseline) -> timings of both; default: ``samples`` of each.
         probes: (probe, model, options) -> what processes found; or probe -> that.
@@ -56,6 +59,7 @@ class FakeInputs:
     cluster_of: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     answers: Mapping[tuple[str, str], Predictions] = field(default_factory=dict)
     slices: Mapping[tuple[str, str], NDArray[np.bool_] | tuple[NDArray[np.bool_], int]] = field(default_factory=dict)
+    wheres: Mapping[str, str] = field(default_factory=dict)
     samples: SamplesMaker | Mapping[str, list[Samples]] | None = None
     pairs: PairMaker | None = None
     probes: ProbeMaker | Mapping[str, list[Probe]] = field(default_factory=dict)
@@ -85,13 +89,17 @@ class FakeInputs:
     def table(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows."""
         table = self.tables[dataset]
-        return table if columns is None else table.select(list(columns))
+        return table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))
 
     def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Rows, ``batch_rows`` at a time."""
         table = self.tables[dataset]
         table = table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))
         return (batch for batch in table.to_batches(self.batch_rows) if batch.num_rows)
+
+    def scan(self, scans: Sequence[Scan]) -> list[Any]:
+        """A pass for this check alone."""
+        return look(scans, self.batches)
 
     def label(self, dataset: str) -> str | None:
         """Label column."""
@@ -104,6 +112,14 @@ class FakeInputs:
     def origin(self, dataset: str) -> Mapping[str, str]:
         """Where it is from."""
         return self.origins.get(dataset, {})
+
+    def column_names(self, dataset: str) -> tuple[str, ...]:
+        """Its columns."""
+        return tuple(self.tables[dataset].column_names)
+
+    def has_clusters(self, dataset: str) -> bool:
+        """The test gave clusters."""
+        return dataset in self.cluster_of
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
         """What the candidate reads."""
@@ -136,6 +152,10 @@ class FakeInputs:
     def slice_names(self) -> tuple[str, ...]:
         """Names of slices."""
         return tuple(dict.fromkeys(name for name, _ in self.slices))
+
+    def slice_where(self, name: str) -> str:
+        """What the test says that it says; of one that is only a mask a column that is not there."""
+        return self.wheres.get(name, f"`{name}` is None")
 
     def slice_mask(self, name: str, dataset: str) -> SliceMask:
         """Rows of a slice."""

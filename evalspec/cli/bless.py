@@ -18,8 +18,9 @@ def command(
 ) -> None:
     """Set a run as a baseline: its record and answers, copied beside the spec to be committed."""
     from evalspec.records.bless import bless
+    from evalspec.run.folders import folder_of
 
-    target, record = bless(folder, name, replace=replace)
+    target, record = bless(folder_of(folder), name, replace=replace)
     verdict = "no verdict" if record.verdict is None else record.verdict.headline
     if as_json:
         echo_json({"baseline": str(target), "verdict": verdict, "subject": record.subject})

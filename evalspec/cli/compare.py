@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,7 +46,10 @@ def command(
 
 
 def _lines(found: Compared) -> list[str]:
-    lines = [f"verdict: {found.verdicts[0]}, then {found.verdicts[1]}", ""]
+    counts = Counter(row.word for row in found.rows)
+    lines = [f"verdict: {found.verdicts[0]}, then {found.verdicts[1]}"]
+    lines += [f"note: {note}" for note in found.notes]
+    lines += [", ".join(f"{count} {word}" for word, count in counts.items()) or "no requirement in either run", ""]
     for row in found.rows:
         lines += _row(row)
     for one in found.flips:
@@ -92,6 +96,7 @@ def _plain(found: Compared) -> dict[str, Any]:
     return {
         "verdicts": list(found.verdicts),
         "alpha": found.alpha,
+        "notes": list(found.notes),
         "requirements": [
             {"name": row.name, "word": row.word, "before": row.before, "after": row.after, "values": row.values,
              "change": row.change, "notes": list(row.notes)}

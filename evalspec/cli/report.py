@@ -25,9 +25,10 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Make report.html, junit.xml and summary.md again, from the record alone."""
+    from evalspec.errors import SpecError
     from evalspec.records.outputs import read_decided, render_one, verdict_of, write_reports
+    from evalspec.run.folders import folder_of
 
-    record = read_decided(folder)
     forms = (
         ("html", html),
         ("markdown", markdown),
@@ -37,9 +38,13 @@ def command(
         ("model_card", model_card),
     )
     wanted = [name for name, asked in forms if asked]
+    if len(wanted) > 1:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in wanted)
+        raise SpecError(f"{names} would be printed into one another; name one of them")
+    folder = folder_of(folder)
+    record = read_decided(folder)
     if wanted:
-        for name in wanted:
-            typer.echo(render_one(record, name), nl=False)
+        typer.echo(render_one(record, wanted[0]), nl=False)
         return
     write_reports(record, folder)
     if as_json:

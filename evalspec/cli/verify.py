@@ -31,8 +31,9 @@ def command(
 ) -> None:
     """Recompute digests, estimates, tests and verdict from the raw evidence, and say what differs."""
     from evalspec.records.verify import verify
+    from evalspec.run.folders import folder_of
 
-    found = verify(folder, spec_folder=spec_folder, allow_outside=allow_outside)
+    found = verify(folder_of(folder), spec_folder=spec_folder, allow_outside=allow_outside)
     if as_json:
         echo_json({"differs": list(found.differs), "same": list(found.same), "not_recomputed": list(found.skipped),
                    "otherwise": list(found.otherwise), "versions": found.versions})  # fmt: skip

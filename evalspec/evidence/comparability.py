@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
+from evalspec.evidence.test import Test
 from evalspec.evidence.words import short_digest
 
 NOT_SHOWN = "not shown"
@@ -21,6 +22,11 @@ SUBJECT = ("precision", "framework", "provider", "stages")
 """Of these, fields that may change with the subject on purpose: they are named, and the numbers still compared."""
 MAY_BE_NONE = ("provider", "power limit", "threads")
 """Of these some runs truly have none, so that their absence alone makes nothing incomparable."""
+BASELINE = "model "
+"""What a field begins with that names the artifact which a number is held against."""
+RELATIVE_CHECKS = ("compression",)
+RELATIVE_METRICS = ("routing_change",)
+"""Numbers that say nothing but how a model differs from another one."""
 
 
 def holds_for(record: Record, check: CheckRecord, model: ModelRecord) -> dict[str, str]:
@@ -67,14 +73,21 @@ def unlike(ours: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[str, ...
     return tuple(found)
 
 
-def own_fields(record: Record, check: CheckRecord) -> dict[str, str]:
-    """`holds_for` of the model that a check is about; of a check that has none, the dataset alone."""
+def own_fields(record: Record, check: CheckRecord, test: Test) -> dict[str, str]:
+    """`holds_for` of the model that a check is about; of a check that has none, the dataset alone.
+
+    With it stands the artifact of each model that the number of ``test`` is held against.
+    """
     models = {one.name: one for one in record.models}
+    relative = check.check in RELATIVE_CHECKS or test.metric in RELATIVE_METRICS
+    others = (test.against,) if test.against else check.baseline_models if relative else ()
+    against = {f"{BASELINE}{name}": short_digest(models[name].digest) for name in others if name in models}
     own = [name for name in check.models if name not in check.baseline_models and name in models]
     if own:
-        return holds_for(record, check, models[own[0]])
+        return holds_for(record, check, models[own[0]]) | against
     digests = {one.name: short_digest(one.digest) for one in record.datasets}
-    return {"dataset": ", ".join(f"{name} {digests.get(name, NOT_SHOWN)}" for name in check.datasets) or NOT_SHOWN}
+    found = ", ".join(f"{name} {digests.get(name, NOT_SHOWN)}" for name in check.datasets) or NOT_SHOWN
+    return {"dataset": found, **against}
 
 
 class Apart(NamedTuple):
@@ -92,14 +105,16 @@ class Apart(NamedTuple):
 def apart(dimension: Dimension, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Apart:
     """Hold the fields of one requirement in two runs against each other.
 
-    A timing needs all of them alike, a score only its rows. What neither run recorded is no difference.
+    A timing needs all of them alike, a score only its rows, and what is held against another model the same one. What
+    neither run recorded is no difference.
 
     Args:
         dimension: Of the check.
         ours: `own_fields` of the earlier run.
         theirs: Of the later run.
     """
-    wanted = FIELDS if dimension == "system" else ("dataset",)
+    others = sorted(name for name in {**ours, **theirs} if name.startswith(BASELINE))
+    wanted = (*(FIELDS if dimension == "system" else ("dataset",)), *others)
     words = {
         name: f"{name}: {ours.get(name, NOT_SHOWN)}, then {theirs.get(name, NOT_SHOWN)}"
         for name in wanted

@@ -13,6 +13,7 @@ from evalspec.evidence.frozen import Frozen
 from evalspec.evidence.metric import Op
 from evalspec.evidence.otherwise import as_asked, moved
 from evalspec.evidence.record import AskedOtherwise, CheckRecord, Dimension, Record
+from evalspec.evidence.settings import settings_of, unlike_settings
 from evalspec.evidence.test import Severity, Test
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.evidence.words import short_digest
@@ -39,6 +40,7 @@ class Point(Frozen):
     waived: bool = False
     reason: str | None = None
     holds_for: dict[str, str] = Field(default_factory=dict, description="What the value holds for.")
+    settings: dict[str, str] | None = Field(None, description="What it was measured with; None: the spec is not there.")
 
     @property
     def sound(self) -> bool:
@@ -122,13 +124,14 @@ class History:
     unread: tuple[tuple[str, str], ...] = ()
 
 
-def past_run(record: Record, verdict: Verdict, run: str) -> PastRun:
+def past_run(record: Record, verdict: Verdict, run: str, spec: object = None) -> PastRun:
     """What of a record its history needs.
 
     Args:
         record: The record.
         verdict: What was decided of it.
         run: What the run is called.
+        spec: The spec as plain values, as it was run; None: it is not at hand.
     """
     return PastRun(
         run=run,
@@ -147,23 +150,25 @@ def past_run(record: Record, verdict: Verdict, run: str) -> PastRun:
         timings_from=record.timings_from,
         earlier_runs=record.earlier_runs,
         asked_otherwise=record.asked_otherwise,
-        points=tuple(_points(record, verdict)),
+        points=tuple(_points(record, verdict, spec)),
     )
 
 
-def _points(record: Record, verdict: Verdict) -> Iterable[Point]:
+def _points(record: Record, verdict: Verdict, spec: object) -> Iterable[Point]:
     decided: Mapping[str, deque[Decision]] = defaultdict(deque)
     for decision in verdict.decisions:
         decided[decision.name].append(decision)
     for check in record.checks:
-        fields = own_fields(record, check) if check.tests else {}
         for test in check.tests:
             mine = decided[test.name]
             if mine and not (record.only and check.status == "not_run"):
-                yield _point(check, test, mine.popleft(), fields)
+                fields = own_fields(record, check, test)
+                yield _point(check, test, mine.popleft(), fields, settings_of(spec, check, test))
 
 
-def _point(check: CheckRecord, test: Test, decision: Decision, fields: dict[str, str]) -> Point:
+def _point(
+    check: CheckRecord, test: Test, decision: Decision, fields: dict[str, str], settings: dict[str, str] | None
+) -> Point:
     return Point(
         name=test.name,
         sentence=test.sentence,
@@ -180,6 +185,7 @@ def _point(check: CheckRecord, test: Test, decision: Decision, fields: dict[str,
         waived=decision.waived,
         reason=decision.reason,
         holds_for=fields,
+        settings=settings,
     )
 
 
@@ -220,4 +226,4 @@ def _apart(before: Point, now: Point) -> tuple[str, tuple[str, ...]]:
     if (before.unit, before.op[0]) != (now.unit, now.op[0]):
         return f"unit or operator: {before.sentence}, then {now.sentence}", ()
     found = apart(now.dimension, before.holds_for, now.holds_for)
-    return "; ".join(found.forbids), found.named
+    return "; ".join((*found.forbids, *unlike_settings(before.settings, now.settings))), found.named

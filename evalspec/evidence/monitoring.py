@@ -36,6 +36,7 @@ class Expected(Frozen):
     op: str
     threshold: float
     status: str
+    waived: bool = Field(False, description="Set aside on purpose: what was measured is not what was asked.")
     datasets: tuple[str, ...]
     why: str | None
     owner: str | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -10,15 +9,13 @@ from evalspec.evidence.metric import Op
 from evalspec.evidence.policy import Waiver
 from evalspec.evidence.profile import Without
 from evalspec.evidence.record import AskedOtherwise, CheckRecord, Direction, Record
+from evalspec.evidence.settings import WORDS_OF_A_CHECK, as_text, entries, shortly, slices
 from evalspec.evidence.test import Severity
 from evalspec.evidence.words import and_list, plural
 
 SHOWN = 12
 """Lines that stand with the verdict; the record has all."""
-LONGEST = 60
 STRICTER_WHEN_LARGER = {"confidence": True, "answers_may_differ": False}
-WORDS_OF_A_CHECK = frozenset(("check", "id", "require", "warn", "slo", "sla", "report_only", "why", "owner"))
-"""Fields of a check that the record holds already, or that ask nothing."""
 KEYS_OF_A_DATASET = ("where", "cluster", "label")
 
 
@@ -73,15 +70,14 @@ def settings_otherwise(before: object, after: object, run: str) -> tuple[AskedOt
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return ()
     found: list[_Found] = []
-    ours, theirs = _entries(before), _entries(after)
+    ours, theirs = entries(before), entries(after)
     for name in ours.keys() & theirs.keys():
         old, new = ours[name], theirs[name]
         fields = [key for key in {**old, **new} if key not in WORDS_OF_A_CHECK]
         kind = [_Found(f"{name}.check", _text(old["check"]), _text(new["check"]), "changed")]
         found += kind if old["check"] != new["check"] else _differing(name, old, new, fields)
-    slices, others = _slices(before), _slices(after)
-    both = slices.keys() & others.keys()
-    found += _differing("slice", slices, others, [name for name in slices if name in both])
+    named, others = slices(before), slices(after)
+    found += _differing("slice", named, others, [name for name in named if name in others])
     datasets, now = (spec.get("datasets") for spec in (before, after))
     if isinstance(datasets, Mapping) and isinstance(now, Mapping):
         for name, was in datasets.items():
@@ -111,7 +107,8 @@ def weaker(differences: Sequence[AskedOtherwise]) -> list[str]:
     told = sorted((one for one in differences if one.direction != "tightened"), key=lambda one: one.direction[0] != "l")
     lines = [words(one) for one in told[:SHOWN]]
     if len(told) > SHOWN:
-        lines.append(f"{len(told) - SHOWN:,} more is asked otherwise than in run {told[0].run}; the record has all")
+        runs = and_list(list(dict.fromkeys(one.run for one in told[SHOWN:])))
+        lines.append(f"{len(told) - SHOWN:,} more is asked otherwise than in run {runs}; the record has all")
     return lines
 
 
@@ -224,19 +221,6 @@ def _policy(before: Record, after: Record) -> Iterator[_Found]:
         yield _Found(f"policy.{name}", _text(ours), _text(theirs), way)
 
 
-def _entries(spec: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
-    """Checks as they stand in a spec, by id."""
-    listed = [spec.get(dimension) for dimension in ("system", "model", "data")]
-    entries = [one for many in listed if isinstance(many, list) for one in many]
-    return {str(one.get("id", one["check"])): one for one in entries if isinstance(one, Mapping) and "check" in one}
-
-
-def _slices(spec: Mapping[str, object]) -> dict[str, object]:
-    listed = spec.get("slices")
-    entries = listed if isinstance(listed, list) else []
-    return {str(one["name"]): one.get("where") for one in entries if isinstance(one, Mapping) and "name" in one}
-
-
 def _differing(of: str, old: Mapping[str, object], new: Mapping[str, object], keys: Iterable[str]) -> Iterator[_Found]:
     for key in keys:
         if old.get(key) != new.get(key):
@@ -246,5 +230,4 @@ def _differing(of: str, old: Mapping[str, object], new: Mapping[str, object], ke
 
 
 def _text(value: object) -> str:
-    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+    return shortly(as_text(value))

@@ -31,6 +31,12 @@ class Asked(Frozen):
     source: str = ""
     mandatory: bool = Field(True, description="It blocks where it is missing; else it is recommended.")
     found: tuple[str, ...] = Field((), description="What of the spec answers it; nothing: it is missing.")
+    near: tuple[str, ...] = Field((), description="Where it is missing: what comes near, and why it does not count.")
+
+    @property
+    def wanted(self) -> str:
+        """What it asks for, and where it is missing why what comes near does not count."""
+        return f"{self.asks} ({'; '.join(self.near)})" if self.near else self.asks
 
     @property
     def full_name(self) -> str:

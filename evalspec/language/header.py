@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from evalspec.errors import Problem, did_you_mean
+
 
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -17,3 +19,24 @@ class Header:
 
     rows: int | None
     columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What is wrong with a part of the spec, given the columns of a dataset.
+
+    Args:
+        path: Where it stands inside its entry.
+        problem: What is wrong.
+    """
+
+    path: tuple[str | int, ...]
+    problem: Problem
+
+
+def misspelt(column: str, dataset: str, columns: Mapping[str, str]) -> Problem | None:
+    """That a column is not there and another one is called nearly so; None: it is there, or nothing is like it."""
+    remedy = None if column in columns else did_you_mean(column, columns)
+    if remedy is None:
+        return None
+    return Problem(f"{dataset} has no column {column!r}", choices=tuple(columns), remedy=remedy)

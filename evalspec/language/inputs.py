@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from evalspec.language.scans import Scan
+
 
 Cells = Mapping[str, Cell]
 """Facts by name."""
@@ -380,6 +382,16 @@ class Inputs(Protocol):
         """
         ...
 
+    def scan(self, scans: Sequence[Scan]) -> list[Any]:
+        """The watchers of these scans, in their order, when all rows went by; nobody may change them.
+
+        Each dataset is gone through once at most, for other checks of the spec as well (`Check.scans`).
+
+        Raises:
+            InputError: Rows can't be read, or hold what can't be looked at.
+        """
+        ...
+
     def label(self, dataset: str) -> str | None:
         """Name of the label column."""
         ...
@@ -390,6 +402,14 @@ class Inputs(Protocol):
 
     def origin(self, dataset: str) -> Mapping[str, str]:
         """Where and when a dataset was collected, as the spec states it."""
+        ...
+
+    def column_names(self, dataset: str) -> tuple[str, ...]:
+        """Its columns, without reading rows where the format allows."""
+        ...
+
+    def has_clusters(self, dataset: str) -> bool:
+        """Rows of it may share something, so that `clusters` will say what."""
         ...
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
@@ -410,6 +430,10 @@ class Inputs(Protocol):
 
     def slice_names(self) -> tuple[str, ...]:
         """Names in the spec's ``slices:``."""
+        ...
+
+    def slice_where(self, name: str) -> str:
+        """What a slice of the spec says, as it is written there."""
         ...
 
     def slice_mask(self, name: str, dataset: str) -> SliceMask:

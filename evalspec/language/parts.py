@@ -5,7 +5,7 @@ A part only validates. It never probes: no network, no clock, no environment, no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
@@ -23,6 +23,7 @@ from pydantic_core import CoreSchema
 
 from evalspec.errors import InputError, Problem, SpecError
 from evalspec.evidence.metric import Metric
+from evalspec.evidence.model_card import Benchmark
 from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, check_where
 from evalspec.language.requirement import Requirement, Same, parse_requirement, sentence_schema
 from evalspec.language.units import custom_error
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
     from evalspec.evidence.frozen import Cell
     from evalspec.evidence.record import Counts
-    from evalspec.language.header import Header
+    from evalspec.language.header import Header, Misfit
     from evalspec.language.inputs import Inputs
+    from evalspec.language.scans import Scan
 
 
 BATCH_ROWS = 65_536
@@ -182,6 +184,11 @@ class Model(Part):
     )
 
     @property
+    def elsewhere(self) -> bool:
+        """It runs on another machine, whose counters can't be read here."""
+        return False
+
+    @property
     def starts_server(self) -> bool:
         """It says by which command its server is started, for the time of a run."""
         return False
@@ -250,6 +257,8 @@ class Dataset(Part):
     packages: ClassVar[tuple[str, ...]] = ()
     plain_header: ClassVar[bool] = False
     """Its header can be read without its packages, so that ``validate`` may."""
+    rows_fit: ClassVar[bool] = True
+    """Memory holds `BATCH_ROWS` of its rows, so that they can be handed on so many at a time, whatever else is read."""
 
     kind: str
     label: str | None = Field(None, description="Column with the truth.")
@@ -261,6 +270,9 @@ class Dataset(Part):
     where: str | None = Field(None, description="Only rows for which this holds: `lux < 100 and site == 'lab'`.")
     origin: dict[str, str] = Field(
         default_factory=dict, description="Where and when it was collected: site, collected, device."
+    )
+    hub: Benchmark | None = Field(
+        None, description="The benchmark of the hub that these rows are, for a model card: {id, task, metric}."
     )
 
     @field_validator("where")
@@ -409,6 +421,8 @@ class Check(Part):
     """It is about a server that the spec starts itself."""
     dated: ClassVar[bool] = False
     """What it finds depends on the day of the run."""
+    compares: ClassVar[bool] = False
+    """All that it can require is about the model beside another one."""
 
     check: str
     id: Name | None = Field(None, description="Names the check where two of a kind stand in a spec; default: its kind.")
@@ -547,8 +561,28 @@ class Check(Part):
             requirement: One of its own.
             rows: Dataset: its rows, None where they are not known.
             confidence: The policy's, at which it must be shown.
+
+        Raises:
+            SpecError: It can never fail (`evalspec.language.reach.never_fails`).
         """
         return None
+
+    def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterable[Misfit]:
+        """What is wrong with it, given the columns of its datasets, beside columns of `needs` that are not there.
+
+        Args:
+            headers: Dataset: its columns; others are not known yet.
+            labels: Dataset: its label; others have none.
+        """
+        return ()
+
+    def sides(self) -> Iterable[tuple[str, str]]:
+        """Datasets that it holds against each other: of the same rows nothing would be found."""
+        return ()
+
+    def files_named(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Files that it names beside those of models and datasets, each with its place inside the entry."""
+        return ()
 
     def same(self, requirement: Requirement) -> Same | None:
         """What this requirement claims, where a requirement of another check may claim the same: both count once.
@@ -556,6 +590,20 @@ class Check(Part):
         Equal claims must come from the same test of the same rows. None: it is a claim of its own.
         """
         return None
+
+    def scans(self, inputs: Inputs) -> tuple[Scan, ...]:
+        """What it will ask `Inputs.scan` for, so that checks which look at the same rows share a pass over them.
+
+        Asked of the same inputs once, before anything else is drawn from their ``rng``: whatever a watcher draws comes
+        from there, so that it is the same whoever had the rows go by.
+
+        Args:
+            inputs: Names of columns, files, randomness; rows are not read here.
+
+        Raises:
+            InputError: What it is about is not there.
+        """
+        return ()
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Measure."""

@@ -10,6 +10,7 @@ from typing import cast
 from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.evidence.metric import Metric, Op
 from evalspec.evidence.units import UNITS
+from evalspec.language.reach import check_difference, check_reach
 from evalspec.language.units import NUMBER, bare_remedy, convert, split_quantity, units_like
 
 OPERATORS: tuple[Op, ...] = ("<=", ">=", "==", "<", ">")
@@ -22,7 +23,6 @@ _AGAINST = re.compile(
 _TIGHT_SIGN = re.compile(r"(?P<model>[a-z][a-z0-9_]*) ?(?P<sign>[+-]) ?(?P<offset>[0-9.].*)", re.ASCII)
 _LOOKS_ALIKE = {"=<": "<=", "=>": ">=", "=": "==", "≤": "<=", "≥": ">="}
 _GRAMMAR = "write METRIC[(PART)] OP VALUE [UNIT] or METRIC[(PART)] OP [Kx] MODEL [+|- VALUE [UNIT]]"
-_NEVER_BELOW_ZERO = ("fraction", "time", "query rate", "sample rate", "size", "ratio", "rows", "count", "age")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def parse_requirement(
         if re.match(r" ?x ?[a-z]", sentence.right[number.end() :]):
             raise SpecError(_no_factor(sentence, number[0]))
         threshold = _value(sentence, metric, unit)
-        _check_reach(sentence, metric, unit, threshold)
+        check_reach(sentence, metric, unit, threshold)
         return Requirement(sentence.text, metric.name, sentence.part, sentence.op, threshold, unit)
     if models is not None and against["model"] not in models:
         raise SpecError(_unknown_model(against["model"], models))
@@ -333,36 +333,6 @@ def _converted(number: float, written: str, metric: Metric, unit: str) -> float:
         raise SpecError(Problem(message, choices=problem.choices, remedy=problem.remedy)) from error
 
 
-def _check_reach(sentence: Sentence, metric: Metric, unit: str, threshold: float) -> None:
-    """Refuse what no value, or no sample, can ever show, and what every value shows."""
-    kind = UNITS[unit].kind if unit in UNITS else "label"
-    top = 1 / UNITS[unit].scale if kind == "fraction" else float("inf")
-    bottom = 0.0 if kind in _NEVER_BELOW_ZERO else -float("inf")
-    if not bottom <= threshold <= top:
-        side = "below 0" if threshold < bottom else "above 100 %"
-        raise SpecError(
-            Problem(f"{sentence.right} is {side}, where {metric.name} never is", remedy="correct the number")
-        )
-    upward = sentence.op in (">", ">=")
-    at_edge = threshold == (top if upward else bottom) and sentence.op != "=="
-    # That a search finds nothing can be shown, where it would have found something; that a share is 0 can not.
-    shown = metric.exact or kind == "count"
-    if at_edge and (sentence.op in ("<", ">") or not shown):
-        reason = "no value can" if sentence.op in ("<", ">") else "no sample can show it"
-        example = "99.9 %" if upward else "0.1 %"
-        remedy = f"leave room, such as {example}" if kind == "fraction" else "leave room"
-        raise SpecError(Problem(f"{sentence.text!r} can never pass: {reason}", remedy=remedy))
-    other = bottom if upward else top
-    if sentence.op in ("<=", ">=") and threshold == other:
-        where = "below 0" if upward else "above 100 %"
-        raise SpecError(
-            Problem(
-                f"{sentence.text!r} can never fail: {metric.name} is never {where}",
-                remedy=f"require {'more' if upward else 'less'}, or take the sentence out",
-            )
-        )
-
-
 def _against(sentence: Sentence, metric: Metric, unit: str, match: re.Match[str]) -> Requirement:
     """A requirement that names a model on its right."""
     factor = 1.0 if match["factor"] is None else float(match["factor"])
@@ -375,6 +345,8 @@ def _against(sentence: Sentence, metric: Metric, unit: str, match: re.Match[str]
         offset = _offset(sentence, metric, own, match)
     elif factor != 1.0:
         own = "x"
+    if own == "pp" and is_fraction:
+        check_difference(sentence, metric, offset, factor)
     return Requirement(
         sentence=sentence.text,
         metric=metric.name,

@@ -8,6 +8,7 @@ evaluated as Python.
 from __future__ import annotations
 
 import ast
+import datetime
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -127,14 +128,30 @@ def check_columns(where: Where, columns: Mapping[str, str]) -> list[Problem]:
         if name not in columns:
             remedy = did_you_mean(name, columns)
             problems.append(Problem(f"unknown column {name!r} in where", choices=tuple(columns), remedy=remedy))
+    return problems + check_literals(where, columns)
+
+
+def check_literals(where: Where, columns: Mapping[str, str]) -> list[Problem]:
+    """Literals of a ``where`` that its columns can't be held against; columns that are not there are passed over."""
+    problems = []
     for column, literal in _literals(where.term):
-        family = _family(columns[column]) if column in columns else None
+        family = column_family(columns[column]) if column in columns else None
         if family is not None and not _fits(literal, family):
-            remedy = f"write {str(literal)!r}" if family == "text" else None
-            problems.append(
-                Problem(f"column {column!r} holds {columns[column]}, and {literal!r} is no {family}", remedy=remedy)
-            )
+            message = f"column {column!r} holds {columns[column]}, and {literal!r} is no {family}"
+            problems.append(Problem(message, remedy=_instead(literal, family)))
     return problems
+
+
+def _instead(literal: Scalar, family: str) -> str:
+    """What to write in place of a literal."""
+    if family == "text":
+        return f"write {str(literal)!r}"
+    if family == "date":
+        return "write a day in quotes, such as '2026-01-31'"
+    if family == "truth value":
+        return "write True or False"
+    plain = isinstance(literal, str) and re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", literal.strip(), re.ASCII)
+    return f"write {str(literal).strip()} without quotes" if plain else "write a number"
 
 
 def mask(table: pa.Table, where: Where) -> SliceMask:
@@ -288,7 +305,7 @@ def _literals(term: Term) -> list[tuple[str, Scalar]]:
     return [(term.column, literal) for literal in term.literals] if isinstance(term, Among) else []
 
 
-def _family(type_text: str) -> Literal["text", "number", "truth value", "date"] | None:
+def column_family(type_text: str) -> Literal["text", "number", "truth value", "date"] | None:
     """What a column of this arrow type can be held against; None: nothing is known of it."""
     inner = re.match(r"dictionary<values=([^,]+),", type_text)
     name = inner[1] if inner else type_text
@@ -305,8 +322,19 @@ def _fits(literal: Scalar, family: str) -> bool:
     if isinstance(literal, bool):
         return family == "truth value"
     if isinstance(literal, str):
-        return family in ("text", "date")
+        return family == "text" or (family == "date" and is_moment(literal))
     return family == "number"
+
+
+def is_moment(text: str) -> bool:
+    """A day, a time of a day, or both."""
+    for read in (datetime.datetime.fromisoformat, datetime.time.fromisoformat):
+        try:
+            read(text.strip())
+        except ValueError:
+            continue
+        return True
+    return False
 
 
 def _plain(column: Any) -> Any:

@@ -18,7 +18,7 @@ from pathlib import Path
 from evalspec import __version__
 
 NAME = ".history.sqlite"
-VERSION = 1
+VERSION = 2
 """Of the entries' form; those of another one are made anew."""
 
 
@@ -35,14 +35,18 @@ class Entry:
     text: str
 
 
-def stamp_of(path: Path) -> str:
-    """What of a file, and of what reads it, is another once either has changed.
+def stamp_of(path: Path, beside: Path) -> str:
+    """What of two files, and of what reads them, is another once any has changed.
+
+    Args:
+        path: A record.
+        beside: The spec beside it, which need not be there.
 
     Raises:
-        OSError: There is no such file.
+        OSError: There is no record.
     """
-    state = path.stat()
-    return f"{VERSION} {__version__} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_size}"
+    states = [path.stat(), *([beside.stat()] if beside.is_file() else ())]
+    return " ".join([f"{VERSION} {__version__}", *(f"{s.st_mtime_ns} {s.st_ctime_ns} {s.st_size}" for s in states)])
 
 
 def load(folder: Path) -> dict[str, Entry]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evalspec.errors import RecordError, WriteError
 from evalspec.evidence.record import Record
+from evalspec.records.outputs import check_decided
 from evalspec.run.files import sha256_of
 from evalspec.run.folders import BASELINES, read_record
 from evalspec.spec import PROFILE_FILE
@@ -30,7 +31,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
         The new folder, and the record.
 
     Raises:
-        RecordError: No record, a draft, an interrupted run, changed answers, a name that is none or that is taken.
+        RecordError: No record, a draft, an interrupted run, a changed verdict or answers, a name that is none or taken.
         WriteError: It can't be written.
     """
     record = read_record(run)
@@ -39,6 +40,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
     if record.draft or record.interrupted:
         what = "a draft" if record.draft else "interrupted"
         raise RecordError(f"{run} is {what}, so it holds nothing against another run; bless a whole one")
+    check_decided(record, run)
     place = (run / record.spec_file).resolve().parent
     if not (run / record.spec_file).is_file():
         raise RecordError(f"the spec of {run} is not at {record.spec_file} from there: one of them was moved")

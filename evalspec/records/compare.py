@@ -10,15 +10,16 @@ from typing import Literal
 from evalspec.evidence.comparability import apart, own_fields
 from evalspec.evidence.otherwise import as_asked, moved
 from evalspec.evidence.record import AskedOtherwise, CheckRecord, Record
+from evalspec.evidence.settings import settings_of, unlike_settings
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity, from_unit, to_unit
-from evalspec.evidence.words import short_digest
 from evalspec.language.parts import Access
+from evalspec.records._runs_apart import differences, run_notes
 from evalspec.records.flips import Flips, flips
-from evalspec.run.folders import read_record
-from evalspec.run.otherwise import otherwise
+from evalspec.records.outputs import check_decided
+from evalspec.run.folders import folder_of, read_record
+from evalspec.run.otherwise import otherwise, spec_beside
 from evalspec.stats.between import Bounded, Change, change
-from evalspec.verdict.profile import holding
 
 Word = Literal["regression", "improvement", "no change shown", "changed", "same", "not comparable"]
 
@@ -26,6 +27,8 @@ RATIO_UNITS = frozenset(
     ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "x", "GFLOP/s", "tokens/s", "label")
 )
 """Units of numbers that are compared by their ratio; all others by their difference."""
+SAME = 1e-9
+"""Two ways to one number differ by no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Compared:
         differs: What else is different between the runs: field, before, after.
         alpha: One-sided level of each interval: that of the policy, divided by the requirements compared.
         asked: What the later run asks otherwise: thresholds, waivers, settings.
+        notes: What to know before anything of it is read.
     """
 
     verdicts: tuple[str, str]
@@ -69,6 +73,7 @@ class Compared:
     differs: tuple[tuple[str, str, str], ...]
     alpha: float
     asked: tuple[AskedOtherwise, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def regressions(self) -> tuple[Row, ...]:
@@ -120,24 +125,45 @@ def compare(
     Raises:
         RecordError: A record can't be read.
     """
-    before, after = read_record(first), read_record(second)
+    first, second = folder_of(first), folder_of(second)
+    before, after = _read(first), _read(second)
     place = (second / after.spec_file).resolve().parent
     access = None if allow_outside is None else Access(place, allow_outside=allow_outside)
     paired = flips(before, after, first, second, access)
-    found = compare_records(before, after, smallest, paired)
+    found = compare_records(before, after, smallest, paired, (spec_beside(first), spec_beside(second)))
     return replace(found, asked=otherwise(first, before, second, after))
 
 
 def compare_records(
-    before: Record, after: Record, smallest: Smallest | None = None, paired: tuple[Flips, ...] = ()
+    before: Record,
+    after: Record,
+    smallest: Smallest | None = None,
+    paired: tuple[Flips, ...] = (),
+    specs: tuple[object, object] = (None, None),
 ) -> Compared:
-    """`compare` of two records, without what lies beside them."""
+    """`compare` of two records; what lies beside them is given, rows paired and specs as plain values."""
     pairs = _pairs(before, after)
     alpha = (1.0 - max(before.policy.confidence, after.policy.confidence)) / max(1, len(pairs))
-    view = _View(before, after, alpha, smallest or Smallest(), {(one.dataset, one.model): one for one in paired})
+    rows_of = {(one.dataset, one.model): one for one in paired}
+    view = _View(before, after, alpha, smallest or Smallest(), rows_of, specs)
     rows = [view.row(name, *found) for name, found in pairs.items()]
     rows.sort(key=lambda row: ORDER[row.word])
-    return Compared((_word(before), _word(after)), tuple(rows), paired, _differs(before, after), alpha)
+    words = _word(before), _word(after)
+    return Compared(
+        words, tuple(rows), paired, differences(before, after), alpha, notes=tuple(run_notes(before, after))
+    )
+
+
+def _read(folder: Path) -> Record:
+    """The record of a run; one whose verdict is not what its tests give is no record.
+
+    Raises:
+        RecordError: It can't be read, or was changed.
+    """
+    record = read_record(folder)
+    if record.verdict is not None:
+        check_decided(record, folder)
+    return record
 
 
 def _word(record: Record) -> str:
@@ -164,6 +190,7 @@ class _View:
     alpha: float
     smallest: Smallest
     paired: Mapping[tuple[str, str], Flips]
+    specs: tuple[object, object] = (None, None)
 
     def row(self, name: str, old: tuple[CheckRecord, Test] | None, new: tuple[CheckRecord, Test] | None) -> Row:
         statuses = _status(self.before, name), _status(self.after, name)
@@ -174,13 +201,15 @@ class _View:
         (_, ours), (check, theirs) = old, new
         if (way := moved(ours, theirs)) is not None:
             notes = (*notes, f"asks {as_asked(ours)}, then {as_asked(theirs)}: {way}")
+        runs = ("earlier", self.before), ("later", self.after)
+        notes += tuple(f"waived in the {which} run" for which, one in runs if _waived(one, name))
         if why is not None or ours.value is None or theirs.value is None:
             return Row(name, "not comparable", *statuses, change=why or "a run has no value", notes=notes)
         values = f"{_quantity(ours.value, ours)}, then {_quantity(theirs.value, theirs)}"
         if ours.exact and theirs.exact:
             word, said = self._fact(ours, theirs)
             return Row(name, word, *statuses, values, said, notes)
-        found = self._paired(check, theirs) or self._change(old, new)
+        found = self._paired(check, ours, theirs) or self._change(old, new)
         return Row(name, self._word(theirs, found), *statuses, values, _words(found, theirs), notes)
 
     def _unlike(
@@ -193,16 +222,22 @@ class _View:
                 return f"{one.id}: {test.invalid or test.missing or one.reason or one.status}", ()
         if (ours.unit, ours.op) != (theirs.unit, theirs.op):
             return f"unit or operator: {ours.sentence}, then {theirs.sentence}", ()
-        found = apart(check.dimension, own_fields(self.before, check), own_fields(self.after, other))
-        return (found.forbids[0] if found.forbids else None), found.named
+        found = apart(check.dimension, own_fields(self.before, check, ours), own_fields(self.after, other, theirs))
+        old_spec, new_spec = self.specs
+        set_otherwise = unlike_settings(settings_of(old_spec, check, ours), settings_of(new_spec, other, theirs))
+        return next(iter((*found.forbids, *set_otherwise)), None), found.named
 
-    def _paired(self, check: CheckRecord, test: Test) -> Change | None:
-        """The change of an accuracy over rows that both runs answered."""
+    def _paired(self, check: CheckRecord, before: Test, test: Test) -> Change | None:
+        """The change of an accuracy over rows that both runs answered; None: the rows do not give what it came to."""
         if check.check != "quality" or test.name != f"{check.id}/accuracy":
             return None
         model = next((name for name in check.models if name not in check.baseline_models), "")
         one = self.paired.get((check.datasets[0], model)) if check.datasets else None
-        return None if one is None else one.change(self.alpha)
+        found = None if one is None else one.change(self.alpha)
+        if found is None or before.value is None or test.value is None:
+            return None
+        moved = from_unit(test.value, test.unit) - from_unit(before.value, test.unit)
+        return found if abs(found.value - moved) <= SAME else None
 
     def _change(self, old: tuple[CheckRecord, Test], new: tuple[CheckRecord, Test]) -> Change:
         ours, theirs = _bounded(*old, self.before), _bounded(*new, self.after)
@@ -239,6 +274,11 @@ def _by_ratio(test: Test) -> bool:
     return test.unit in RATIO_UNITS and test.against is None
 
 
+def _waived(record: Record, name: str) -> bool:
+    decisions = () if record.verdict is None else record.verdict.decisions
+    return any(one.waived for one in decisions if one.name == name)
+
+
 def _status(record: Record, name: str) -> str:
     decisions = () if record.verdict is None else record.verdict.decisions
     return next((one.status for one in decisions if one.name == name), "")
@@ -257,7 +297,7 @@ def _bounded(check: CheckRecord, test: Test, record: Record) -> Bounded:
 
 
 def _quantity(value: float, test: Test) -> str:
-    return format_quantity(value, test.unit)
+    return format_quantity(value, test.unit) + (f" (n {test.n:,})" if test.n and not test.exact else "")
 
 
 def _words(found: Change, test: Test) -> str:
@@ -273,51 +313,3 @@ def _shown(value: float | None, test: Test, *, ratio: bool) -> str:
         return f"{100.0 * (value - 1.0):+z.3g} %"
     unit = "pp" if test.unit in ("fraction", "%", "pp") else test.unit
     return f"{to_unit(value, 'pp' if unit == 'pp' else ''):+z.3g} {unit}".rstrip()
-
-
-def _differs(before: Record, after: Record) -> tuple[tuple[str, str, str], ...]:
-    """Spec, subject, datasets, machine, packages and counts of runs that are not the same in both."""
-    pairs: list[tuple[str, object, object]] = [
-        ("spec", before.spec_digest[:12], after.spec_digest[:12]),
-        ("subject", short_digest(before.subject), short_digest(after.subject)),
-        ("earlier decided runs on the test set", before.earlier_runs, after.earlier_runs),
-    ]
-    pairs += _profiles(before, after)
-    ours, theirs = _facts(before), _facts(after)
-    pairs += [(name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
-    return tuple(
-        (name, "absent" if old is None else str(old), "absent" if new is None else str(new))
-        for name, old, new in pairs
-        if old != new and name not in MOVES
-    )
-
-
-def _profiles(before: Record, after: Record) -> list[tuple[str, object, object]]:
-    """Profile, and what answers each of its items."""
-    ours, theirs = _asked(before), _asked(after)
-    return [(name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
-
-
-def _asked(record: Record) -> dict[str, str]:
-    profile = record.profile
-    if profile is None:
-        return {}
-    aside = holding(record)
-    found = {"profile": f"{profile.name} {profile.digest[:12]}"}
-    for one in profile.asked:
-        missing = "set aside" if one.mandatory and one.name in aside else "missing"
-        found[one.full_name] = ", ".join(one.found) or missing
-    return found
-
-
-MOVES = ("machine cpu_steal_s_since_boot", "machine cpu_MHz")
-"""Facts that are another number each time they are read."""
-
-
-def _facts(record: Record) -> dict[str, object]:
-    """What a run took place with: field, its value."""
-    found: dict[str, object] = {f"model {one.name}": short_digest(one.digest) for one in record.models}
-    found |= {f"dataset {one.name}": short_digest(one.digest) for one in record.datasets}
-    found |= {f"machine {name}": value for name, value in record.environment.facts.items()}
-    found |= {f"package {name}": value for name, value in record.environment.packages.items()}
-    return found | {f"control {one.name}": one.state for one in record.environment.controls}

@@ -15,9 +15,8 @@ from evalspec.evidence.words import and_list
 from evalspec.language.yaml import read_file
 from evalspec.records import _history_index as index
 from evalspec.records.outputs import read_decided, verdict_of
-from evalspec.run.folders import run_folders
-
-RECORD = "record.json"
+from evalspec.run.folders import RECORD, run_folders
+from evalspec.run.otherwise import SPEC_FILE, spec_beside
 
 
 def history(runs: Path, spec: str | None = None, *, last: int | None = None) -> History:
@@ -34,6 +33,8 @@ def history(runs: Path, spec: str | None = None, *, last: int | None = None) -> 
     Raises:
         RecordError: No run is there, or runs of several specs are.
     """
+    if not runs.is_dir():
+        raise RecordError(f"there is no folder {runs}; name the folder that holds the runs")
     found, unread = _read(runs)
     names = sorted({one.spec for one in found})
     if spec is None and len(names) > 1:
@@ -114,11 +115,11 @@ def _read(runs: Path) -> tuple[list[PastRun], tuple[tuple[str, str], ...]]:
     unread: list[tuple[str, str]] = []
     for folder in run_folders(runs):
         try:
-            stamp = index.stamp_of(folder / RECORD)
+            stamp = index.stamp_of(folder / RECORD, folder / SPEC_FILE)
             one = _kept(known.get(folder.name), stamp)
             if one is None:
                 record = read_decided(folder)
-                one = past_run(record, verdict_of(record), folder.name)
+                one = past_run(record, verdict_of(record), folder.name, spec_beside(folder))
                 entries[folder.name] = index.Entry(stamp, one.model_dump_json())
             else:
                 entries[folder.name] = known[folder.name]

@@ -43,9 +43,24 @@ def read_decided(folder: Path) -> Record:
         RecordError: It can't be read, has no verdict, or its verdict was changed.
     """
     from evalspec.run.folders import read_record
-    from evalspec.verdict import decide
 
     record = read_record(folder)
+    check_decided(record, folder)
+    return record
+
+
+def check_decided(record: Record, folder: Path) -> None:
+    """Stop where a verdict is not what the record's own tests give.
+
+    Args:
+        record: The record.
+        folder: Where it lies, for the message.
+
+    Raises:
+        RecordError: It has no verdict, or its verdict was changed.
+    """
+    from evalspec.verdict import decide
+
     again = decide(record)
     stated = verdict_of(record)
     if stated.rule == again.rule and _outcome(stated) != _outcome(again):
@@ -56,7 +71,6 @@ def read_decided(folder: Path) -> Record:
             f"the record in {folder} was changed{by}: its tests do not give its verdict ({', '.join(differs[:5])}); "
             "evalspec verify says where"
         )
-    return record
 
 
 def _outcome(verdict: Verdict) -> list[tuple[str, str]]:

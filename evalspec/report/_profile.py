@@ -56,7 +56,7 @@ def profile_view(record: Record, parts: Sequence[Section]) -> ProfileView | None
 def _view(one: Asked, checks: Mapping[str, CheckView], *, aside: bool) -> AskedView:
     extra = "" if one.mandatory and not aside else "set aside" if one.mandatory else "recommended"
     return AskedView(
-        asks=one.asks,
+        asks=one.wanted,
         why=f"{one.why} ({one.source})" if one.source else one.why,
         badge=None if one.found else badge("NOT_RUN", extra),
         checks=tuple(checks[name] for name in one.found if name in checks),

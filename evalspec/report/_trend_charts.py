@@ -123,7 +123,9 @@ def trend_chart(trend: Trend) -> TrendChart:
     # A count that was never below zero has no place there, whatever room the scale leaves.
     least = min((*values, *near), default=0.0)
     shown = [tick for tick in (scale.ticks(4) if scale else ()) if tick >= min(0.0, least)]
-    ticks = tuple(Text(frame.y(tick), format_number(tick, unit)) for tick in shown)
+    # The unit stands once, at the top.
+    texts = [quantity(tick, unit) if tick == max(shown) else format_number(tick, unit) for tick in shown]
+    ticks = tuple(Text(frame.y(tick), text) for tick, text in zip(shown, texts, strict=True))
     return TrendChart(
         title=_title(trend),
         height=TOP + PLOT + LANE,

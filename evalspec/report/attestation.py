@@ -62,4 +62,6 @@ def _warns(one: Decision) -> bool:
 def _subject(model: ModelRecord) -> dict[str, object]:
     assert model.digest is not None
     kind = "sha256" if model.files == 1 else OF_LIST
-    return {"name": model.path or model.name, "digest": {kind: plain_digest(model.digest)}}
+    found: dict[str, object] = {"name": model.path or model.name, "digest": {kind: plain_digest(model.digest)}}
+    # Nothing here looked into what answered, so a policy must be able to tell.
+    return found | ({"annotations": {"evalspecDigest": "as stated"}} if model.digest_stated else {})

@@ -167,5 +167,5 @@ def _notes(record: Record, verdict: Verdict, test: Test, data: DatasetRecord, hu
     return visible(
         f"{test.name.partition('/')[2]} {format_quantity(test.value, test.unit)}, n {test.n:,}{held}. "
         f"Asked: {test.sentence}: {status}. Model {short_digest(record.subject)}, {rows}. "
-        f"evalspec {record.evalspec}: {verdict.word}."
+        f"evalspec {record.evalspec}: {verdict.headline}."
     )

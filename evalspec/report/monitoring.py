@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from evalspec.errors import RecordError
 from evalspec.evidence.monitoring import DriftReference, Expected, LeftOut, MadeFrom, Monitoring, Percentile
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
-from evalspec.evidence.verdict import Verdict
+from evalspec.evidence.verdict import Decision, Verdict
 
 ROLES: tuple[Literal["reference", "current"], ...] = ("reference", "current")
 
@@ -22,14 +23,27 @@ def monitoring(record: Record, verdict: Verdict) -> str:
 
     Returns:
         JSON that fits ``schemas/monitoring.v1.json``.
+
+    Raises:
+        RecordError: The run is a draft.
     """
-    status = {one.name: one.status for one in verdict.decisions}
+    if record.draft:
+        raise RecordError("the run is a draft, and nothing is watched against a few rows; run the whole spec first")
+    decisions = {one.name: one for one in verdict.decisions}
     expected, left_out = [], []
     for check in record.checks:
         for test in check.tests:
-            found = _expected(check, test, record, status.get(test.name, ""))
+            found = _expected(check, test, record, decisions.get(test.name))
             if found is None:
-                why = test.invalid or test.missing or check.reason or "its data are in doubt, or it has no value"
+                ended = decisions.get(test.name)
+                reason = None if ended is None else ended.reason
+                why = (
+                    test.invalid
+                    or test.missing
+                    or check.reason
+                    or reason
+                    or "its data are in doubt, or it has no value"
+                )
                 left_out.append(LeftOut(name=test.name, why=why))
             else:
                 expected.append(found)
@@ -47,14 +61,16 @@ def monitoring(record: Record, verdict: Verdict) -> str:
     return made.model_dump_json(indent=1) + "\n"
 
 
-def _expected(check: CheckRecord, test: Test, record: Record, status: str) -> Expected | None:
+def _expected(check: CheckRecord, test: Test, record: Record, decision: Decision | None) -> Expected | None:
     """One requirement; None where its number is not to be trusted."""
+    status = "" if decision is None else decision.status
     if check.status != "measured" or test.value is None or status in ("INVALID", "ERROR", "NOT_RUN"):
         return None
     return Expected(
         name=test.name, metric=test.metric, unit=test.unit, value=test.value, lower=test.lower, upper=test.upper,
         confidence=None if test.exact else record.policy.confidence, n=test.n, needs=test.sentence, op=test.op,
-        threshold=test.threshold, status=status, datasets=check.datasets, why=test.why or check.why,
+        threshold=test.threshold, status=status,
+        waived=decision is not None and decision.waived, datasets=check.datasets, why=test.why or check.why,
         owner=test.owner or check.owner,
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -135,7 +135,13 @@ def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
         (record.subject is None, "subject", "The subject is not shown: no digest says which artifact this is about."),
     )
     found += [text for holds, word, text in own if holds and word not in said]
-    return tuple(dict.fromkeys(line[:1].upper() + line[1:] for line in found))
+    ids = {check.id for check in record.checks}
+    return tuple(dict.fromkeys(_begun(line, ids) for line in found))
+
+
+def _begun(line: str, ids: Set[str]) -> str:
+    """As a sentence begins; one that begins with the id of a check keeps it, since people look for it in the spec."""
+    return line if line.partition(" ")[0].rstrip(":") in ids else line[:1].upper() + line[1:]
 
 
 def untested(record: Record) -> Untested:

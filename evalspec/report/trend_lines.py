@@ -7,7 +7,7 @@ from datetime import datetime
 
 from evalspec.evidence.history import History, PastRun, Place, Point, Trend
 from evalspec.evidence.otherwise import words
-from evalspec.evidence.words import plural
+from evalspec.evidence.words import and_list, in_percent, plural
 from evalspec.report._names import quantity, visible
 from evalspec.report._requirements import SIGNS, interval_words
 
@@ -19,6 +19,7 @@ def trend_lines(found: History) -> list[str]:
         lines += _run(number, run, run_notes(run, found))
     for trend in found.trends:
         lines += ["", *_table(found, trend)]
+    lines += ["", levels(found)]
     return [visible(line) for line in lines]
 
 
@@ -28,6 +29,12 @@ def head(found: History) -> Iterator[str]:
     span = day(first.started) if len(found.runs) == 1 else f"{day(first.started)} to {day(last.started)}"
     yield f"{found.spec}: {plural(len(found.runs), 'run')}, {span}; the last is {last.headline}"
     yield from left_out(found)
+
+
+def levels(found: History) -> str:
+    """At what level the bounds of each run hold."""
+    each = dict.fromkeys(in_percent(run.confidence) for run in found.runs)
+    return f"Each bound of an interval holds by itself, at {and_list(list(each))}; times are in UTC."
 
 
 def left_out(found: History) -> Iterator[str]:
@@ -91,11 +98,11 @@ def place_notes(place: Place) -> Iterator[str]:
         yield place.point.reason
 
 
-def _cells(point: Point | None) -> tuple[str, str, str, str]:
+def _cells(point: Point | None) -> tuple[str, ...]:
     if point is None:
-        return "not asked", "", "", ""
+        return "not asked", "", "", "", ""
     status = point.status.replace("_", " ") + (", waived" if point.waived else "")
-    return status, value_words(point), bounds(point), needs(point)
+    return status, value_words(point), bounds(point), count(point), needs(point)
 
 
 def value_words(point: Point) -> str:
@@ -106,6 +113,11 @@ def value_words(point: Point) -> str:
 def bounds(point: Point) -> str:
     """Both bounds in words, where the value is to be trusted."""
     return interval_words(point.lower, point.upper, point.unit) if point.sound else ""
+
+
+def count(point: Point) -> str:
+    """Of how many the value is, where it is to be trusted."""
+    return f"n {point.n:,}" if point.sound and point.n else ""
 
 
 def needs(point: Point) -> str:

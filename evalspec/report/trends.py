@@ -10,7 +10,7 @@ from evalspec.report._reproduce import when
 from evalspec.report._trend_charts import TrendChart, trend_chart
 from evalspec.report._words import WORD_TONES, WORST_FIRST, Badge, badge
 from evalspec.report.page import content_policy, environment, template_text
-from evalspec.report.trend_lines import bounds, day, left_out, needs, place_notes, run_notes, value_words
+from evalspec.report.trend_lines import bounds, count, day, left_out, levels, needs, place_notes, run_notes, value_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Cells:
     badge: Badge | None
     value: str
     interval: str
+    n: str
     needs: str
     notes: tuple[str, ...]
 
@@ -78,6 +79,7 @@ def render_trends(found: History) -> str:
             cards=[_card(anchor, trend) for anchor, trend in zip(ids, found.trends, strict=True)],
             statuses=[badge(status) for status in WORST_FIRST],
             left_out=list(left_out(found)),
+            levels=levels(found),
             style=style,
             policy=content_policy(style),
         )
@@ -114,13 +116,14 @@ def _card(anchor: str, trend: Trend) -> Card:
         breaks=tuple((number, place.breaks) for number, place in places if place.breaks),
         moves=tuple((number, note) for number, place in places for note in place.notes),
         rows=tuple(
-            Cells(number, None, "", "", "", ())
+            Cells(number, None, "", "", "", "", ())
             if place.point is None
             else Cells(
                 number=number,
                 badge=badge(place.point.status, "waived" if place.point.waived else ""),
                 value=value_words(place.point),
                 interval=bounds(place.point),
+                n=count(place.point).removeprefix("n "),
                 needs=needs(place.point),
                 notes=tuple(place_notes(place)),
             )

@@ -188,13 +188,14 @@ def _same_spec(folder: Path, record: Record, plan: Plan) -> None:
         raise RecordError(f"the run in {folder} did not end; go on with it by --resume")
     if record.spec_digest != plan.spec.digest:
         raise RecordError(f"the run in {folder} is of another spec than {plan.spec.file} as it reads now; {FRESH}")
-    if _profile_digest(record.profile) != _profile_digest(plan.spec.profile):
+    if profile_digest(record.profile) != profile_digest(plan.spec.profile):
         raise RecordError(f"the profile of {plan.spec.file} is another one than in {folder}; {FRESH}")
     if record.evalspec != __version__:
         raise RecordError(f"the run in {folder} was made by evalspec {record.evalspec}, this is {__version__}; {FRESH}")
 
 
-def _profile_digest(profile: Profile | None) -> str | None:
+def profile_digest(profile: Profile | None) -> str | None:
+    """Of a profile's content; None: there is none."""
     return None if profile is None else profile.digest
 
 

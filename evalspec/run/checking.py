@@ -22,11 +22,12 @@ from evalspec.run.probes import write_probes
 from evalspec.run.replay import Replay
 from evalspec.run.requirements import Levels, measured_values, write_tests
 from evalspec.run.samples import write_samples
+from evalspec.run.scans import Scans
 from evalspec.run.timing import Timing, Workers
 
 
-def start(job: CheckJob) -> Handler:
-    """The handler of this child."""
+def start(job: CheckJob, scans: Scans | None = None) -> Handler:
+    """The handler of this child; ``scans`` keeps what checks see that share it."""
     arrow_without_pandas()
 
     def handle(question: Message, progress: Progress) -> Message:
@@ -34,7 +35,7 @@ def start(job: CheckJob) -> Handler:
             return _replayed(job, progress)
         workers = Workers(job)
         try:
-            result = run_check(job, progress, workers)
+            result = run_check(job, progress, workers, scans)
         except EvalspecError:
             # Nothing that was measured is lost because of what came after it.
             _written(job, workers)
@@ -68,13 +69,13 @@ def _replayed(job: CheckJob, progress: Progress) -> Message:
     return {"record": record.model_dump(mode="json"), "observed": {}}
 
 
-def run_check(job: CheckJob, progress: Progress, timing: Timing) -> CheckResult:
+def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | None = None) -> CheckResult:
     """The check's own result, void where the answers that were timed are not those that quality is computed on.
 
     Raises:
         InputError: It found a value that is not a number where it said that it has one.
     """
-    result = job.check.run(RunInputs(job, progress, timing))
+    result = job.check.run(RunInputs(job, progress, timing, scans))
     return guarded(result, timing.samples, job.answers, job.confidence, draft=job.draft)
 
 

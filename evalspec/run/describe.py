@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalspec.evidence.profile import Asked
 from evalspec.evidence.record import Record
 from evalspec.language.docstring import first_line, sections
 from evalspec.language.parts import Check
@@ -28,6 +29,13 @@ def not_tested(record: Record, spec: Spec) -> tuple[str, ...]:
         elif check.report_only:
             lines.append(f"{check.id}: measured and shown, but nothing is asked of it")
     used = {name for check in record.checks for name in check.datasets}
+    for one in _missing(record):
+        verb = "asks for" if one.mandatory else "recommends"
+        lines.append(f"{one.wanted}: the profile {verb} it, and nothing here answers")
     lines += [f"dataset {name}: no check reads it" for name in spec.datasets if name not in used]
     limits = {check.check: check.cannot_show for check in record.checks if check.cannot_show}
     return (*lines, *(f"{kind} cannot show: {limit}" for kind, limit in limits.items()))
+
+
+def _missing(record: Record) -> tuple[Asked, ...]:
+    return () if record.profile is None else record.profile.missing

@@ -7,16 +7,21 @@ import itertools
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from evalspec import __version__
 from evalspec.errors import RecordError, SpecError, WriteError
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.run.files import Journal, sha256_of
 
 LATEST = "latest"
+RECORD = "record.json"
+BASELINES = "baselines"
+"""Beside a spec: the folder of the runs that were blessed."""
 
 
 def new_folder(root: Path, spec: str, digest: str, started: datetime) -> Path:
@@ -90,8 +95,8 @@ def point_latest(folder: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def find_unfinished(output: Path | None, root: Path, spec: str, digest: str) -> Path:
-    """The newest run of this spec, word for word the same, that has no end in its journal.
+def find_unfinished(output: Path | None, root: Path, spec: str, digest: str, profile: str | None = None) -> Path:
+    """The newest run of this spec and its profile, word for word the same, that has no end in its journal.
 
     Raises:
         RecordError: There is none, or another process is at it.
@@ -100,17 +105,24 @@ def find_unfinished(output: Path | None, root: Path, spec: str, digest: str) -> 
     for folder in folders:
         events = Journal(folder / "journal.jsonl").read()
         begun = next((event for event in events if event["event"] == "start"), None)
-        if begun is not None and begun.get("spec") == digest and not any(e["event"] == "end" for e in events):
+        same = begun is not None and (begun.get("spec"), begun.get("profile")) == (digest, profile)
+        if same and not any(event["event"] == "end" for event in events):
             journal = Journal(folder / "journal.jsonl")
             if not journal.hold():
                 raise RecordError(f"the run in {folder} is still going on; wait for it, or end it before --resume")
             journal.let_go()
             return folder
     where = output if output is not None else root / "reports" / spec
+    told = " and its profile, as they read" if profile else ", as it reads"
     raise RecordError(
-        f"there is no unfinished run of this spec, as it reads now, in {where}; leave out --resume to start a new one, "
+        f"there is no unfinished run of this spec{told} now, in {where}; leave out --resume to start a new one, "
         "or measure again by --remeasure RUN what a run that has ended could not measure on a busy machine"
     )
+
+
+def folder_of(run: Path) -> Path:
+    """The folder of a run, also where its record was named."""
+    return run.parent if run.name == RECORD and run.is_file() else run
 
 
 def read_record(folder: Path) -> Record:
@@ -119,36 +131,72 @@ def read_record(folder: Path) -> Record:
     Raises:
         RecordError: There is none, or it can't be read.
     """
-    path = folder / "record.json" if folder.is_dir() else folder
+    path = folder / RECORD if folder.is_dir() else folder
     try:
         return Record.model_validate_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RecordError(f"{folder} holds no record.json ({error.strerror}); name the folder of a run") from error
     except (ValidationError, UnicodeDecodeError) as error:
-        first = str(error).splitlines()[0]
-        raise RecordError(f"{path} is no record that this version reads: {first}") from error
+        raise RecordError(f"{path} is no record that this version reads: {_unlike(error)}") from error
+
+
+def _unlike(error: ValidationError | UnicodeDecodeError) -> str:
+    """What keeps a file from being a record, in words."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text"
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(one) for one in first["loc"])
+    if place == "version":
+        return f"its version is {first['input']!r}, and this is evalspec {__version__}; a newer one may read it"
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{f'{place}: ' if place else ''}{first['msg']}{more}"
 
 
 def records_in(reports: Path, pattern: str = "2*", *, but: Path | None = None) -> Iterator[Record]:
-    """Readable records of the runs of a spec, newest first.
+    """Readable records of the runs of a spec, newest first; see `runs_in`."""
+    return (record for _, record in runs_in(reports, pattern, but=but))
+
+
+def runs_in(reports: Path, pattern: str = "2*", *, but: Path | None = None) -> Iterator[tuple[Path, Record]]:
+    """Folders of the runs of a spec and their records, newest first, as far as they can be read.
 
     Args:
         reports: The folder that holds the spec's runs.
         pattern: What their folders are called.
         but: The folder of a run to leave out.
     """
-    for path in sorted(reports.glob(f"{pattern}/record.json"), reverse=True):
-        # `latest` is one of the others under a second name.
-        if path.parent == but or path.parent.is_symlink():
+    for folder in run_folders(reports, pattern):
+        if folder == but:
             continue
         try:
-            yield read_record(path.parent)
+            yield folder, read_record(folder)
         except RecordError:
             continue
 
 
-def earlier_runs(folder: Path, root: Path, record: Record) -> int:
-    """Decided runs before this one on a test set of this one, of any subject (run-until-green is visible).
+def run_folders(reports: Path, pattern: str = "*") -> list[Path]:
+    """Folders that hold a record, the last by name first; ``latest`` is one of the others under a second name."""
+    found = sorted((path.parent for path in reports.glob(f"{pattern}/record.json")), reverse=True)
+    return [folder for folder in found if not folder.is_symlink()]
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What was decided before a run.
+
+    Args:
+        runs: On a test set of it, of any subject.
+        of_subject: Of these, of its subject.
+        last: Folder and record of the last one of the same spec, on whatever rows; None: there is none.
+    """
+
+    runs: int
+    of_subject: int
+    last: tuple[Path, Record] | None
+
+
+def earlier_runs(folder: Path, root: Path, record: Record) -> Earlier:
+    """Decided runs before this one (run-until-green is visible).
 
     Args:
         folder: Of this run.
@@ -158,20 +206,39 @@ def earlier_runs(folder: Path, root: Path, record: Record) -> int:
     judged = _judged_on(record)
     gone_on = {(one.started, record.spec_digest) for one in record.continues}
     specs = {path for path in (root / "reports").glob("*") if path.is_dir()} - {folder.parent}
-    others = [record for spec in specs for record in records_in(spec)] + list(
-        records_in(folder.parent, "*", but=folder)
-    )
-    return sum(
-        1
-        for other in others
-        if other.started <= record.started
+    runs = of_subject = 0
+    last: tuple[Path, Record] | None = None
+    for place, other in itertools.chain(*(runs_in(spec) for spec in specs), runs_in(folder.parent, "*", but=folder)):
         # What this run goes on from decided nothing of what was measured again.
-        and (other.started, other.spec_digest) not in gone_on
-        and not (other.draft or other.only or other.interrupted)
-        and other.verdict is not None
-        and other.verdict.word != "ERROR"
-        and judged & _judged_on(other)
-    )
+        if other.started > record.started or (other.started, other.spec_digest) in gone_on or not _decided(other):
+            continue
+        if judged & _judged_on(other):
+            runs += 1
+            of_subject += record.subject is not None and other.subject == record.subject
+        newer = last is None or (last[1].started, last[0].name) < (other.started, place.name)
+        if other.spec == record.spec and newer:
+            last = place, other
+    return Earlier(runs, of_subject, last)
+
+
+def last_blessed(folder: Path, record: Record) -> tuple[Path, Record] | None:
+    """The last blessed run of a spec: what a run is held against where none before it has been kept.
+
+    Args:
+        folder: Of the spec.
+        record: Of this run.
+    """
+    kept = [
+        (place, other)
+        for place, other in runs_in(folder / BASELINES, "*")
+        if other.spec == record.spec and other.started <= record.started and _decided(other)
+    ]
+    return max(kept, key=lambda one: (one[1].started, one[0].name), default=None)
+
+
+def _decided(record: Record) -> bool:
+    part = record.draft or record.only or record.interrupted
+    return not part and record.verdict is not None and record.verdict.word != "ERROR"
 
 
 def _judged_on(record: Record) -> set[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.words import plural
 from evalspec.language.inputs import FAILED, NOT_FINITE, NOT_UNDERSTOOD, OTHER_SHAPE, Samples
 from evalspec.language.parts import CheckResult
 
@@ -85,7 +86,8 @@ def guarded(
         compared = compare([one for one in made if one.model == model], answers[model])
         if compared.broken > MAY_DIFFER * (compared.items + compared.broken):
             broken.append(
-                f"{model} failed on {compared.broken:,} rows while timing that it answered where quality is computed: "
+                f"{model} failed on {plural(compared.broken, 'row')} while timing that it answered where quality is "
+                "computed: "
                 "what was timed is not what was judged"
             )
         if compared.shown_equal(confidence):

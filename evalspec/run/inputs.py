@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evalspec.errors import InputError
+from evalspec.errors import EvalspecError, InputError
 from evalspec.language.inputs import Cells, Predictions, Probe, Samples, Schedule, SliceMask
-from evalspec.language.parts import Model
+from evalspec.language.parts import BATCH_ROWS, Model
+from evalspec.language.scans import Scan
 from evalspec.run.jobs import CheckJob, predictions_key
 from evalspec.run.messages import Progress
+from evalspec.run.scans import Scans
 from evalspec.run.tables import Tables
 from evalspec.run.timing import Timing
 
@@ -31,12 +34,13 @@ DRAFT_WARMUP = 4
 class RunInputs:
     """`evalspec.language.inputs.Inputs` over the files of a run."""
 
-    def __init__(self, job: CheckJob, progress: Progress, timing: Timing) -> None:
-        """``timing`` measures, or gives back what was measured before."""
+    def __init__(self, job: CheckJob, progress: Progress, timing: Timing, scans: Scans | None = None) -> None:
+        """``timing`` measures, or gives back what was measured before; ``scans`` keeps what other checks see."""
         self._job = job
         self._tables = Tables(job.parts)
         self._progress = progress
         self.timing = timing
+        self._scans = Scans() if scans is None else scans
         self.rng = np.random.default_rng(job.seed)
 
     @property
@@ -72,6 +76,28 @@ class RunInputs:
         """The same rows, some at a time."""
         return self._tables.batches(dataset, columns)
 
+    def scan(self, scans: Sequence[Scan]) -> list[Any]:
+        """Watchers, when all rows went by."""
+        return self._scans.give(self._job.check.name, scans, self._evenly, self._wanted_later)
+
+    def _evenly(self, dataset: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """Rows as watchers see them: the same at a time whatever else is read, so that sums are equal to the bit."""
+        from evalspec.sources._batches import evenly
+
+        batches = self._tables.batches(dataset, columns)
+        return evenly(batches, BATCH_ROWS) if self._job.parts.datasets[dataset].rows_fit else batches
+
+    def _wanted_later(self) -> dict[str, list[Scan]]:
+        """Check that comes later: what it will want to see, where that is handed on as in a pass of its own."""
+        found: dict[str, list[Scan]] = {}
+        for check, seed in self._scans.ahead:
+            inputs = RunInputs(replace(self._job, check=check, seed=seed), self._progress, self.timing)
+            inputs._tables = self._tables
+            with contextlib.suppress(EvalspecError):
+                scans = check.scans(inputs)
+                found[check.name] = [one for one in scans if self._job.parts.datasets[one.dataset].rows_fit]
+        return found
+
     def label(self, dataset: str) -> str | None:
         """Name of the label column."""
         return self._job.parts.datasets[dataset].label
@@ -83,6 +109,14 @@ class RunInputs:
     def origin(self, dataset: str) -> Mapping[str, str]:
         """As the spec states it."""
         return self._job.parts.datasets[dataset].origin
+
+    def column_names(self, dataset: str) -> tuple[str, ...]:
+        """Its columns."""
+        return self._tables.names(dataset)
+
+    def has_clusters(self, dataset: str) -> bool:
+        """It names a column of what rows share."""
+        return self._job.parts.datasets[dataset].cluster is not None
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
         """Columns that the candidate is said to read, or all that are neither label, key nor cluster."""
@@ -124,7 +158,9 @@ class RunInputs:
 
         model = model or self._job.check.model
         answers = read_answers(Path(self._job.predictions[predictions_key(dataset, model)]))
-        return self._told(answers, self._tables.get(dataset), dataset, model)
+        part = self._job.parts.datasets[dataset]
+        used = [name for name in (part.label, part.cluster) if name is not None]
+        return self._told(answers, self._tables.having(dataset, used), dataset, model)
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
         """Predictions made now, of rows that the check made.
@@ -176,11 +212,16 @@ class RunInputs:
         """Names in the spec's ``slices:``."""
         return tuple(self._job.parts.slices)
 
+    def slice_where(self, name: str) -> str:
+        """As in the spec's ``slices:``."""
+        return self._job.parts.slices[name]
+
     def slice_mask(self, name: str, dataset: str) -> SliceMask:
         """Rows of a named slice."""
         from evalspec.language.where import mask, parse_where
 
-        return mask(self._tables.get(dataset), parse_where(self._job.parts.slices[name]))
+        where = parse_where(self._job.parts.slices[name])
+        return mask(self._tables.having(dataset, where.columns), where)
 
     def _drafted(self, schedule: Schedule) -> Schedule:
         """A draft shows that it runs: a few queries come before, settled or not."""
@@ -216,7 +257,8 @@ class RunInputs:
         """What is known of a model."""
         name = model or self._job.check.model
         part = self._job.parts.models.get(name)
-        return {"served": part is not None and part.served, **self._job.model_facts.get(name, {})}
+        told = {"served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere}
+        return {**told, **self._job.model_facts.get(name, {})}
 
     def code(self, path: str, what: str) -> Path:
         """A file of code, where the caller allows code to run."""

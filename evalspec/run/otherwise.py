@@ -7,6 +7,7 @@ from pathlib import Path
 from evalspec.errors import SpecError
 from evalspec.evidence.otherwise import asked_otherwise, settings_otherwise
 from evalspec.evidence.record import AskedOtherwise, Record
+from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Value, read_file
 from evalspec.run.folders import BASELINES
 
@@ -26,12 +27,51 @@ def otherwise(first: Path, before: Record, second: Path, after: Record) -> tuple
         return ()
     place = first.resolve()
     run = f"{BASELINES}/{place.name}" if place.parent.name == BASELINES else place.name
-    return (*asked_otherwise(before, after, run), *settings_otherwise(_spec(first), _spec(second), run))
+    return (*asked_otherwise(before, after, run), *settings_otherwise(spec_beside(first), spec_beside(second), run))
 
 
-def _spec(folder: Path) -> Value:
-    """The spec beside a record, as it was run; None: there is none that can be read."""
+def since_before(
+    last: tuple[Path, Record] | None, blessed: tuple[Path, Record] | None, folder: Path, record: Record
+) -> tuple[AskedOtherwise, ...]:
+    """What a run asks otherwise than the one before it, and what it still asks less than the last one blessed.
+
+    Without the second, a threshold that was loosened would be told once, and not again by the same run made twice.
+
+    Args:
+        last: Folder and record of the last decided run of the spec; None: none was kept.
+        blessed: Of the last one that was blessed; None: none was.
+        folder: Of this run.
+        record: Of this run.
+    """
+    earlier = last or blessed
+    found = () if earlier is None else otherwise(*earlier, folder, record)
+    if last is None or blessed is None:
+        return found
+    told = {(one.of, one.direction) for one in found}
+    more = otherwise(*blessed, folder, record)
+    return (*found, *(one for one in more if one.direction != "tightened" and (one.of, one.direction) not in told))
+
+
+def spec_beside(folder: Path) -> Value:
+    """The spec beside a record as it was run, without what says no more than the default; None: none can be read."""
     try:
-        return read_file(folder / SPEC_FILE, SPEC_FILE)[1].value
+        spec = read_file(folder / SPEC_FILE, SPEC_FILE)[1].value
     except SpecError:
         return None
+    if not isinstance(spec, dict):
+        return None
+    registry = discover()
+    listed = {name: many for name in DIMENSIONS if isinstance(many := spec.get(name), list)}
+    return {**spec, **{name: [_set(one, registry) for one in many] for name, many in listed.items()}}
+
+
+def _set(entry: Value, registry: Registry) -> Value:
+    """Fields of a check that are not its defaults."""
+    if not isinstance(entry, dict):
+        return entry
+    try:
+        fields = registry.check(str(entry.get("check"))).model_fields
+    except SpecError:
+        return entry
+    kept = {key for key in entry if key in ("check", "id") or key not in fields or fields[key].default != entry[key]}
+    return {key: value for key, value in entry.items() if key in kept}

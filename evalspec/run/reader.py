@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from evalspec.errors import InputError
+from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.record import DatasetRecord, ModelRecord
 from evalspec.imports import arrow_without_pandas
 from evalspec.language.parts import Access, Dataset, Model
@@ -61,7 +62,16 @@ def dataset_record(name: str, parts: Parts) -> DatasetRecord:
         where=dataset.where,
         rows_read=opened.rows,
         origin=dict(dataset.origin),
+        hub=benchmark_of(dataset),
     )
+
+
+def benchmark_of(dataset: Dataset) -> Benchmark | None:
+    """The benchmark that its rows are, at the commit that they are read at where the spec names no other."""
+    revision = getattr(dataset, "revision", None)
+    if dataset.hub is None or dataset.hub.revision is not None or revision is None:
+        return dataset.hub
+    return dataset.hub.model_copy(update={"revision": revision})
 
 
 def model_record(name: str, model: Model, access: Access) -> ModelRecord:

@@ -55,10 +55,11 @@ class Replay:
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
         progress: Progress,
     ) -> list[Probe]:  # fmt: skip
-        """What the next processes found; as `measure`."""
-        taken, self._probes = self._probes[:processes], self._probes[processes:]
+        """What the next processes found; as `measure`. Of a model that told nothing none is there: others follow."""
+        taken = self._probes[:processes]
         if len(taken) < processes or any((one.model, one.probe) != (model, probe) for one in taken):
             raise NotRunError(f"the evidence holds no {processes} probes {probe} of {model} here")
+        self._probes = self._probes[processes:]
         return taken
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:

@@ -269,6 +269,7 @@ def _fact(test: Test, fact: Fact) -> Test:
         method=fact.method,
         exact=True,
         in_this_run=fact.in_this_run,
+        first=fact.first,
         missing=None if math.isfinite(fact.value) else "the value is not a number",
     )
 
@@ -360,7 +361,8 @@ def _part(name: str, part: Estimate, threshold: float, unit: str, levels: Levels
 def _finite(value: float | None, unit: str | None = None) -> float | None:
     if value is None or not math.isfinite(value):
         return None
-    return float(to_unit(value, unit) if unit is not None else value)
+    # A zero has no sign.
+    return float(to_unit(value, unit) if unit is not None else value) + 0.0
 
 
 def _with(test: Test, **changes: object) -> Test:

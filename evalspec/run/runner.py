@@ -15,9 +15,10 @@ from evalspec import __version__
 from evalspec.errors import EvalspecError, InvalidError, NotRunError, RecordError, WriteError
 from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record
 from evalspec.evidence.test import holds
+from evalspec.language.parts import Check
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.run import environment
-from evalspec.run.again import again, gone_on_from
+from evalspec.run.again import again, gone_on_from, profile_digest
 from evalspec.run.describe import not_tested, words
 from evalspec.run.files import Journal, make_folder, write_atomically
 from evalspec.run.folders import (
@@ -26,18 +27,22 @@ from evalspec.run.folders import (
     find_unfinished,
     fresh,
     intact,
+    last_blessed,
     new_folder,
     point_latest,
     read_record,
 )
 from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, answers_beside, predictions_key, seed_of
 from evalspec.run.options import Options
+from evalspec.run.otherwise import since_before
 from evalspec.run.preflight import refuse_unallowed
 from evalspec.run.requirements import empty_tests
+from evalspec.run.scans import Ahead
 from evalspec.run.served import Servers
 from evalspec.run.sharing import SharedChild
 from evalspec.run.subjects import Children, Observer, Subjects, digest_of, subject_of
 from evalspec.run.witness import Witness, voided
+from evalspec.spec import PROFILE_FILE
 from evalspec.verdict import decide
 
 
@@ -90,16 +95,21 @@ class _Run:
 
     def _folder(self) -> Path:
         if self.options.resume:
-            return find_unfinished(self.options.output, self.options.root, self.spec.name, self.spec.digest)
+            profile = profile_digest(self.spec.profile)
+            return find_unfinished(self.options.output, self.options.root, self.spec.name, self.spec.digest, profile)
         if self.options.output is not None:
             return fresh(self.options.output)
         return new_folder(self.options.root, self.spec.name, self.spec.digest, self.started)
 
     def go(self) -> tuple[Record, Path]:
         write_atomically(self.folder / "spec.yaml", self.spec.text)
+        if self.spec.profile is not None:
+            write_atomically(self.folder / PROFILE_FILE, self.spec.profile_text)
         make_folder(self.folder / "evidence")
         self.journal.hold()
         begun = {"spec": self.spec.digest, "time": _stamp(self.started), "draft": self.options.draft}
+        if self.spec.profile is not None:
+            begun["profile"] = profile_digest(self.spec.profile)
         if self.again is not None:
             begun["remeasures"] = str(self.again.folder)
         self.journal.write("start", **begun)
@@ -294,10 +304,19 @@ class _Run:
     def _answer(self, job: CheckJob, limit_s: float) -> dict[str, Any]:
         """What a child that runs the check says."""
         if self.options.draft or job.check.dimension != "system":
-            return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s)
+            return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s, ahead=self._ahead(job.check))
         self.shared.close()
         with self.children.start("evalspec.run.checking", job, f"check-{job.check.name}") as child:
             return child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
+
+    def _ahead(self, check: Check) -> Ahead:
+        """Checks that come later and look at rows as this one does, each with its seed."""
+        if not _scans(check):
+            return ()
+        place = next(index for index, one in enumerate(self.plan.checks) if one.check is check)
+        later = [one for one in self.plan.checks[place + 1 :] if _scans(one.check)]
+        asked = [one.check for one in later if self._kept(one, self._key(one)) is None]
+        return tuple((one, seed_of(self.spec.seed, one.name)) for one in asked)
 
     def _timings(self) -> Path | None:
         """Raw timings of an earlier run.
@@ -355,7 +374,7 @@ class _Run:
 
             for one in plan_all(self.spec).checks:
                 if one.check.name not in planned:
-                    self.checks.append(self._without(one, "not_run", f"left out by --only {' '.join(self.plan.only)}"))
+                    self.checks.append(self._without(one, "not_run", f"left out by --only {', '.join(self.plan.only)}"))
 
     # -- the record ---------------------------------------------------------------------------------------------
 
@@ -377,6 +396,8 @@ class _Run:
             timings_from=None if self.options.timings_from is None else self.options.timings_from.name,
             policy=self.spec.policy,
             waivers=self.spec.waivers,
+            profile=self.spec.profile,
+            without=self.spec.without,
             claims=self.spec.claims,
             rollback=self.spec.rollback,
             continues=() if self.again is None else self.again.continues,
@@ -394,13 +415,22 @@ class _Run:
             predictions=tuple(self.subjects.answered),
             checks=tuple(sorted(self.checks, key=lambda one: order.get(one.id, 0))),
         )
+        earlier = earlier_runs(self.folder, self.options.root, record)
+        blessed = last_blessed(self.spec.folder, record)
         record = record.model_copy(
             update={
-                "earlier_runs": earlier_runs(self.folder, self.options.root, record),
+                "earlier_runs": earlier.runs,
+                "earlier_of_subject": earlier.of_subject,
+                "asked_otherwise": since_before(earlier.last, blessed, self.folder, record),
                 "not_tested": not_tested(record, self.spec),
             }
         )
         return record.model_copy(update={"verdict": decide(record)})
+
+
+def _scans(check: Check) -> bool:
+    """It looks at rows by way of scans."""
+    return type(check).scans is not Check.scans
 
 
 def _stamp(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Datasets as the children read them, each once a process."""
+"""Datasets as the children read them, each once a process; some columns of it, and all where more are asked for."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class Tables:
         """``parts`` of the spec."""
         self._parts = parts
         self._read: dict[str, pa.Table] = {}
+        self._some: dict[str, pa.Table] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
 
     def get(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows after ``where``, in the dataset's order.
@@ -27,14 +29,33 @@ class Tables:
         Raises:
             InputError: It can't be read, or a column isn't there.
         """
-        from evalspec.sources._open import open_dataset
         from evalspec.sources._table import choose
 
-        if dataset not in self._read:
-            table = open_dataset(self._parts.datasets[dataset], self._parts.access)
-            self._read[dataset] = table if self._parts.rows is None else table.slice(0, self._parts.rows)
-        table = self._read[dataset]
+        if columns and not {dataset} & {*self._read, *self._some}:
+            wanted = choose(columns, self.names(dataset), f"dataset {dataset}")
+            self._some[dataset] = self._open(dataset, wanted)
+        table = self.having(dataset, columns)
         return table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))
+
+    def having(self, dataset: str, columns: Sequence[str] | None) -> pa.Table:
+        """All rows with these columns at least: what was read before where it has them, else all columns; None: all.
+
+        Raises:
+            InputError: It can't be read.
+        """
+        some = self._some.get(dataset)
+        if some is not None and columns is not None and set(columns) <= set(some.column_names):
+            return some
+        if dataset not in self._read:
+            self._read[dataset] = self._open(dataset, None)
+            self._some.pop(dataset, None)
+        return self._read[dataset]
+
+    def _open(self, dataset: str, columns: Sequence[str] | None) -> pa.Table:
+        from evalspec.sources._open import open_dataset
+
+        table = open_dataset(self._parts.datasets[dataset], self._parts.access, columns)
+        return table if self._parts.rows is None else table.slice(0, self._parts.rows)
 
     def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The same rows, some at a time; they come from the table where it was read before.
@@ -67,7 +88,9 @@ class Tables:
         """
         if dataset in self._read:
             return tuple(self._read[dataset].column_names)
-        return tuple(self._parts.datasets[dataset].header(self._parts.access).columns)
+        if dataset not in self._names:
+            self._names[dataset] = tuple(self._parts.datasets[dataset].header(self._parts.access).columns)
+        return self._names[dataset]
 
     def column(self, dataset: str, name: str) -> pa.Table:
         """A table with one of its columns, all rows.

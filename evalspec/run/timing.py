@@ -79,6 +79,8 @@ class _Timed:
         self.gpu = gpu
         self.beside: tuple[int, ...] = ()
         """Processes that are ours too: the server that is asked, other clients of it."""
+        self.elsewhere = False
+        """The model runs on another machine."""
         self.telemetry: Telemetry | None = None
         """What was read of the machine meanwhile."""
         self.background_rounds_per_s: float | None = None
@@ -290,6 +292,7 @@ class Workers:
         asked = replace(schedule, seed=schedule.seed + process)
         timed = _Timed(worker, asked, out, now_ns() if origin_ns is None else origin_ns, self._gpu(model))
         timed.beside = self._server(model)
+        timed.elsewhere = self._job.parts.models[model].elsewhere
         timed.prepare(dataset)
         return timed
 
@@ -345,11 +348,14 @@ def _read(timed: _Timed) -> Iterator[None]:
     if timed.schedule.telemetry_s is None:
         yield
         return
+    from evalspec.measure.telemetry import of_client
+
     sampler = _sampler(timed.worker, timed.schedule.telemetry_s, timed.origin_ns, timed.gpu, timed.beside)
     try:
         yield
     finally:
-        timed.telemetry = sampler.stop()
+        told = sampler.stop()
+        timed.telemetry = of_client(told) if timed.elsewhere else told
 
 
 def _sampler(worker: Child, every_s: float, origin_ns: int, gpu: int | None, beside: tuple[int, ...]) -> Sampler:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, NotRunError
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import plural
 from evalspec.language.abilities import Done, Told
 from evalspec.language.inputs import ANSWERED, NOT_FINITE, OTHER_SHAPE
 from evalspec.runtimes._altered import altered, ranges
@@ -166,7 +167,8 @@ class RemoteRows(ServedRows):
             made[key] = self.take(np.frombuffer(key, dtype=np.int64))
         queries = [made[one.tobytes()] for one in rows]
         if any(len(query.requests) != 1 for query in queries):
-            raise NotRunError(f"the server takes {self.loaded.fixed_batch} rows a request; ask for as many a query")
+            takes = plural(self.loaded.fixed_batch or 1, "row")
+            raise NotRunError(f"the server takes {takes} a request; ask for as many a query")
         held = _Held(self, queries, sink, origin_ns)
         client = Client(
             self.loaded.model.address, schedule.connections, int(schedule.timeout_s * 1e9), self.loaded.trusted

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
+from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import Access, Model
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def class_indices(values: NDArray[Any], classes: Sequence[str], what: str) -> ND
         more = " and others" if len(strangers) > SHOWN else ""
         listed = ", ".join(repr(label) for label in strangers[:SHOWN]) + more
         raise InputError(
-            f"{what}: {listed} ({rows} of {len(values)} rows) {'is' if len(strangers) == 1 else 'are'} in no class",
+            f"{what}: {listed} ({rows} of {plural(len(values), 'row')}) "
+            f"{verb(len(strangers), 'is', 'are')} in no class",
             choices=(*classes[:20], "...") if len(classes) > 20 else classes,
             remedy="labels are matched to `classes` by value",
         )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
+from evalspec.evidence.words import plural
 
 EDGE_TOLERANCE = 1e-6
 
@@ -34,7 +35,7 @@ def matrix(
         raise InputError(f"the output {name!r} has shape {shape_text(array)}, not one row of scores for each row")
     if array.shape[1] != width and not (one_for_two and array.shape[1] == 1 and width == 2):
         raise InputError(
-            f"the output {name!r} has {array.shape[1]} columns and there are {width} classes",
+            f"the output {name!r} has {plural(array.shape[1], 'column')} and there are {width} classes",
             remedy="make `classes` the label of each output index",
         )
     return finite(array, name, first_row)

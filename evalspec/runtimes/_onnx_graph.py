@@ -17,7 +17,7 @@ from evalspec.runtimes._observe import precision_of
 from evalspec.runtimes._protobuf import Message
 
 MODEL_GRAPH, MODEL_FUNCTIONS = 7, 25
-GRAPH_NODE, GRAPH_INITIALIZER, GRAPH_INPUT, GRAPH_SPARSE = 1, 5, 11, 15
+GRAPH_NODE, GRAPH_INITIALIZER, GRAPH_INPUT, GRAPH_OUTPUT, GRAPH_SPARSE = 1, 5, 11, 12, 15
 FUNCTION_NODE = 7
 NODE_OPERATOR, NODE_ATTRIBUTE = 4, 5
 ATTRIBUTE_TENSOR, ATTRIBUTE_GRAPH, ATTRIBUTE_TENSORS, ATTRIBUTE_GRAPHS = 5, 6, 10, 11
@@ -46,12 +46,16 @@ class Graph:
         precision: Of its weights (matrices and kernels), or of its inputs where it has none; None: unknown.
         parameters: Numbers in its weights.
         operators: Kinds of operators in it.
+        inputs: Names of what it takes.
+        outputs: Names of what it gives.
     """
 
     external: tuple[str, ...]
     precision: str | None
     parameters: int
     operators: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,11 @@ def read_graph(path: Path, shown: str) -> Graph:
 def _graph(model: Message) -> Graph:
     operators: set[str] = set()
     weights: list[_Weights] = []
-    inputs: list[str] = []
+    inputs: list[Message] = []
+    outputs: list[Message] = []
     for graph in model.messages(MODEL_GRAPH):
         inputs += list(_inputs(graph))
+        outputs += list(graph.messages(GRAPH_OUTPUT))
         _walk(graph, GRAPH_NODE, operators, weights)
     for function in model.messages(MODEL_FUNCTIONS):
         _walk(function, FUNCTION_NODE, operators, weights)
@@ -97,7 +103,9 @@ def _graph(model: Message) -> Graph:
     precision = precision_of(counts)
     if precision is None:
         # Tree ensembles keep their numbers in attributes; they compute in the type of their inputs.
-        precision = precision_of({kind: 1 for kind in inputs if kind.startswith(("float", "bfloat"))})
+        precision = precision_of(
+            {kind: 1 for one in inputs for kind in _types(one) if kind.startswith(("float", "bfloat"))}
+        )
     elif operators & set(INTEGER_OPERATORS) and precision not in ("int8", "int4"):
         precision = "mixed"
     return Graph(
@@ -105,6 +113,8 @@ def _graph(model: Message) -> Graph:
         precision=precision,
         parameters=sum(math.prod(one.dims) for one in weights if one.kind.startswith(WEIGHT_TYPES)),
         operators=tuple(sorted(operators)),
+        inputs=tuple(one.text(VALUE_NAME) for one in inputs),
+        outputs=tuple(one.text(VALUE_NAME) for one in outputs),
     )
 
 
@@ -141,15 +151,17 @@ def _weights(tensor: Message) -> _Weights:
     )
 
 
-def _inputs(graph: Message) -> Iterator[str]:
-    """Types of the graph's inputs that are no stored weights."""
+def _inputs(graph: Message) -> Iterator[Message]:
+    """The graph's inputs that are no stored weights."""
     stored = {tensor.text(TENSOR_NAME) for tensor in graph.messages(GRAPH_INITIALIZER)}
-    for value in graph.messages(GRAPH_INPUT):
-        if value.text(VALUE_NAME) in stored:
-            continue
-        for kind in value.messages(VALUE_TYPE):
-            for tensor in kind.messages(TYPE_TENSOR):
-                yield TYPES.get(tensor.number(TENSOR_ELEMENT), "")
+    return (value for value in graph.messages(GRAPH_INPUT) if value.text(VALUE_NAME) not in stored)
+
+
+def _types(value: Message) -> Iterator[str]:
+    """Of what an input's tensors are made."""
+    for kind in value.messages(VALUE_TYPE):
+        for tensor in kind.messages(TYPE_TENSOR):
+            yield TYPES.get(tensor.number(TENSOR_ELEMENT), "")
 
 
 def weight_files(path: Path, shown: str, external: Iterable[str]) -> tuple[Path, ...]:

@@ -60,6 +60,7 @@ UNCOUNTED = (
 )
 """Operators that do more than is counted for them."""
 MOST_INPUTS = 12
+MODEL_RUN = "model_run"
 
 
 def read_profile(path: Path, places: Mapping[str, str]) -> tuple[Operator, ...]:
@@ -74,7 +75,12 @@ def read_profile(path: Path, places: Mapping[str, str]) -> tuple[Operator, ...]:
     """
     try:
         events = json.loads(path.read_text(encoding="utf-8"))
-        found = [event for event in events if event.get("cat") == "Node" and str(event["name"]).endswith(KERNEL)]
+        began = max((event.get("ts", 0) for event in events if event.get("name") == MODEL_RUN), default=0)
+        found = [
+            event
+            for event in events
+            if event.get("cat") == "Node" and str(event["name"]).endswith(KERNEL) and event.get("ts", began) >= began
+        ]
         operators = tuple(_operator(event, places) for event in found)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NotRunError(f"onnxruntime's profile can't be read: {type(error).__name__}: {error}") from error
@@ -101,7 +107,24 @@ def _operator(event: Mapping[str, Any], places: Mapping[str, str]) -> Operator:
         weight_bytes=weight_bytes,
         read_bytes=0.0 if kind in ALIASES else sum(_bytes(one) for one in reads),
         written_bytes=0.0 if kind in ALIASES else sum(_bytes(one) for one in writes),
+        family=family(kind),
+        took_us=float(event["dur"]) if "dur" in event else None,
     )
+
+
+def family(kind: str) -> str:
+    """Which of `evalspec.language.abilities.FAMILIES` an operator is of; empty: of none.
+
+    Args:
+        kind: Name of the operator.
+    """
+    if kind in CONVOLUTIONS or kind == "ConvTranspose":
+        return "convolution"
+    if kind in PRODUCTS or kind in ("MatMulNBits", "Einsum"):
+        return "product"
+    if kind in RECURRENT:
+        return "recurrent"
+    return "attention" if kind.endswith("Attention") else ""
 
 
 def _tensors(listed: Sequence[Mapping[str, Sequence[int]]]) -> list[Typed]:

@@ -262,7 +262,8 @@ def _probabilities(
 ) -> NDArray[np.float64] | None:
     if "logits" in kinds:
         scores = matrix(named["logits"], kinds["logits"], width, first_row)
-        return two_columns(sigmoid(scores[:, 0])) if scores.shape[1] == 1 else softmax64(scores)
+        # One less a probability near 1 has lost the digits that tell how near it is.
+        return np.hstack([sigmoid(-scores), sigmoid(scores)]) if scores.shape[1] == 1 else softmax64(scores)
     if "probabilities" not in kinds:
         return None
     name = kinds["probabilities"]

@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from evalspec.errors import InputError, did_you_mean
+from evalspec.evidence.words import plural
 from evalspec.language.parts import Access, Part
 
 if TYPE_CHECKING:
@@ -342,7 +343,8 @@ def _code_step(stage: PythonStage, access: Access) -> Callable[[Arrays], Arrays]
         out = checked_arrays(call(function, stage.python, arrays), stage.python)
         for name, array in out.items():
             if len(array) not in rows:
-                raise InputError(f"{stage.python} returned {len(array)} rows of {name!r} for a batch of {max(rows)}")
+                gave = plural(len(array), "row")
+                raise InputError(f"{stage.python} returned {gave} of {name!r} for a batch of {max(rows)}")
         return out
 
     return step

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import EvalspecError, InputError, NotRunError
+from evalspec.evidence.words import plural
 from evalspec.language.abilities import MakesClient, PerDataset, Stepped
 from evalspec.language.parts import Access, LoadedModel, Model, OutputName
 from evalspec.runtimes._answers import Answers, compared_numbers, joined
@@ -185,8 +186,8 @@ class Served:
             raise InputError(f"the model raised {type(error).__name__}: {first_line(error)}") from error
         for name, array in outputs.items():
             if np.ndim(array) == 0 or len(array) != rows:
-                got = "a single value" if np.ndim(array) == 0 else f"{len(array)} rows"
-                raise InputError(f"the model gave {got} as {name!r} for a batch of {rows} rows")
+                got = "a single value" if np.ndim(array) == 0 else plural(len(array), "row")
+                raise InputError(f"the model gave {got} as {name!r} for a batch of {plural(rows, 'row')}")
         return outputs
 
 

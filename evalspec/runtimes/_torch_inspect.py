@@ -28,6 +28,7 @@ MATRIX = ("_int_mm", "pack_mm")
 ATTENTION = "_scaled_dot_product_"
 VECTORS = ("mv", "addmv", "dot", "vdot")
 RECURRENT = ("mkldnn_rnn_layer", "_cudnn_rnn", "miopen_rnn")
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "matmul", "_scaled_mm", *VECTORS)
 MATRIX_AXES = 2
 KNOWN = ("aten", "prims", "prim")
 """Namespaces of torch's own operators: what others do is counted by the element."""
@@ -154,7 +155,23 @@ def _operator(
         weight_bytes=float(sum(_bytes(one) for one in weights)),
         read_bytes=float(sum(_bytes(one) for one in reads)),
         written_bytes=float(sum(_bytes(one) for one in writes)),
+        family=family(kind),
     )
+
+
+def family(kind: str) -> str:
+    """Which of `evalspec.language.abilities.FAMILIES` an operator is of; empty: of none.
+
+    Args:
+        kind: Name of the operator, without its namespace.
+    """
+    if "conv" in kind and "convert" not in kind:
+        return "convolution"
+    if "scaled_dot_product" in kind:
+        return "attention"
+    if kind in RECURRENT or kind.startswith(("lstm", "gru", "rnn_")):
+        return "recurrent"
+    return "product" if kind in PRODUCTS or kind.endswith(MATRIX) or kind.startswith("linear") else ""
 
 
 def _type(tensor: Any) -> str:

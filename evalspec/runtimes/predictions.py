@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import Access, DatasetName, LoadedModel, OutputName
 from evalspec.runtimes._code import first_line
 from evalspec.runtimes._inputs import DatasetFacts
@@ -204,14 +205,14 @@ def join(wanted: NDArray[Any], have: NDArray[Any], shown: str, facts: DatasetFac
     absent = have[rows] != wanted
     if absent.any():
         raise InputError(
-            f"the predictions {shown!r} lack {int(absent.sum())} of {len(wanted)} keys of the dataset {facts.name!r}: "
-            f"{_some(wanted[absent])}"
+            f"the predictions {shown!r} lack {int(absent.sum()):,} of {plural(len(wanted), 'key')} of the dataset "
+            f"{facts.name!r}: {_some(wanted[absent])}"
         )
     extra = ~np.isin(have, wanted)
     if extra.any() and not facts.subset:
         raise InputError(
-            f"the predictions {shown!r} have {int(extra.sum())} keys that the dataset {facts.name!r} has not: "
-            f"{_some(have[extra])}",
+            f"the predictions {shown!r} have {plural(int(extra.sum()), 'key')} that the dataset "
+            f"{facts.name!r} has not: {_some(have[extra])}",
             remedy="were they made on another version of the dataset?",
         )
     return rows
@@ -227,7 +228,7 @@ def _texts(keys: NDArray[Any]) -> NDArray[Any]:
         raise InputError(f"keys must be one value a row, and these are lists of {list(keys.shape[1:])}")
     missing = int(missing_mask(keys).sum())
     if missing:
-        raise InputError(f"{missing} of {len(keys)} keys are missing, so their rows can't be joined")
+        raise InputError(f"keys are missing in {missing:,} of {plural(len(keys), 'row')}, which can't be joined")
     if keys.dtype.kind in "iu":
         return keys.astype(np.str_)
     return np.array([label_text(key) for key in keys.tolist()], dtype=np.str_)
@@ -245,7 +246,7 @@ def _unique(keys: NDArray[Any], whose: str) -> None:
     rows = np.flatnonzero(keys == key) + 1
     shown = " and ".join(f"{row:,}" for row in rows[:2]) + (f" and {len(rows) - 2} more" if len(rows) > 2 else "")
     others = int((counts > 1).sum()) - 1
-    more = f"; {others:,} more keys stand more than once" if others else ""
+    more = f"; {plural(others, 'more key')} {verb(others, 'stands', 'stand')} more than once" if others else ""
     raise InputError(
         f"the key {str(key)!r} stands in rows {shown} of {whose}{more}",
         remedy="a key names one row: drop the copies, or name another column with `key:`",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -79,10 +80,10 @@ class Record(Model):
     def _read(self, access: Access) -> RunRecord:
         from pydantic import ValidationError
 
-        from evalspec.evidence.record import Record as RunRecord
-
         try:
-            return RunRecord.model_validate_json((self._folder(access) / FILE).read_text(encoding="utf-8"))
+            path = self._folder(access) / FILE
+            state = path.stat()
+            return _parsed(path, state.st_mtime_ns, state.st_ctime_ns, state.st_size)
         except (OSError, UnicodeDecodeError, ValidationError) as error:
             raise InputError(f"the record in {self.path!r} can't be read: {str(error).splitlines()[0]}") from error
 
@@ -94,3 +95,18 @@ class Record(Model):
                 raise InputError(
                     f"{path.name} in {self.path!r} is not what the run wrote", remedy="bless the run again"
                 )
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: Path, mtime_ns: int, ctime_ns: int, size_bytes: int) -> RunRecord:
+    """A record as it is on disk; it is asked for once for each dataset and model that it stands for.
+
+    Args:
+        path: The file.
+        mtime_ns: With the next two: what of the file is another once it has changed.
+        ctime_ns: See above.
+        size_bytes: See above.
+    """
+    from evalspec.evidence.record import Record as RunRecord
+
+    return RunRecord.model_validate_json(path.read_text(encoding="utf-8"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError, did_you_mean
+from evalspec.evidence.words import plural
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.language.where import Where, mask, parse_where
 from evalspec.sources._table import choose
@@ -150,8 +151,26 @@ def _columns(
 
 
 def _nothing(dataset: Dataset, rows: int) -> InputError:
-    left = f"`where: {dataset.where}` holds for none of its {rows:,} rows" if rows else "it has no rows"
+    left = f"`where: {dataset.where}` holds for none of its {plural(rows, 'row')}" if rows else "it has no rows"
     return InputError(f"there is nothing to look at: {left}")
+
+
+def rows_at(batches: Iterable[pa.RecordBatch], rows: Sequence[int]) -> dict[int, pa.Table]:
+    """Some rows of those that go by, each as a table of its own; no more batches are asked for than that takes.
+
+    Args:
+        batches: From the first row on.
+        rows: Their numbers.
+    """
+    found: dict[int, pa.Table] = {}
+    wanted, first = sorted(set(rows)), 0
+    for batch in batches if wanted else ():
+        here = [row for row in wanted if first <= row < first + batch.num_rows]
+        found |= {row: pa.Table.from_batches([batch.slice(row - first, 1)]) for row in here}
+        first += batch.num_rows
+        if first > wanted[-1]:
+            break
+    return found
 
 
 def missing_values(column: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -167,7 +186,7 @@ def missing_values(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 def _refuse_missing(table: pa.Table, name: str, what: str) -> None:
     missing = int(missing_values(table.column(name)).sum())
     if missing:
-        raise _missing(name, what, missing, f"{table.num_rows:,} rows")
+        raise _missing(name, what, missing, plural(table.num_rows, "row"))
 
 
 def _missing(name: str, what: str, missing: int, of: str) -> InputError:

@@ -62,6 +62,10 @@ class Huggingface(Dataset):
             raise ValueError("`revision` and `config` go with `name`")
         if self.name is not None and (self.revision is None or self.split is None):
             raise ValueError("with `name` give `revision` and `split`, so that it stays the same data")
+        if self.name is not None and self.hub is not None and self.hub.id != self.name:
+            raise ValueError(f"`hub` names {self.hub.id!r}, and the rows are read from {self.name!r}")
+        if self.name is not None and self.hub is not None and self.hub.revision not in (None, self.revision):
+            raise ValueError("`hub` names another `revision` than the rows are read at")
         return self
 
     def files(self, access: Access) -> tuple[Path, ...]:

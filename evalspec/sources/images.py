@@ -38,6 +38,7 @@ class Images(Dataset):
 
     extra_name: ClassVar[str] = "images"
     packages: ClassVar[tuple[str, ...]] = ("PIL",)
+    rows_fit: ClassVar[bool] = False
     plain_header: ClassVar[bool] = True
 
     kind: Literal["images"] = "images"

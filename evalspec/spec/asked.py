@@ -11,19 +11,13 @@ from evalspec.errors import InputError, Problem, SpecError, did_you_mean
 from evalspec.evidence.profile import PROFILE, Asked, Profile
 from evalspec.language.parts import Access, Check, Model
 from evalspec.language.registry import Registry
-from evalspec.language.requirement import Requirement
+from evalspec.spec.answering import Subject, answers, compares, quantization
 from evalspec.spec.entries import Entry
 from evalspec.spec.model import SpecFields, SpecWithout
 from evalspec.spec.problems import Problems
 
 if TYPE_CHECKING:
     from evalspec.spec.profile import Item, Loaded
-
-CANDIDATE = "candidate"
-COARSE = ("fp8", "int8", "int4")
-"""Precisions that a model is brought to with data."""
-MIXED = "mixed"
-"""Several precisions, by whatever method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +55,7 @@ def hold(loaded: Loaded, checks: Sequence[Check], models: Mapping[str, Model], f
 
     A check answers where at least one of its requirements blocks (of a soft or recommended item: or warns), on one of
     the metrics that the item names. A check that only reports proves nothing, nor does one of a model that is not the
-    candidate.
+    candidate, of rows that this was trained on, or one that holds other rows against each other than it is judged on.
 
     Args:
         loaded: The profile.
@@ -69,12 +63,12 @@ def hold(loaded: Loaded, checks: Sequence[Check], models: Mapping[str, Model], f
         models: All models of the spec.
         fields: The rest of it.
     """
-    subject = _subject(checks)
+    subject = Subject.of(checks)
     stated = {
         "rollback": ("rollback",) if fields.rollback else (),
-        "quantization": _quantization(models.get(subject)),
+        "quantization": quantization(models.get(subject.model)),
+        "baseline": compares(checks, subject),
     }
-    about = [check for check in checks if not check.uses_model or check.model == subject]
     items = [(one, one.soft, True) for one in loaded.file.mandatory]
     items += [(one, True, False) for one in loaded.file.recommended]
     return Profile(
@@ -83,18 +77,7 @@ def hold(loaded: Loaded, checks: Sequence[Check], models: Mapping[str, Model], f
         about=loaded.file.about,
         order=loaded.file.order,
         dimensions=loaded.dimensions,
-        asked=tuple(
-            Asked(
-                name=item.called,
-                asks=item.words(soft=soft),
-                kinds=item.kinds,
-                why=item.why,
-                source=item.source,
-                mandatory=mandatory,
-                found=_found(item, about, stated, soft=soft),
-            )
-            for item, soft, mandatory in items
-        ),
+        asked=tuple(_asked(item, checks, subject, stated, soft=soft, mandatory=must) for item, soft, must in items),
     )
 
 
@@ -131,51 +114,23 @@ def check_name_is_free(problems: Problems, entries: Sequence[Entry], profile: Pr
             problems.add((*entry.path, "id"), Problem(message, remedy="give the check another id"))
 
 
-def _subject(checks: Sequence[Check]) -> str:
-    """The candidate, else the only model that checks are about."""
-    about = {check.model for check in checks if check.uses_model}
-    return min(about) if len(about) == 1 else CANDIDATE
-
-
-def _found(
-    item: Item, checks: Sequence[Check], stated: Mapping[str, tuple[str, ...]], *, soft: bool
-) -> tuple[str, ...]:
-    if item.states == "baseline":
-        return tuple(check.name for check in checks if _compares(check))
-    if item.states is not None:
-        return stated[item.states]
-    return tuple(check.name for check in checks if check.check in item.kinds and _answers(item, check, soft=soft))
-
-
-def _quantization(model: Model | None) -> tuple[str, ...]:
-    """Keys that say how a model was brought to its precision: of a coarse one also by which method, with which data."""
-    if model is None or model.precision is None:
-        return ()
-    method = model.quantization.get("method")
-    if model.precision == MIXED:
-        return ("precision", "quantization") if method is not None else ()
-    if model.precision not in COARSE:
-        return ("precision",)
-    told = method is not None and (method == "dynamic" or "calibration" in model.quantization)
-    return ("precision", "quantization") if told else ()
-
-
-def _compares(check: Check) -> bool:
-    """It blocks on how the model does beside another one."""
-    return any(one.model is not None for one in check.blocking) or (check.compares and bool(check.blocking))
-
-
-def _answers(item: Item, check: Check, *, soft: bool) -> bool:
-    asked: tuple[Requirement, ...] = check.requirements if soft else check.blocking
-    return any(not item.metrics or one.metric in item.metrics for one in asked) and all(
-        _value(check, field) in choices for field, choices in item.having.items()
+def _asked(
+    item: Item,
+    checks: Sequence[Check],
+    subject: Subject,
+    stated: Mapping[str, tuple[str, ...]],
+    *,
+    soft: bool,
+    mandatory: bool,
+) -> Asked:
+    found, near = answers(item, checks, subject, soft=soft) if item.states is None else (stated[item.states], ())
+    return Asked(
+        name=item.called,
+        asks=item.words(soft=soft),
+        kinds=item.kinds,
+        why=item.why,
+        source=item.source,
+        mandatory=mandatory,
+        found=found,
+        near=() if found else near,
     )
-
-
-def _value(part: object, field: str) -> object:
-    """The value of a field; steps into it are parted by points."""
-    for step in field.split("."):
-        fields = getattr(type(part), "model_fields", {})
-        name = next((name for name, info in fields.items() if step == (info.alias or name)), None)
-        part = None if name is None else getattr(part, name)
-    return part

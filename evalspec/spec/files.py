@@ -19,6 +19,8 @@ from evalspec.spec.entries import Entry
 from evalspec.spec.model import Slice
 from evalspec.spec.problems import Problems
 
+SAID = {"path", "label", "label_unit", "key", "cluster", "origin", "hub"}
+"""Fields of a dataset that choose no rows, and the path, which may be written in several ways."""
 NUMBERS = re.compile("float|double|halffloat|decimal")
 """Types of columns, as text, whose values are no groups."""
 DELIMITERS = (";", "\t", "|", ",")
@@ -161,6 +163,27 @@ def check_named_files(problems: Problems, entries: Sequence[Entry], access: Acce
                 continue
             if folder:
                 problems.add(place, Problem(f"{name!r} is a folder", remedy="name a file in it"))
+
+
+def check_sides(problems: Problems, entries: Sequence[Entry], datasets: Mapping[str, Dataset], access: Access) -> None:
+    """Note checks that would hold rows against themselves."""
+    for entry in entries:
+        for first, second in entry.check.sides():
+            if first in datasets and second in datasets and _same_rows(datasets[first], datasets[second], access):
+                message = f"{first} and {second} are the same rows of the same files, so nothing would be found"
+                remedy = "name other files, or part them with `where:`"
+                problems.add(find_text(problems, entry.path, second), Problem(message, remedy=remedy))
+
+
+def _same_rows(first: Dataset, second: Dataset, access: Access) -> bool:
+    """Nothing but what is said of the rows tells the two apart."""
+    if type(first) is not type(second) or first.model_dump(exclude=SAID) != second.model_dump(exclude=SAID):
+        return False
+    try:
+        files = first.files(access)
+        return bool(files) and files == second.files(access)
+    except (InputError, OSError):
+        return False
 
 
 def unknown_column(column: str, dataset: str, header: Header) -> Problem:

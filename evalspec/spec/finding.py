@@ -29,6 +29,27 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _WORDS = frozenset(("null", "true", "false"))
 
 
+INPUTS = {"onnx": "input", "torch": "x", "sklearn": "X"}
+"""Kind of model: what its input is often called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """A model's file.
+
+    Args:
+        precision: What it computes in.
+        takes: Name of its input.
+        gives: Name of its output.
+        scores: What that output is: ``logits`` or ``probabilities``.
+    """
+
+    precision: str
+    takes: str
+    gives: str = "output"
+    scores: str = "logits"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What was found, as a new spec says it; what was not has a name that is to be replaced.
@@ -39,7 +60,7 @@ class Finding:
         found: Roles that files were found for.
         label: Name of the label's column.
         features: What the model reads: a column, or several in brackets.
-        precision: Role: what the model computes in, read from its file where that tells, else a guess.
+        looks: Role: what the model takes, gives and computes in, read from its file where that tells, else a guess.
         doubles: Features are numbers of 64 bits, which few models take.
     """
 
@@ -48,7 +69,7 @@ class Finding:
     found: frozenset[str]
     label: str
     features: str
-    precision: Mapping[str, str]
+    looks: Mapping[str, Looks]
     doubles: bool
 
     def lines(self, roles: Container[str]) -> list[str]:
@@ -82,7 +103,7 @@ def find(folder: Path, registry: Registry) -> Finding:
         found=found,
         label=plain(label),
         features=_listed([plain(name) for name in features]),
-        precision={role: _precision(folder / name) for role, name in models.items()},
+        looks={role: _looks(folder / name) for role, name in models.items()},
         doubles=any("double" in columns[name] for name in features),
     )
 
@@ -124,15 +145,24 @@ def _columns(folder: Path, name: str, registry: Registry) -> Mapping[str, str]:
         return {}
 
 
-def _precision(path: Path) -> str:
-    if path.suffix.lower() != ".onnx":
-        return "fp64" if MODELS[path.suffix.lower()] == "sklearn" else "fp32"
+def _looks(path: Path) -> Looks:
+    kind = MODELS[path.suffix.lower()]
+    guess = Looks("fp64" if kind == "sklearn" else "fp32", INPUTS[kind])
+    if kind != "onnx":
+        return guess
     from evalspec.runtimes._onnx_graph import read_graph
 
     try:
-        return read_graph(path, path.name).precision or "fp32"
+        graph = read_graph(path, path.name)
     except (InputError, OSError):
-        return "fp32"
+        return guess
+    likely = [name for name in graph.outputs if "prob" in name.lower()]
+    return Looks(
+        precision=graph.precision or guess.precision,
+        takes=next(iter(graph.inputs), guess.takes),
+        gives=next(iter((*likely, *graph.outputs)), guess.gives),
+        scores="probabilities" if likely else guess.scores,
+    )
 
 
 def _features(columns: Mapping[str, str], label: str) -> list[str]:

@@ -294,6 +294,7 @@ class _Loader:
             whole = len(headers) == len(names.datasets)
             files.check_slice_columns(self.problems, fields.slices, headers, whole)
         files.check_named_files(self.problems, entries, access)
+        files.check_sides(self.problems, entries, readable, access)
         slices = fields.slices if fields is not None else ()
         needs = files.NeedsCheck(self.problems, models, datasets, headers, slices)
         confidence = (SpecPolicy() if fields is None else fields.policy).confidence

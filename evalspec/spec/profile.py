@@ -47,6 +47,7 @@ class Item(Part):
         default_factory=dict, alias="with", description="Field of the check: one of these choices."
     )
     soft: bool = Field(False, description="A `warn` requirement is enough.")
+    number: bool = Field(False, description="The requirement names a number, and not only another model.")
     why: str = Field(min_length=1, description="Why it must be there, in one sentence.")
     source: str = Field("", alias="from", description="Where that is from.")
 
@@ -63,8 +64,10 @@ class Item(Part):
         if len(given) != 1:
             found = " and ".join(f"`{key}:`" for key in given) or "none of them"
             raise ValueError(f"an item has one of `check:`, `any_of:` and `states:`, and this one has {found}")
-        if self.states is not None and (self.metrics or self.having or self.soft):
-            raise ValueError("`metrics:`, `with:` and `soft:` are of a check; take them out beside `states:`")
+        if self.states is not None and (self.metrics or self.having or self.soft or self.number):
+            raise ValueError(
+                "`metrics:`, `with:`, `soft:` and `number:` are of a check; take them out beside `states:`"
+            )
         return self
 
     @property
@@ -81,11 +84,11 @@ class Item(Part):
         """What it asks for, in words; ``soft``: a warning is enough."""
         if self.states is not None:
             return STATED[self.states]
-        text = _or_list([f"`{kind}`" for kind in self.kinds])
-        text += "".join(f" with `{field}` {_or_list(choices)}" for field, choices in self.having.items())
-        if self.metrics:
-            text += f" with a {'' if soft else 'blocking '}requirement on {_or_list(self.metrics)}"
-        return text
+        wanted = [f"`{field}` {_or_list(choices)}" for field, choices in self.having.items()]
+        on = f" on {_or_list(self.metrics)}" if self.metrics else ""
+        number = " that names a number" if self.number else ""
+        wanted.append(f"a {'' if soft else 'blocking '}requirement{on}{number}")
+        return f"{_or_list([f'`{kind}`' for kind in self.kinds])} with {' and '.join(wanted)}"
 
 
 class ProfileFile(Part):

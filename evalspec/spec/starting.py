@@ -10,7 +10,7 @@ from pathlib import Path
 from evalspec.errors import Problem, SpecError
 from evalspec.language.parts import Access
 from evalspec.language.registry import Registry, discover
-from evalspec.spec.asked import COARSE, MIXED
+from evalspec.spec.answering import COARSE, MIXED
 from evalspec.spec.finding import Finding, find, plain
 from evalspec.spec.profile import Loaded, known_profile, load_profile
 from evalspec.spec.schema import SPEC_VERSION, dump, spec_schema
@@ -19,9 +19,13 @@ SPEC_FILE = "evalspec.yaml"
 SCHEMA_FILE = f"spec.v{SPEC_VERSION}.json"
 WIDTH = 116
 """Of a line of comment."""
+CLASSES = "classes: [no, yes]"
+GUESSED = (
+    "what it gives (logits, probabilities, value, ...), and what it calls that",
+    "replace these: the label of each index, in its order",
+)
+"""Comments on the lines that no file tells."""
 _TOKEN = re.compile(r"@(\w+)@")
-INPUTS = {"onnx": "input", "torch": "x", "sklearn": "X"}
-"""Kind of model: what its input is often called."""
 
 
 def template() -> str:
@@ -40,9 +44,11 @@ def profile_template(profile: str, folder: Path, registry: Registry) -> str:
     Raises:
         SpecError: There is no such profile; with the choices.
     """
+    name = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower()).strip("-._") or "my-model"
     loaded = load_profile(known_profile(profile), Access(folder), registry)
     text = resources.files("evalspec.spec").joinpath("starts", f"{profile}.yaml").read_text(encoding="utf-8")
-    for token, value in _values(loaded, find(folder, registry), frozenset(_TOKEN.findall(text))).items():
+    values = _values(loaded, find(folder, registry), frozenset(_TOKEN.findall(text)))
+    for token, value in (values | {"name": plain(name)}).items():
         text = text.replace(f"@{token}@", value)
     return text
 
@@ -54,7 +60,6 @@ def _values(loaded: Loaded, found: Finding, tokens: frozenset[str]) -> dict[str,
     values = {
         "about": "\n# ".join(line for text in about for line in textwrap.wrap(text, WIDTH)),
         "profile": loaded.file.name,
-        "example": loaded.file.mandatory[0].called,
         "label": found.label,
         "features": found.features,
         "artifact": plain(found.models["candidate"][1]),
@@ -65,7 +70,8 @@ def _values(loaded: Loaded, found: Finding, tokens: frozenset[str]) -> dict[str,
 
 def _model(role: str, found: Finding) -> str:
     kind, path = found.models[role]
-    precision = found.precision[role]
+    looks = found.looks[role]
+    precision = looks.precision
     lines = [f"kind: {kind}", f"path: {plain(path)}", f"precision: {precision}"]
     if precision in COARSE:
         lines.append("quantization: {method: static, calibration: train}")
@@ -73,9 +79,12 @@ def _model(role: str, found: Finding) -> str:
         lines.append("quantization: {method: dynamic}")
     if found.doubles and kind != "sklearn":
         lines.append("preprocess: [{cast: float32}]")
-    lines.append(f"inputs: {{{INPUTS[kind]}: {found.features}}}")
+    lines.append(f"inputs: {{{plain(looks.takes)}: {found.features}}}")
     if kind != "sklearn":
-        lines += ["outputs: {logits: output}", "classes: [no, yes]"]
+        guesses = [f"outputs: {{{looks.scores}: {plain(looks.gives)}}}", CLASSES]
+        if role == "candidate":
+            guesses = [f"{line:<34} # {why}" for line, why in zip(guesses, GUESSED, strict=True)]
+        lines += guesses
     return "\n    ".join(lines)
 
 

@@ -37,13 +37,13 @@ def profile_lines(spec: Spec) -> Iterator[str]:
     aside = {one.of: one for one in spec.without}
     for one in profile.missing:
         if not one.mandatory:
-            yield f"  recommended, not here: {one.asks}: {one.why}"
+            yield f"  recommended, not here: {one.wanted}: {one.why}"
         elif one.name in aside:
             until = aside[one.name].expires
             ends = f", until {until}" if until is not None else ""
             yield f"  set aside: {one.name}: {aside[one.name].why} (owner {aside[one.name].owner}{ends})"
         else:
-            yield f"  missing, so no run is READY: {one.name}: {one.asks}: {one.why}"
+            yield f"  missing, so no run is READY: {one.name}: {one.wanted}: {one.why}"
 
 
 def profile_json(spec: Spec) -> dict[str, Any] | None:

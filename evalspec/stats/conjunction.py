@@ -10,6 +10,7 @@ from typing import Literal
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.words import plural
 from evalspec.stats.two_shares import every_pair
 
 Better = Literal["lower", "higher"]
@@ -94,7 +95,8 @@ class AllParts:
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        return f"worst of {len(self.parts)} parts (all must hold; Bonferroni for a violation): {_methods(self.parts)}"
+        parts = plural(len(self.parts), "part")
+        return f"worst of {parts} (all must hold; Bonferroni for a violation): {_methods(self.parts)}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound of the worst part's parameter."""
@@ -172,7 +174,7 @@ class ShareOfParts:
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        against = f"partial conjunction over {len(self.parts)} parts held against {self.part_threshold:g}"
+        against = f"partial conjunction over {plural(len(self.parts), 'part')} held against {self.part_threshold:g}"
         return f"{against}: {_methods(self.parts)}"
 
     def bound(self, confidence: float, side: Side) -> float | None:

@@ -107,6 +107,17 @@ def _shifted(inside: NDArray[np.bool_], by: int, offsets: Rows) -> NDArray[np.bo
     return beside
 
 
+def hash_pieces(data: bytes, begins: Rows, ends: Rows) -> Words:
+    """Hashes of pieces of texts as they are.
+
+    Args:
+        data: The texts in UTF-8, one after the other.
+        begins: shape (w,), byte at which each piece begins.
+        ends: shape (w,), byte behind it.
+    """
+    return _hashed(np.frombuffer(data + bytes(8), np.uint8), begins, ends - begins)
+
+
 def _hashed(folded: NDArray[np.uint8], begins: Rows, sizes: Rows) -> Words:
     # Words begin at any byte: a view with a stride of one byte reads them where they lie.
     anywhere = np.ndarray((len(folded) - 7,), np.dtype("<u8"), folded.data, 0, (1,))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.policy import Claim
+from evalspec.evidence.test import Test
 from evalspec.evidence.units import UNITS, format_number, format_quantity
 
 NUMBER = re.compile(r"(?P<number>\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\s\d][^\s]*)?")
@@ -21,6 +22,30 @@ MADE_DIFFERENT = ("model", "device", "precision")
 """Conditions in which two claims may differ and still be set beside each other: it is what they compare."""
 TOLERANCE = 0.05
 """Data sheets round."""
+
+WAYS: Mapping[str, tuple[str, ...]] = {
+    "model": ("model",), "device": ("device", "hardware"), "precision": ("precision",), "batch": ("batch",),
+    "boundary": ("boundary", "scope", "stages"), "duration": ("duration",),
+    "workload": ("workload", "dataset", "benchmark"), "quality": ("quality", "accuracy"),
+    "power limit": ("power_limit", "tdp"),
+}  # fmt: skip
+"""What a claim must state before anything can be held against it: the conditions that state it."""
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "size": ("model", "precision"),
+    "ratio": ("model", "device", "precision", "batch", "boundary", "workload", "quality"),
+    "time": ("model", "device", "precision", "batch", "boundary", "workload", "quality"),
+    "energy": ("model", "device", "precision", "batch", "boundary", "duration", "workload", "quality"),
+    "power": ("model", "device", "precision", "batch", "boundary", "duration", "workload"),
+    "fraction": ("model", "precision", "workload"),
+    "score": ("model", "precision", "workload"),
+}
+"""Kind of quantity: what is needed of it; of every other kind all of it."""
+FOR_PEOPLE = tuple(
+    word for what in ("boundary", "duration", "workload", "quality", "power limit") for word in WAYS[what]
+)
+"""Conditions that are read by people, and held against nothing here."""
+OF_SIZE = ("size_ratio", "parameters", "model_size")
+"""Metrics that hold wherever the model is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +76,33 @@ def quantity_of(text: str) -> Quantity | None:
     unit = found["unit"] or ""
     scale, known = OTHER_UNITS.get(unit.casefold(), (1.0, unit))
     return Quantity(float(found["number"].replace(",", "")) * scale, known)
+
+
+def kind_of(unit: str) -> str:
+    """What a unit is a unit of; one that is none of ours is its own kind."""
+    return UNITS[unit].kind if unit in UNITS else unit
+
+
+def scale_of(unit: str) -> float:
+    """Of its kind's base, so many are one of this unit."""
+    return UNITS[unit].scale if unit in UNITS else 1.0
+
+
+def leaves_out(claim: Claim, unit: str) -> tuple[str, ...]:
+    """What it would have to state; what it says to exclude states its boundary."""
+    kind = "size" if claim.metric in OF_SIZE else kind_of(unit)
+    stated = {what for what, words in WAYS.items() if any(word in claim.conditions for word in words)}
+    if claim.excludes:
+        stated.add("boundary")
+    return tuple(what for what in NEEDED.get(kind, tuple(WAYS)) if what not in stated)
+
+
+def held(test: Test) -> str:
+    """Of how many a measured number is, and within what its truth lies, where something was required of it."""
+    sides = ((word, bound) for word, bound in (("at least", test.lower), ("at most", test.upper)) if bound is not None)
+    said = [f"{word} {format_quantity(bound, test.unit)}" for word, bound in sides]
+    said = [f"n {test.n:,}", *said] if test.n else said
+    return f" ({', '.join(said)})" if said else ""
 
 
 def follows(claim: Claim, claims: Sequence[Claim]) -> tuple[str, ...]:

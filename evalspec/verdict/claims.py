@@ -9,33 +9,27 @@ from dataclasses import dataclass
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.policy import Claim
 from evalspec.evidence.record import CheckRecord, Record
-from evalspec.evidence.units import UNITS, format_number, format_quantity
+from evalspec.evidence.units import format_number, format_quantity
 from evalspec.evidence.words import and_list
-from evalspec.verdict._claimed import Quantity, claimed_of_both, follows, quantity_of, same_value, text_of
+from evalspec.verdict._claimed import (
+    FOR_PEOPLE,
+    WAYS,
+    Quantity,
+    claimed_of_both,
+    follows,
+    held,
+    kind_of,
+    leaves_out,
+    quantity_of,
+    same_value,
+    scale_of,
+    text_of,
+)
 from evalspec.verdict.diagnosis import COPIES, MODEL_STAGES, PARSING, server_stages, stage_shares, trusted_checks
 
 Doubts = Mapping[str, Collection[str]]
 """Id of a check: names of what it measured that is not to be trusted."""
 
-WAYS: Mapping[str, tuple[str, ...]] = {
-    "model": ("model",), "device": ("device", "hardware"), "precision": ("precision",), "batch": ("batch",),
-    "boundary": ("boundary", "scope", "stages"), "duration": ("duration",),
-    "workload": ("workload", "dataset", "benchmark"), "quality": ("quality", "accuracy"),
-    "power limit": ("power_limit", "tdp"),
-}  # fmt: skip
-"""What a claim must state before anything can be held against it: the conditions that state it."""
-NEEDED: Mapping[str, tuple[str, ...]] = {
-    "size": ("model", "precision"),
-    "ratio": ("model", "device", "precision", "batch", "boundary", "workload", "quality"),
-    "time": ("model", "device", "precision", "batch", "boundary", "workload", "quality"),
-    "energy": ("model", "device", "precision", "batch", "boundary", "duration", "workload", "quality"),
-    "power": ("model", "device", "precision", "batch", "boundary", "duration", "workload"),
-    "fraction": ("model", "precision", "workload"),
-    "score": ("model", "precision", "workload"),
-}
-"""Kind of quantity: what is needed of it; of every other kind all of it."""
-OF_SIZE = ("size_ratio", "parameters", "model_size")
-"""Metrics that hold wherever the model is run."""
 LONG_ENOUGH_S = 30.0
 """A rate that held for less is a burst: clocks and temperature have not settled."""
 BURSTS = ("burst", "peak", "boost", "turbo", "short")
@@ -126,20 +120,21 @@ def _examined(claim: Claim, record: Record, doubts: Doubts) -> Examined:
     beside = _same_quantity(claim, record, doubts)
     said = quantity_of(claim.value)
     unit = said.unit if said is not None else ""
-    measured, times, trusted = "", None, False
+    measured, times, trusted, unread = "", None, False, ""
     if beside is not None:
         unit = beside.check.units.get(beside.name, unit)
         measured, times = _measured_words(beside, said, unit)
         trusted = beside.name not in doubts.get(beside.check.id, ())
+        unread = "" if times is not None or beside.check.measured[beside.name] == 0 else unit or "its unit"
     here = _unmeasured(claim, record) if beside is None else beside.here
     return Examined(
         claim=claim,
         check="" if beside is None else beside.check.id,
         measured=measured,
         times=times,
-        leaves_out=_leaves_out(claim, unit),
+        leaves_out=leaves_out(claim, unit),
         differs=() if beside is None else beside.differs,
-        findings=tuple(_findings(claim, record, here)),
+        findings=tuple(_findings(claim, record, here, unread)),
         follows=follows(claim, record.claims),
         trusted=trusted,
     )
@@ -194,11 +189,15 @@ def _here(record: Record, check: CheckRecord, own: str) -> dict[str, Cell]:
 
 
 def _differs(claim: Claim, here: Mapping[str, Cell]) -> tuple[str, ...]:
-    """Conditions that are others here, but for those that are findings of their own."""
+    """Conditions that are others here, or not shown, but for those that are findings of their own."""
     found = []
     for name, value in claim.conditions.items():
+        if here.get(name) is None:
+            if name not in FOR_PEOPLE:
+                found.append(f"a {name} that is not shown, and {text_of(value)} is claimed")
+            continue
         told = name == "precision" or (name == "batch" and (_plain(value) in LARGEST or _larger(value, here.get(name))))
-        if name not in here or here[name] is None or told or same_value(here[name], value):
+        if told or same_value(here[name], value):
             continue
         if name == "boundary" and _plain(value) in (*END_TO_END, *ACCELERATOR_ONLY, *ONE_OPERATION):
             continue
@@ -212,33 +211,27 @@ def _measured_words(beside: _Beside, said: Quantity | None, unit: str) -> tuple[
         return text_of(value), None
     times = None
     written = "" if said is None else said.unit or (unit if unit in BARE else "")
-    if said is not None and value > 0 and _kind(written) == _kind(unit):
-        times = said.value * _scale(written) / (value * _scale(unit))
-    return format_quantity(float(value), unit), times
+    if said is not None and value > 0 and kind_of(written) == kind_of(unit):
+        times = said.value * scale_of(written) / (value * scale_of(unit))
+    test = next((one for one in beside.check.tests if one.name == f"{beside.check.id}/{beside.name}"), None)
+    words = format_quantity(float(value), unit)
+    return words if test is None else words + held(test), times
 
 
-def _kind(unit: str) -> str:
-    return UNITS[unit].kind if unit in UNITS else unit
+def _findings(claim: Claim, record: Record, here: Mapping[str, Cell], unread: str) -> Iterator[str]:
+    """The ways in which a claim looks better than what comes of it, each with what this run shows.
 
-
-def _scale(unit: str) -> float:
-    return UNITS[unit].scale if unit in UNITS else 1.0
-
-
-def _leaves_out(claim: Claim, unit: str) -> tuple[str, ...]:
-    """What it would have to state; what it says to exclude states its boundary."""
-    kind = "size" if claim.metric in OF_SIZE else _kind(unit)
-    stated = {what for what, words in WAYS.items() if any(word in claim.conditions for word in words)}
-    if claim.excludes:
-        stated.add("boundary")
-    return tuple(what for what in NEEDED.get(kind, tuple(WAYS)) if what not in stated)
-
-
-def _findings(claim: Claim, record: Record, here: Mapping[str, Cell]) -> Iterator[str]:
-    """The ways in which a claim looks better than what comes of it, each with what this run shows."""
+    Args:
+        claim: It.
+        record: The run.
+        here: What the measured number holds for.
+        unread: Unit of the measured number, in which nothing is claimed; empty: it is.
+    """
     yield from _peak(claim, record)
     yield from _boundary(claim, record)
     yield from _batch(claim, record, here)
+    if unread:
+        yield f"No number{'' if unread in BARE else f' in {unread}'} can be read from {claim.value!r}."
     precision = claim.conditions.get("precision")
     ran = here.get("precision")
     if precision is not None and ran is not None and not same_value(precision, ran):
@@ -252,7 +245,7 @@ def _peak(claim: Claim, record: Record) -> Iterator[str]:
     """Peak against sustained."""
     spent = claim.conditions.get("duration")
     said = quantity_of(text_of(spent)) if spent is not None else None
-    short = said is not None and _kind(said.unit) == "time" and said.value * _scale(said.unit) < LONG_ENOUGH_S
+    short = said is not None and kind_of(said.unit) == "time" and said.value * scale_of(said.unit) < LONG_ENOUGH_S
     if PEAKS.match(claim.value.strip()):
         what = "A peak, and not what is kept up."
     elif spent is not None and (_plain(spent) in BURSTS or short):

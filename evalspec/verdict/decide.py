@@ -11,6 +11,7 @@ from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
+from evalspec.verdict._alike import same_models, same_rows
 from evalspec.verdict.holm import holm
 from evalspec.verdict.profile import missing, ranks, set_aside
 from evalspec.verdict.sentence import describe
@@ -288,6 +289,7 @@ def _narrowed(record: Record) -> list[str]:
         if one.where is not None:
             read = "" if one.rows_read is None else f", {one.rows:,} of {one.rows_read:,}"
             lines.append(f"dataset {one.name} is only the rows where {one.where}{read}")
+    lines += same_rows(record) + same_models(record)
     if record.overrides:
         lines.append(f"set on the command line: {', '.join(record.overrides)}")
     blocking = [check for check in record.checks if any(test.severity == "require" for test in check.tests)]

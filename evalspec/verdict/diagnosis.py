@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,10 +20,14 @@ LARGE_SHARE = 30.0
 """Percent of a query's time from which on a stage is worth naming: without it the query is 1.4 times as fast."""
 SATURATED = 60.0
 """Percent of the measured roof from which on the device, and not the model's shape, is what is left to change."""
+NO_ROOF = 105.0
+"""Percent of the measured roof beyond which it is none for this model."""
 NEARLY_FULL = 80.0
 """Percent of the memory."""
 MODEL_STAGES = ("inference", "server")
 COPIES = ("copy_to_device", "copy_to_host")
+NETWORK = "transfer"
+"""What is left of the wait for a server that tells of its own time."""
 PARSING = ("serialize", "parse", "frame", "postprocess", "server_parse", "server_serialize")
 
 
@@ -96,57 +100,73 @@ def server_stages(check: CheckRecord) -> tuple[str, ...]:
     return tuple(str(check.conditions.get("server_stages") or "").split(", "))
 
 
+def _any(kind: str, one: Callable[[CheckRecord], Found]) -> Callable[[Record], Found]:
+    """A cell that each check of a kind may fill: by the first that finds it, else by the first that was looked at."""
+
+    def look(record: Record) -> Found:
+        found = [one(check) for check in trusted_checks(record, kind)]
+        nothing: Found = ("not measured", f"`{kind}` would tell", ())
+        return next((cell for cell in found if cell[0] == "found"), found[0] if found else nothing)
+
+    return look
+
+
 def _stages(wanted: Callable[[str], bool], nothing: str, *, server: bool = True) -> Callable[[Record], Found]:
     """A cell that is about stages of a query; ``server``: also about those that a server tells of."""
 
-    def look(record: Record) -> Found:
-        for check in trusted_checks(record, "stages"):
-            shares = stage_shares(check)
-            told = () if server else server_stages(check)
-            ours = {stage: share for stage, share in shares.items() if wanted(stage) and stage not in told}
-            if not ours:
-                return "not found", nothing, (check.id,)
-            total = sum(ours.values())
-            largest = max(ours, key=lambda stage: ours[stage])
-            words = f"{format_quantity(total, '%')} of a query"
-            words += f", most of it {largest}" if len(ours) > 1 else f": {largest}"
-            return "found" if total >= LARGE_SHARE else "not found", words, (check.id,)
-        return "not measured", "`stages` would tell", ()
+    def one(check: CheckRecord) -> Found:
+        shares = stage_shares(check)
+        told = () if server else server_stages(check)
+        return _share(check, [stage for stage in shares if wanted(stage) and stage not in told], nothing)
 
-    return look
+    return _any("stages", one)
+
+
+def _share(check: CheckRecord, stages: Sequence[str], nothing: str) -> Found:
+    """Whether some stages together are a large share of a query."""
+    ours = {stage: share for stage, share in stage_shares(check).items() if stage in stages}
+    if not ours:
+        return "not found", nothing, (check.id,)
+    total = sum(ours.values())
+    largest = max(ours, key=lambda stage: ours[stage])
+    words = f"{format_quantity(total, '%')} of a query"
+    words += f", most of it {largest}" if len(ours) > 1 else f": {largest}"
+    return "found" if total >= LARGE_SHARE else "not found", words, (check.id,)
+
+
+def _ways(check: CheckRecord) -> Found:
+    """A cell that is about the ways to the model and back, in a machine or between two."""
+    told = NETWORK in server_stages(check)
+    if "server" in stage_shares(check) and not told:
+        return "not measured", "the server does not tell how much of the wait for it is its own", (check.id,)
+    return _share(check, (*COPIES, NETWORK) if told else COPIES, "nothing is copied between host and device")
 
 
 def _under_the_roof(bound: str) -> Callable[[Record], Found]:
     """A cell that is about what bounds the model itself."""
 
-    def look(record: Record) -> Found:
-        for check in trusted_checks(record, "roofline"):
-            seen = check.conditions.get("bound")
-            if seen is None:
-                return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
-            fraction = _number(check, "roof_fraction")
-            words = f"bound by {seen}"
-            words += "" if fraction is None else f", at {format_quantity(fraction, '%')} of the measured roof"
-            return "found" if seen == bound else "not found", words, (check.id,)
-        return "not measured", "`roofline` would tell", ()
+    def one(check: CheckRecord) -> Found:
+        fraction, seen = _number(check, "roof_fraction"), check.conditions.get("bound")
+        if seen is None or (fraction is not None and fraction > NO_ROOF):
+            return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
+        words = f"bound by {seen}"
+        words += "" if fraction is None else f", at {format_quantity(fraction, '%')} of the measured roof"
+        return "found" if seen == bound else "not found", words, (check.id,)
 
-    return look
+    return _any("roofline", one)
 
 
 def _saturated(bound: str) -> Callable[[Record], Found]:
     """A cell that is about a device which gives nearly all it has."""
 
-    def look(record: Record) -> Found:
-        for check in trusted_checks(record, "roofline"):
-            fraction, seen = _number(check, "roof_fraction"), check.conditions.get("bound")
-            if fraction is None:
-                return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
-            words = f"{format_quantity(fraction, '%')} of the measured roof, bound by {seen}"
-            hit = seen == bound and fraction >= SATURATED
-            return "found" if hit else "not found", words, (check.id,)
-        return "not measured", "`roofline` would tell", ()
+    def one(check: CheckRecord) -> Found:
+        fraction, seen = _number(check, "roof_fraction"), check.conditions.get("bound")
+        if fraction is None or fraction > NO_ROOF:
+            return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
+        words = f"{format_quantity(fraction, '%')} of the measured roof, bound by {seen}"
+        return "found" if seen == bound and fraction >= SATURATED else "not found", words, (check.id,)
 
-    return look
+    return _any("roofline", one)
 
 
 def _main_memory(record: Record) -> Found:
@@ -199,8 +219,8 @@ _CELLS: tuple[tuple[Axis, Resource, str, Callable[[Record], Found], str], ...] =
         "a device with more bandwidth; more arithmetic units gain nothing",
     ),
     (
-        "machine", "I/O", "copies between host and device take the time",
-        _stages(lambda stage: stage in COPIES, "nothing is copied between host and device"),
-        "pinned memory, copies beside computing, preprocessing on the device",
+        "machine", "I/O", "copies between host and device, or the network, take the time", _any("stages", _ways),
+        "pinned memory, copies beside computing, preprocessing on the device; of a server a nearer one, larger "
+        "requests, answers sent in one piece",
     ),
 )  # fmt: skip

@@ -54,11 +54,11 @@ def ranks(record: Record) -> Mapping[str, float]:
 def _decision(profile: Profile, one: Asked, aside: Without | None) -> Decision:
     why = _clause(one.why)
     if aside is not None and one.mandatory:
-        sentence = f"the profile {profile.name} asks for {one.asks}: {why}; set aside: {_clause(aside.why)}"
+        sentence = f"the profile {profile.name} asks for {one.wanted}: {why}; set aside: {_clause(aside.why)}"
     elif one.mandatory:
-        sentence = f"the profile {profile.name} asks for {one.asks}: {why}; add it, or set it aside with `without:`"
+        sentence = f"the profile {profile.name} asks for {one.wanted}: {why}; add it, or set it aside with `without:`"
     else:
-        sentence = f"the profile {profile.name} recommends {one.asks}: {why}"
+        sentence = f"the profile {profile.name} recommends {one.wanted}: {why}"
     waived = aside is not None and one.mandatory
     return Decision(
         name=one.full_name,

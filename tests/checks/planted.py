@@ -38,6 +38,7 @@ from evalspec.language.parts import Check
 from tests.checks.data.leaks import paraphrased, photographed, rekeyed, remembered
 from tests.checks.data.visits import benchmark, crossing, hospital
 from tests.checks.system.bottlenecks import neighbours, operators, parsed, under_the_roof
+from tests.checks.system.probed import Row, operators_of
 from tests.checks.system.queueing import exponential, served
 from tests.fakes import FakeInputs, boxed, classifier, painter, regressor, samples, tagger, writer
 from tests.meters import Machine, telemetry, times_of, with_meter
@@ -145,6 +146,35 @@ def _compressed(folder: Path, lost: float, rows: int = 4000) -> Case:
     check = {
         "check": "compression", "dataset": "test", "method": "pruning", "by": ["dark"], "speed": False,
         "require": ["worst_slice_drop <= 5 pp", "accuracy_drop <= 3 pp"],
+    }  # fmt: skip
+    return inputs, Compression.model_validate(check)
+
+
+def _smaller(folder: Path, *, moved: float = 0.05, layers: int = 4, place: str = "cuda:0", rows: int = 1000) -> Case:
+    """A copy of a network of four layers that answers alike: its scores moved, a layer left out, or one fell back."""
+    rng = np.random.default_rng(9)
+    scores = 6.0 * np.eye(4)[np.arange(rows) % 4] + rng.standard_normal((rows, 4))
+    other = scores + moved * rng.standard_normal((rows, 4)) + 4.0 * moved * (scores > 3.0)
+
+    def told(logits: np.ndarray, model: str) -> Predictions:
+        return classifier(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), np.arange(rows) % 4, model=model)
+
+    def written(count: int, last: str) -> list[Row]:
+        places = ["cuda:0"] * (count - 1) + [last]
+        return [(f"conv{i}", "Conv", where, "float32", "float32", "float32", 1e6) for i, where in enumerate(places)]
+
+    inputs = FakeInputs(
+        evidence=folder,
+        tables={"test": pa.table({"x": np.arange(rows), "label": np.arange(rows) % 4})},
+        labels={"test": "label"},
+        facts={name: {"device": "cuda:0"} for name in ("candidate", "baseline")},
+        answers={("test", name): told(one, name) for name, one in (("candidate", other), ("baseline", scores))},
+        probes=operators_of({"candidate": written(layers, place), "baseline": written(4, "cuda:0")}),
+    )
+    check = {
+        "check": "compression", "dataset": "test", "method": "distillation", "speed": False,
+        "require": ["accuracy_drop <= 5 pp", "ece_increase <= 0.2", "logit_distance <= 0.1",
+                    "operator_coverage == 100 %", "operators_lost == 0"],
     }  # fmt: skip
     return inputs, Compression.model_validate(check)
 
@@ -724,6 +754,18 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "compression", "worst_slice_drop", "worst_slice_drop <= 5 pp", lambda f: _compressed(f, 0.0),
         lambda f: _compressed(f, 0.02), lambda f, n: _compressed(f, 0.0, n), "loses only 2 points, all in the dark",
+    ),
+    Planted(
+        "compression", "logit_distance", "logit_distance <= 0.1", _smaller, lambda f: _smaller(f, moved=0.3),
+        lambda f, n: _smaller(f, rows=n), "every answer is the same, and the scores under it are not",
+    ),
+    Planted(
+        "compression", "operators_lost", "operators_lost == 0", _smaller, lambda f: _smaller(f, layers=3),
+        lambda f, n: _smaller(f, rows=n), "a layer was left out, and no answer changed",
+    ),
+    Planted(
+        "compression", "operator_coverage", "operator_coverage == 100 %", _smaller,
+        lambda f: _smaller(f, place="cpu"), lambda f, n: _smaller(f, rows=n), "its last layer fell back to the CPU",
     ),
     Planted(
         "robustness", "worst_corruption_accuracy", "worst_corruption_accuracy >= 90 %", lambda f: _noisy(f, 64),

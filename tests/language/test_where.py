@@ -131,8 +131,8 @@ def test_columns_are_held_against_a_header() -> None:
     assert [(problem.message, problem.remedy) for problem in found] == [
         ("unknown column 'luxx' in where", "did you mean 'lux'?"),
         ("column 'kind' holds dictionary<values=string, indices=int32, ordered=0>, and 3 is no text", "write '3'"),
-        ("column 'lux' holds int64, and 'a' is no number", None),
-        ("column 'ok' holds bool, and 1 is no truth value", None),
+        ("column 'lux' holds int64, and 'a' is no number", "write a number"),
+        ("column 'ok' holds bool, and 1 is no truth value", "write True or False"),
     ]
 
 

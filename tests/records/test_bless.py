@@ -119,7 +119,11 @@ def test_what_is_no_whole_run_is_no_baseline(there: Path) -> None:
     (there / "run" / "record.json").write_text(record.model_copy(update={"draft": True}).model_dump_json())
     with pytest.raises(RecordError, match="is a draft"):
         bless(there / "run", "v1")
-    (there / "run" / "record.json").write_text(record.model_dump_json())
+    text = record.model_dump_json()
+    (there / "run" / "record.json").write_text(text.replace('"word":"READY"', '"word":"NOT READY"'))
+    with pytest.raises(RecordError, match="its tests do not give its verdict"):
+        bless(there / "run", "v1")
+    (there / "run" / "record.json").write_text(text)
     (there / "elsewhere" / "deep").mkdir(parents=True)
     shutil.move(there / "run", there / "elsewhere" / "deep" / "run")
     with pytest.raises(RecordError, match="one of them was moved"):

@@ -14,6 +14,7 @@ from scipy.stats import binom, norm
 from typer.testing import CliRunner
 
 from evalspec.cli import app
+from evalspec.errors import RecordError
 from evalspec.evidence.otherwise import words
 from evalspec.evidence.policy import Policy
 from evalspec.evidence.record import CheckRecord, DatasetRecord, Environment, ModelRecord, Record
@@ -127,6 +128,101 @@ def test_a_threshold_that_moved_is_noticed(tmp_path: Path, threshold: float, way
     found = both(tmp_path, [quality(960)], [quality(960, threshold=threshold, sentence=sentence)], spec_digest="1" * 64)
     assert found.rows[0].notes == (f"asks `accuracy >= 95 %`, then `{sentence}`: {way}",)
     assert [(one.of, one.direction) for one in found.asked] == [("quality/accuracy", way)]
+
+
+ASKED = """evalspec: 1
+name: example
+datasets: {{test: {{kind: csv, path: test.csv, label: {label}}}}}
+slices: [{{name: dark, where: lux < {lux}}}]
+model:
+  - {{check: quality, dataset: test, positive: {positive}, show_examples: {show}, require: [accuracy >= 95 %]}}
+  - {{check: slices, dataset: test, by: {by}, require: [accuracy(dark) >= 85 %, worst_accuracy >= 80 %]}}
+"""
+GIVEN = {"label": "y", "lux": 100, "positive": "dog", "show": "true", "by": "[dark]"}
+
+
+def sliced() -> CheckRecord:
+    tests = (a_test("slices", name="slices/accuracy(dark)"), a_test("slices", "worst_accuracy"))
+    return quality(960).model_copy(update={"id": "slices", "check": "slices", "tests": tests})
+
+
+@pytest.mark.parametrize(
+    ("moved", "unlike"),
+    [
+        ({}, {}),
+        ({"show": "false"}, {}),
+        ({"positive": "cat"}, {"quality/accuracy": "quality.positive: dog, then cat"}),
+        (
+            {"lux": 200},
+            {
+                name: "slice dark: lux < 100, then lux < 200"
+                for name in ("slices/accuracy(dark)", "slices/worst_accuracy")
+            },
+        ),
+        ({"by": "[dark, site]"}, {"slices/worst_accuracy": 'slices.by: ["dark"], then ["dark", "site"]'}),
+        (
+            {"label": "z"},
+            {
+                name: "dataset test.label: y, then z"
+                for name in ("quality/accuracy", "slices/accuracy(dark)", "slices/worst_accuracy")
+            },
+        ),
+    ],
+)
+def test_numbers_that_were_measured_with_other_settings_are_refused(
+    tmp_path: Path, moved: dict[str, Any], unlike: dict[str, str]
+) -> None:
+    """A slice that was defined anew is another slice, whatever it is called; how much is shown changes no number."""
+    for name, fields in (("a", {}), ("b", moved)):
+        folder = written(tmp_path / name, quality(960), sliced())
+        (folder / "spec.yaml").write_text(ASKED.format(**(GIVEN | fields)))
+    found = compare(tmp_path / "a", tmp_path / "b")
+    assert {one.name: one.change for one in found.rows if one.word == "not comparable"} == unlike
+    # The file of a record stands for its folder, with all that lies in it.
+    assert compare(tmp_path / "a" / "record.json", tmp_path / "b" / "record.json") == found
+
+
+def test_what_is_held_against_another_baseline_is_another_number(tmp_path: Path) -> None:
+    relative = quality(960, against="baseline", name="quality/accuracy vs baseline")
+    relative = relative.model_copy(update={"models": ("candidate", "baseline"), "baseline_models": ("baseline",)})
+    models = [
+        ModelRecord(name=name, kind="onnx", digest=digit * 64)
+        for name, digit in (("candidate", "a"), ("baseline", "b"))
+    ]
+    other = models[1].model_copy(update={"digest": "c" * 64})
+    before = made(relative, quality(960), models=tuple(models))
+    after = made(relative, quality(960), models=(models[0], other))
+    found = compare_records(before, after)
+    told = row(found, "quality/accuracy vs baseline")
+    assert (told.word, told.change) == ("not comparable", f"model baseline: {'b' * 12}, then {'c' * 12}")
+    assert row(found, "quality/accuracy").word == "no change shown"
+
+
+def test_rows_that_do_not_give_the_number_are_not_paired() -> None:
+    """As where a threshold decides and not the most probable class: the two samples are compared instead."""
+    paired = (Flips("test", "candidate", 1000, 60, (), tuple(range(60))),)
+    agree, differ = (compare_records(made(quality(960)), made(quality(n)), None, paired) for n in (900, 960))
+    assert agree.rows[0].word == "regression" and differ.rows[0].word == "no change shown"
+
+
+def test_what_the_two_runs_are_is_said(tmp_path: Path) -> None:
+    before = made(quality(960), started="2026-11-20T11:00:00Z", draft=True)
+    after = made(quality(960), started="2026-11-20T10:00:00Z", spec="other", only=("quality",))
+    assert compare_records(before, after).notes == (
+        "they are runs of two specs: example, then other",
+        "what is called the later run was made before the earlier one: 2026-11-20T10:00:00Z, and 2026-11-20T11:00:00Z",
+        "the earlier run is a draft, and a draft decides nothing",
+        "of the later run only a part was run: quality",
+    )
+
+
+def test_a_verdict_that_the_tests_do_not_give_is_refused(tmp_path: Path) -> None:
+    runs = [written(tmp_path / name, quality(960)) for name in ("a", "b")]
+    text = (runs[1] / "record.json").read_text()
+    assert '"word":"READY"' in text
+    (runs[1] / "record.json").write_text(text.replace('"word":"READY"', '"word":"NOT READY"'))
+    with pytest.raises(RecordError, match="its tests do not give its verdict"):
+        compare(*runs)
 
 
 def fact(value: float, **fields: Any) -> CheckRecord:
@@ -276,6 +372,7 @@ def pair(
         # Rows that one run answers otherwise than the other, as often right as wrong.
         changed = rng.choice(rows, int(0.02 * rows), replace=False)
         fixed, broken = np.split(changed, [int(rng.binomial(len(changed), 0.5))])
+        right[1] = right[0] + len(fixed) - len(broken)
         flips = (Flips("test", "candidate", rows, len(changed), tuple(fixed.tolist()), tuple(broken.tolist())),)
     before, after = (
         made(quality(count, rows), timed(ms), *seen_once())
@@ -289,7 +386,7 @@ def test_the_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "evalspec", "compare", *runs]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
-    assert "regression       quality/accuracy [PASS]: 0.96, then 0.9; -6 pp" in done.stdout
+    assert "regression       quality/accuracy [PASS]: 0.96 (n 1,000), then 0.9 (n 1,000); -6 pp" in done.stdout
     plain = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
     assert json.loads(plain.stdout)["requirements"][0]["word"] == "regression"
     gone = subprocess.run([*command[:-1], str(tmp_path / "c")], capture_output=True, text=True, check=False)

@@ -93,6 +93,23 @@ def test_another_unit_or_operator_is_not_comparable(tmp_path: Path) -> None:
     assert history(tmp_path).trends[0].places[1].breaks == "unit or operator: accuracy >= 95 %, then accuracy <= 99 %"
 
 
+def test_a_check_that_was_set_otherwise_breaks_the_line(tmp_path: Path) -> None:
+    """Also where another run without it lies between; a default that is written down is none."""
+    asked = (
+        "evalspec: 1\nname: example\nmodel:\n  - {{check: quality, dataset: test, {0}require: [accuracy >= 95 %]}}\n"
+    )
+    sets = ("", "positive: null, ", "positive: dog, ", None, "positive: cat, ", "positive: cat, ")
+    for minute, one in enumerate(sets):
+        folder = written(tmp_path, minute, *((latency(4.0),) if one is None else (quality(960),)))
+        (folder / "spec.yaml").write_text(asked.format(one or ""))
+    trend = next(one for one in history(tmp_path).trends if one.name == "quality/accuracy")
+    moved = ("quality.positive: not set, then dog", "quality.positive: dog, then cat")
+    assert [place.breaks for place in trend.places] == ["", "", moved[0], "", moved[1], ""]
+    # The spec is part of what the index was made of.
+    (folder / "spec.yaml").write_text(asked.format("positive: cow, "))
+    assert history(tmp_path).trends[0].places[-1].breaks == "quality.positive: cat, then cow"
+
+
 def test_parts_of_a_spec_leave_no_gap_where_they_did_not_look(tmp_path: Path) -> None:
     written(tmp_path, 0)
     aside = latency(4.0).model_copy(update={"status": "not_run", "reason": "left out by --only quality"})
@@ -202,6 +219,8 @@ def test_where_the_runs_are(tmp_path: Path, runs: Path) -> None:
         find_runs(spec, tmp_path)
     with pytest.raises(RecordError, match=r"there is no .*gone"):
         find_runs(tmp_path / "gone", tmp_path)
+    with pytest.raises(RecordError, match=r"there is no folder .*gone"):
+        history(tmp_path / "gone")
     (tmp_path / "empty").mkdir()
     with pytest.raises(RecordError, match="there is no run in"):
         find_runs(tmp_path / "empty", tmp_path)

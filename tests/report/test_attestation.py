@@ -55,6 +55,11 @@ def test_several_files_have_no_sha256_of_their_own() -> None:
     assert said["subject"][0]["digest"] == {"evalspecFileList": "ab" * 32}
 
 
+def test_a_digest_that_nobody_checked_says_so() -> None:
+    said = stated(a_record(a_check(a_test()), models=(model(digest_stated=True),)))
+    assert said["subject"][0]["annotations"] == {"evalspecDigest": "as stated"}
+
+
 def test_what_is_not_decided_has_not_passed() -> None:
     assert result(a_test(**FAILING))["result"] == "FAILED"
     undecided = result(a_test(**UNDECIDED))

@@ -104,6 +104,29 @@ def test_no_sideways_scrolling(name: str, width: int, files: dict[str, str], ope
     assert page.overflow <= 0
 
 
+BROKEN = """() => {
+    const found = [];
+    const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+        for (const word of walk.currentNode.data.matchAll(/[A-Za-z0-9]{3,}/g)) {
+            const range = document.createRange();
+            range.setStart(walk.currentNode, word.index);
+            range.setEnd(walk.currentNode, word.index + word[0].length);
+            if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) found.push(word[0]);
+        }
+    }
+    return found;
+}"""
+"""Words of a page that go over to another line in their middle."""
+
+
+@pytest.mark.parametrize("name", ["every_status", "crowded"])
+def test_no_word_is_broken_on_a_phone(name: str, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
+    page = open_page(files[name], viewport={"width": 390, "height": 800}, bypass_csp=True)
+    # A digest has no place to break at.
+    assert [word for word in page.tab.evaluate(BROKEN) if len(word) < 40] == []
+
+
 @pytest.mark.parametrize("name", ["not_ready", "many"])
 def test_without_script_the_content_is_the_same(
     name: str, files: dict[str, str], open_page: Callable[..., Opened]

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from evalspec.cli import app
 from evalspec.errors import RecordError
 from evalspec.evidence.model_card import Benchmark
+from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import CheckRecord, DatasetRecord, ModelRecord, Record
 from evalspec.report import model_card
 from evalspec.run.reader import benchmark_of
@@ -123,6 +124,12 @@ def test_what_is_no_score_of_a_benchmark_is_left_out_and_named(
     lines = [line for line in text.splitlines() if line.startswith(f"# Left out: {name}: ")]
     assert len(lines) == 1 and why in lines[0]
     assert [one["dataset"]["task_id"] for one in yaml.safe_load(text)] == ["whole"]
+
+
+def test_a_verdict_with_a_waiver_is_told_whole() -> None:
+    waiver = Waiver(of="quality/accuracy", why="known", owner="me", expires="2099-01-01")
+    (one,) = made(a_run(check(a_test(**FAILING), a_test("quality", "f1")), waivers=(waiver,)))
+    assert one["notes"].endswith("evalspec 0: READY (1 waived).") and ": FAIL." in one["notes"]
 
 
 def test_a_benchmark_has_one_score() -> None:

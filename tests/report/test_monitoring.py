@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from evalspec.errors import SpecError
-from evalspec.evidence.policy import Rollback
+from evalspec.errors import RecordError, SpecError
+from evalspec.evidence.policy import Rollback, Waiver
 from evalspec.evidence.record import CheckRecord, DatasetRecord, Record
 from evalspec.report import monitoring
 from evalspec.spec import Options, load
 from evalspec.verdict import decide
-from tests.verdict.test_decide import a_check, a_record, a_test
+from tests.verdict.test_decide import FAILING, a_check, a_record, a_test
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "monitoring.v1.json").read_text())
 
@@ -42,6 +42,18 @@ def test_scores_on_data_in_doubt_are_left_out() -> None:
     said = made(a_record(a_check(a_test()), a_check(leak, id="contamination", dimension="data")))
     assert [one["name"] for one in said["expected"]] == ["contamination/exact_duplicates"]
     assert said["left_out"][0]["name"] == "quality/accuracy"
+    assert "contamination/exact_duplicates" in said["left_out"][0]["why"]
+
+
+def test_a_requirement_that_was_set_aside_says_so() -> None:
+    waiver = Waiver(of="quality/accuracy", why="known", owner="me", expires="2099-01-01")
+    first, second = made(a_record(a_check(a_test(**FAILING), a_test("quality", "f1")), waivers=(waiver,)))["expected"]
+    assert (first["status"], first["waived"], second["waived"]) == ("FAIL", True, False)
+
+
+def test_nothing_is_watched_against_a_draft() -> None:
+    with pytest.raises(RecordError, match="the run is a draft"):
+        made(a_record(a_check(a_test()), draft=True))
 
 
 def test_percentiles_drift_references_and_rollback() -> None:

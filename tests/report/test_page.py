@@ -14,6 +14,7 @@ from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Decision
 from evalspec.report import render
 from evalspec.report._names import breakable
+from evalspec.report.page import cautions
 from tests.report import hostile, records
 from tests.report.pictures import png
 
@@ -189,6 +190,14 @@ def test_everything_that_weakens_it_is_at_the_top() -> None:
         "subject is not shown",
     ):
         assert words in top
+
+
+def test_the_id_of_a_check_is_not_changed_where_a_sentence_begins_with_it() -> None:
+    record, verdict = records.ready(), records.ready().verdict
+    assert verdict is not None
+    lines = (f"{record.checks[0].id}: it guesses", "a draft: a few rows")
+    found = cautions(record, verdict.model_copy(update={"weakened": lines}))
+    assert found[:2] == (lines[0], "A draft: a few rows")
 
 
 def test_pictures_without_a_name_are_hidden_from_readers_and_the_rest_are_named() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from evalspec.errors import RecordError, WriteError
 from evalspec.run.files import Journal
-from evalspec.run.folders import find_unfinished, new_folder
+from evalspec.run.folders import find_unfinished, folder_of, new_folder, read_record
 
 STARTED = datetime(2026, 11, 20, 10, 0, 0, tzinfo=UTC)
 
@@ -42,9 +42,41 @@ def test_a_run_that_is_still_going_on_is_not_resumed(tmp_path: Path) -> None:
     assert find_unfinished(None, tmp_path, "spec", "ab" * 32) == folder
 
 
+def test_a_run_is_not_resumed_under_another_profile(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path, "spec", "ab" * 32, STARTED)
+    Journal(folder / "journal.jsonl").write("start", spec="ab" * 32, profile="cd" * 32)
+    for other in ("ef" * 32, None):
+        with pytest.raises(RecordError, match="there is no unfinished run of this spec"):
+            find_unfinished(None, tmp_path, "spec", "ab" * 32, other)
+    assert find_unfinished(None, tmp_path, "spec", "ab" * 32, "cd" * 32) == folder
+
+
 def test_lines_of_a_journal_that_are_none_are_left_out(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     journal.write("start", spec="ab")
     with journal.path.open("a", encoding="utf-8") as file:
         file.write('{}\n[1]\n{"event": "che')
     assert [event["event"] for event in journal.read()] == ["start"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"version": 2}', "its version is 2, and this is evalspec "),
+        ("{", "Invalid JSON: "),
+        ("[]", "Input should be an object"),
+        ('{"version": 1}', "evalspec: Field required (and "),
+    ],
+)
+def test_what_is_no_record_says_why(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "record.json").write_text(text)
+    with pytest.raises(RecordError, match="no record that this version reads: ") as found:
+        read_record(tmp_path)
+    assert said in str(found.value) and "validation error" not in str(found.value)
+
+
+def test_a_record_stands_for_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "record.json").write_text("{}")
+    (tmp_path / "other.json").write_text("{}")
+    assert folder_of(tmp_path / "record.json") == folder_of(tmp_path) == tmp_path
+    assert folder_of(tmp_path / "other.json") == tmp_path / "other.json"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evalspec.errors import InputError
-from evalspec.language.parts import Access
+from evalspec.language.parts import Access, Dataset
 from evalspec.plan import plan
 from evalspec.run.inputs import RunInputs
 from evalspec.run.jobs import CheckJob, Parts
 from evalspec.run.process import Limits
 from evalspec.run.replay import Replay
+from evalspec.sources import _open
 from evalspec.spec import load
 
 SPEC = """
@@ -105,3 +108,33 @@ def test_what_the_candidate_is_said_to_read(inputs: RunInputs, tmp_path: Path) -
     stated = made(tmp_path, SPEC + MODEL)
     assert stated.stated_columns("test") == ("income",)
     assert stated.feature_columns("test") == ("income", "age")
+
+
+def test_only_the_columns_that_are_asked_for_are_read(inputs: RunInputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[tuple[str, ...] | None] = []
+    plainly = _open.open_dataset
+
+    def watched(dataset: Dataset, access: Access, columns: Sequence[str] | None = None) -> Any:
+        read.append(None if columns is None else tuple(columns))
+        return plainly(dataset, access, columns)
+
+    monkeypatch.setattr(_open, "open_dataset", watched)
+    assert inputs.table("test", ["income"]).to_pydict() == {"income": [50, 150, 90]}
+    # With it comes what says which row it is; slices of it are there too.
+    assert read == [("income",)]
+    assert inputs.table("test", ["outcome"]).column_names == ["outcome"]
+    assert inputs.slice_mask("rich", "test").inside.tolist() == [False, True, False]
+    assert len(read) == 1
+    # Beyond that all of it is read, once.
+    assert inputs.table("test", ["age", "income"]).to_pydict() == {"age": [30, 31, 32], "income": [50, 150, 90]}
+    assert inputs.table("test").num_columns == 5
+    assert inputs.slice_mask("rich", "test").inside.tolist() == [False, True, False]
+    assert read[1:] == [None]
+    with pytest.raises(InputError, match="no column 'incom'"):
+        inputs.table("train", ["incom"])
+
+
+def test_what_the_spec_says_of_columns_slices_and_clusters(inputs: RunInputs) -> None:
+    assert inputs.column_names("test") == ("id", "person", "income", "age", "outcome")
+    assert inputs.slice_where("rich") == "income > 100"
+    assert inputs.has_clusters("test")

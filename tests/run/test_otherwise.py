@@ -10,7 +10,7 @@ import pytest
 
 from evalspec.evidence.record import DatasetRecord, Record
 from evalspec.run.folders import earlier_runs, last_blessed
-from evalspec.run.otherwise import otherwise
+from evalspec.run.otherwise import otherwise, since_before
 from evalspec.verdict import decide
 from tests.verdict.test_decide import a_check, a_record, a_test
 
@@ -81,6 +81,28 @@ def test_a_first_run_has_none_before_it(tmp_path: Path) -> None:
     folder, record = written(tmp_path, "2-a", minute=1)
     found = earlier_runs(folder, tmp_path, record)
     assert (found.runs, found.of_subject, found.last) == (0, 0, None)
+
+
+def test_what_was_loosened_since_the_blessed_run_is_told_until_another_one_is_blessed(tmp_path: Path) -> None:
+    """The same run made twice would else be rid of it."""
+    strict = written(tmp_path, "2-a", minute=1, threshold=0.97)
+    baselines = tmp_path / "baselines"
+    shutil.copytree(strict[0], baselines / "v1")
+    blessed = (baselines / "v1", strict[1])
+    first = written(tmp_path, "2-b", minute=2, threshold=0.9, tolerance=0.2)
+    again = written(tmp_path, "2-c", minute=3, threshold=0.9, tolerance=0.2)
+
+    def told(last: Any, blessed: Any, now: Any) -> list[tuple[str, str]]:
+        return [(one.run, one.of) for one in since_before(last, blessed, *now)]
+
+    loosened = ["quality/accuracy", "shift.tolerance"]
+    assert told(strict, blessed, first) == [("2-a", of) for of in loosened]
+    assert told(first, None, again) == []
+    assert told(first, blessed, again) == [("baselines/v1", of) for of in loosened]
+    assert told(None, blessed, again) == [("baselines/v1", of) for of in loosened]
+    # Stricter than the blessed one is no news beside the last run.
+    stricter = written(tmp_path, "2-d", minute=4, threshold=0.99)
+    assert told(stricter, blessed, written(tmp_path, "2-e", minute=5, threshold=0.99)) == []
 
 
 @pytest.mark.parametrize("spec", [None, "\tno: yaml", "[]"])

@@ -132,6 +132,15 @@ def test_what_probes_found_is_read_and_replayed(tmp_path: Path) -> None:
         replay.probe("memory", "d", "a", 1, {}, None, lambda *_: None)
 
 
+def test_a_model_that_told_nothing_takes_nothing_from_the_next_one(tmp_path: Path) -> None:
+    write_probes([Probe("precision", "baseline", 0, {}, {}, {})], tmp_path / "probes-c.json")
+    replay = Replay(tmp_path, "c")
+    with pytest.raises(NotRunError, match="no 1 probes precision of candidate"):
+        replay.probe("precision", "d", "candidate", 1, {}, None, lambda *_: None)
+    (found,) = replay.probe("precision", "d", "baseline", 1, {}, None, lambda *_: None)
+    assert found.model == "baseline"
+
+
 def test_torn_probes_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('[{"probe": "memory"')
     with pytest.raises(RecordError, match="can't be read"):

@@ -98,6 +98,16 @@ def test_run_until_green_is_seen_also_under_another_name(tmp_path: Path) -> None
     done = evalspec("run", spec, cwd=tmp_path)
     assert record_of(tmp_path, "again")["earlier_runs"] == 1
     assert "decided 1 time before" in done.stdout
+    assert record_of(tmp_path, "again")["asked_otherwise"] == []
+    spec.write_text(spec.read_text().replace("accuracy >= 90 %", "accuracy >= 85 %"))
+    done = evalspec("run", spec, cwd=tmp_path)
+    assert "decided 2 times before on this test set, 2 of them this subject" in done.stdout
+    (one,) = record_of(tmp_path, "again")["asked_otherwise"]
+    notice = f"loosened: quality/accuracy is `accuracy >= 85 %`, was `accuracy >= 90 %` in run {one['run']}"
+    assert f"  ! {notice}\n" in done.stdout
+    folder = tmp_path / "reports" / "again" / "latest"
+    assert "Loosened: quality/accuracy is `accuracy >= 85 %`" in (folder / "summary.md").read_text()
+    assert "Loosened: quality/accuracy is <code>accuracy &gt;= 85 %</code>" in (folder / "report.html").read_text()
 
 
 def test_an_artifact_that_is_swapped_while_it_runs_voids_what_was_measured(tmp_path: Path) -> None:
@@ -139,5 +149,5 @@ def test_a_training_set_that_was_seen_before_is_no_test_set_that_was(tmp_path: P
 
     written("a", "one")
     other, again = written("b", "two"), written("c", "one")
-    assert earlier_runs(tmp_path / "reports" / "example" / "b", tmp_path, other) == 0
-    assert earlier_runs(tmp_path / "reports" / "example" / "c", tmp_path, again) == 1
+    assert earlier_runs(tmp_path / "reports" / "example" / "b", tmp_path, other).runs == 0
+    assert earlier_runs(tmp_path / "reports" / "example" / "c", tmp_path, again).runs == 1

@@ -67,7 +67,7 @@ def test_whole_numbers_are_indices_unless_classes_are_numbers() -> None:
     one = np.ones((1, 1, 4))
     assert found(one, [[0.5]], [[1]]).classes.tolist() == [1]
     assert found(one, [[0.5]], [[7]], classes=("3", "7")).classes.tolist() == [1]
-    with pytest.raises(InputError, match=r"'0' \(1 of 1 rows\) is in no class \(choices: 3, 7\)"):
+    with pytest.raises(InputError, match=r"'0' \(1 of 1 row\) is in no class \(choices: 3, 7\)"):
         found(one, [[0.5]], [[0]], classes=("3", "7"))
 
 
@@ -77,7 +77,7 @@ def test_whole_numbers_are_indices_unless_classes_are_numbers() -> None:
         ([[[0, 0, 1, 1]]], [[1.5]], [[0]], r"score 1.5 of a box in row 40 \(counted from 0\) is not within 0..1"),
         ([[[0, 0, 1, 1]]], [[np.nan]], [[0]], r"score nan of a box in row 40"),
         ([[[0, 0, 1, 1]]], [[0.5]], [[2]], r"2 \(1 of 1 boxes\) is the index of no class; there are 2 `classes`, so"),
-        ([[[0, 0, 1, 1]]], [[0.5]], [["owl"]], r"'owl' \(1 of 1 rows\) is in no class"),
+        ([[[0, 0, 1, 1]]], [[0.5]], [["owl"]], r"'owl' \(1 of 1 row\) is in no class"),
         ([[[5, 0, 1, 1]]], [[0.5]], [[0]], r"the box \[5, 0, 1, 1\] in row 40 .* which has no inside; a box is"),
         ([[[0, 0, np.inf, 1]]], [[0.5]], [[0]], r"the box \[0, 0, inf, 1\] in row 40"),
         ([[[0, 0, 1]]], [[0.5]], [[0]], r"shape \[3\] for each box, not 4 numbers"),
@@ -152,7 +152,7 @@ def test_a_sliced_table_has_its_own_boxes() -> None:
         ([[{"box": [0, 0, 1], "label": 0}, {"box": [0, 0, 1, 1], "label": 0}]], r"a box of 4 numbers|not of 4"),
         ([[{"box": [2, 0, 1, 1], "label": 0}]], r"the box \[2, 0, 1, 1\] in row 0"),
         ([[{"bbox": [2, 0, -1, 1], "label": 0}]], r"the box \[2, 0, 1, 1\] in row 0"),
-        ([[{"box": [0, 0, 1, 1], "label": "owl"}]], r"'label': 'owl' \(1 of 1 rows\) is in no class"),
+        ([[{"box": [0, 0, 1, 1], "label": "owl"}]], r"'label': 'owl' \(1 of 1 row\) is in no class"),
         ([[{"box": [0, 0, 1, 1], "label": None}]], r"every value of the column|labels are missing"),
         ([None, [{"box": [0, 0, 1, 1], "label": 0}]], r"has no list in row 0 \(counted from 0\); an empty list says"),
         ([{"box": [[0, 0, 1, 1]], "label": []}], r"another number of 'label' than of boxes in row 0"),

@@ -334,7 +334,7 @@ def test_one_row_a_request(access: Access) -> None:
         rows = one.rows(TABLE)
         assert isinstance(rows, Remote)
         several = rows.answers(rows.serve(rows.take(np.arange(6))))
-        with pytest.raises(NotRunError, match="takes 1 rows a request"):
+        with pytest.raises(NotRunError, match="takes 1 row a request"):
             rows.drive(Schedule("open_loop", 1), np.array([0]), np.array([[0, 1]]), Nothing(), 0)
         close(one)
     assert len(asked) == 70 + 6

@@ -57,7 +57,7 @@ def test_labels_alone() -> None:
 @pytest.mark.parametrize(
     ("kind", "array", "sentence"),
     [
-        ("logits", [[0.1]], r"has 1 columns and there are 3 classes"),
+        ("logits", [[0.1]], r"has 1 column and there are 3 classes"),
         ("probabilities", [[0.1, 1.2, 0.3]], r"no probability in row 40 .* 1.2 is not within 0..1"),
         ("probabilities", [[0.1, np.nan, 0.3]], r"NaN or infinite in row 40"),
         ("label", objects([["a"], ["z"]]), r"'z' \(1 of 2 rows\) is in no class \(choices: a, b, c\)"),
@@ -84,7 +84,7 @@ def test_the_truth_of_lists_of_labels() -> None:
         ("one", r"the label column 'one' holds string, not a list in each row"),
         ("gap", r"the label column 'gap' has no list in row 1 \(counted from 0\); an empty list"),
         ("hole", r"1 of 2 labels are missing"),
-        ("other", r"'z' \(1 of 1 rows\) is in no class"),
+        ("other", r"'z' \(1 of 1 row\) is in no class"),
         ("tag", r"the dataset has no column 'tag' .*did you mean 'tags'"),
     ):
         with pytest.raises(InputError, match=sentence):

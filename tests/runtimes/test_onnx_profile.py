@@ -98,6 +98,14 @@ def test_an_operator_that_falls_back_is_seen(tmp_path: Path) -> None:
     assert (first.provider, odd.provider) == ("CUDAExecutionProvider", "CPUExecutionProvider")
 
 
+def test_only_the_last_run_counts(tmp_path: Path) -> None:
+    path = tmp_path / "profile.json"
+    runs = [{"cat": "Session", "name": "model_run", "ts": ts, "dur": 40, "args": {}} for ts in (10, 60)]
+    nodes = [event(f"{ts}", "MatMul") | {"ts": ts, "dur": dur} for ts, dur in ((11, 30), (61, 5), (70, 2))]
+    path.write_text(json.dumps([nodes[0], runs[0], *nodes[1:], runs[1]]))
+    assert [(one.name, one.took_us) for one in read_profile(path, PLACES)] == [("61", 5.0), ("70", 2.0)]
+
+
 @pytest.mark.parametrize("text", ["", "[]", '[{"cat": "Node", "name": "a_kernel_time"}]', "{}", '{"cat": 3}'])
 def test_what_is_no_profile_gives_a_reason(tmp_path: Path, text: str) -> None:
     path = tmp_path / "profile.json"
@@ -200,6 +208,18 @@ def test_a_product_in_int8_and_a_convolution_that_stayed_in_fp32(tmp_path: Path,
     assert by_type["int8"] == 2 * 2 * 1024 * 10
     assert by_type["float32"] > 2 * 2 * 16 * 64 * 27
     assert {one.weights for one in inside.operators if one.computes == "int8"} == {"int8"}
+
+
+def test_what_took_how_long_and_what_was_written(tmp_path: Path, access: Access) -> None:
+    """The runtime fuses the convolution with what follows; as written there are both."""
+    save_small_net(tmp_path / "net.onnx", quantized=True)
+    inside = Onnx(path="net.onnx").load(access, threads=1).inspect({"x": np.ones((2, 3, 8, 8), np.float32)})
+    took = [one.took_us for one in inside.operators]
+    assert inside.run_us is not None
+    assert all(one is not None and one >= 0.0 for one in took)
+    assert 0.0 < sum(one for one in took if one is not None) <= inside.run_us
+    assert "Relu" in {one.kind for one in inside.written} and "Relu" not in {one.kind for one in inside.operators}
+    assert sorted(one.family for one in inside.written if one.family) == ["convolution", "product"]
 
 
 def test_a_batch_that_the_model_refuses(tmp_path: Path, access: Access) -> None:

@@ -67,7 +67,7 @@ def test_probabilities_of_half_precision_are_made_to_sum_to_one() -> None:
         ("probabilities", [[0.2, 0.3, 0.5], [np.nan, 0.5, 0.5]], r"NaN or infinite in row 41"),
         ("logits", [[0.2, 0.3, np.inf]], r"NaN or infinite in row 40"),
         ("logits", [[0.2, 0.3]], r"has 2 columns and there are 3 classes; make `classes` the label of each"),
-        ("logits", [[0.2]], r"has 1 columns and there are 3 classes"),
+        ("logits", [[0.2]], r"has 1 column and there are 3 classes"),
         ("logits", [[[0.2, 0.3, 0.4]]], r"has shape \[1, 1, 3\], not one row of scores for each row"),
         ("logits", [["a", "b", "c"]], r"holds <U1, not numbers"),
         ("value", [[0.2, 0.3]], r"has shape \[1, 2\], not one value a row"),
@@ -225,3 +225,12 @@ def test_classes_from_a_file(tmp_path: Path, access: Access) -> None:
         read_classes("image.txt", access)
     with pytest.raises(InputError, match=r"no file or folder 'none.txt'"):
         read_classes("none.txt", access)
+
+
+def test_one_logit_tells_both_classes_to_the_last_digit() -> None:
+    """One less the probability of the second class would be nothing from 37 on."""
+    scores = np.array([[-100.0], [-40.0], [0.0], [40.0], [100.0]])
+    found = mapped("logits", scores, ("no", "yes"))
+    assert found.probabilities is not None
+    odds = np.log(found.probabilities[:, 1]) - np.log(found.probabilities[:, 0])
+    assert odds == pytest.approx(scores[:, 0], rel=1e-12)

@@ -104,7 +104,7 @@ def test_a_class_is_made_once(trusted: Access, code: str, rows: pa.Table) -> Non
         ("broken", r":broken raised ZeroDivisionError: no luck"),
         ("wrong_type", r":wrong_type returned list, not a dict of arrays by name"),
         ("one_number", r":one_number returned a single value as 'value', not one for each row"),
-        ("too_few", r"the model gave 1 rows as 'value' for a batch of 10 rows"),
+        ("too_few", r"the model gave 1 row as 'value' for a batch of 10 rows"),
         ("not_a_number", r"the output 'value' is NaN or infinite in row 9 \(counted from 0\)"),
         ("absent", r"has no 'absent', which the model names"),
         ("NUMBER", r":NUMBER is a int, which can't be called"),

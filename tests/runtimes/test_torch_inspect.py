@@ -13,7 +13,7 @@ import pytest
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.abilities import Inside, Inspectable, Runner
 from evalspec.language.parts import Access
-from evalspec.runtimes._torch_inspect import inspect_module
+from evalspec.runtimes._torch_inspect import family, inspect_module
 from evalspec.runtimes.torch import LoadedTorch, Torch
 
 
@@ -226,3 +226,26 @@ def test_on_a_gpu(access: Access, linear_pt2: Path) -> None:
     for _, step in loaded.steps():
         value = step(value)
     np.testing.assert_allclose(value["output"], loaded.predict(batch)["output"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("convolution", "convolution"), ("mkldnn_convolution", "convolution"), ("convert_element_type", ""),
+        ("addmm", "product"), ("_int_mm", "product"), ("linear_dynamic", "product"), ("add", ""), ("relu", ""),
+        ("_scaled_dot_product_flash_attention_for_cpu", "attention"), ("mkldnn_rnn_layer", "recurrent"),
+    ],
+)  # fmt: skip
+def test_what_operators_do(kind: str, expected: str) -> None:
+    assert family(kind) == expected
+
+
+def test_the_layers_of_a_module_are_counted_by_what_they_do() -> None:
+    import torch
+
+    net = torch.nn.Sequential(
+        torch.nn.Conv1d(4, 8, 1), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8, 3), torch.nn.Softmax(1)
+    )
+    inside = look(net, 2, 4, 1)
+    assert [one.family for one in inside.operators if one.family] == ["convolution", "product"]
+    assert inside.written == () and inside.run_us is None

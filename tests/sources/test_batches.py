@@ -20,6 +20,7 @@ from evalspec.run.jobs import Parts
 from evalspec.run.reader import dataset_record
 from evalspec.run.tables import Tables
 from evalspec.sources import csv, jsonl
+from evalspec.sources._batches import evenly
 from evalspec.sources._open import open_batches, open_counted
 from evalspec.sources._rows import PORTION_ROWS, TableDigest, dataset_digest
 from evalspec.sources.arrow import Arrow
@@ -248,3 +249,26 @@ def test_a_cell_larger_than_a_block(tmp_path: Path) -> None:
         whole = dataset.read(Access(tmp_path))
         assert pc.max(pc.utf8_length(whole["b"])).as_py() >= 5_000_000
         assert pa.Table.from_batches(dataset.batches(Access(tmp_path), rows=300)).equals(whole.combine_chunks())
+
+
+def test_rows_come_as_many_at_a_time_whatever_pieces_they_come_in() -> None:
+    pictures = pa.FixedSizeListArray.from_arrays(np.arange(1000.0), 10)
+    table = pa.table(
+        {
+            "x": np.arange(100),
+            "kind": pa.array([f"k{i // 9}" for i in range(100)]),
+            "photo": pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float64(), [2, 5]), pictures),
+        }
+    )
+    pieces = []
+    for start, size in ((0, 7), (7, 0), (7, 41), (48, 1), (49, 51)):
+        part = table.slice(start, size)
+        # Each piece has a dictionary of its own, as each row group of a file has.
+        part = part.set_column(1, "kind", part.column("kind").combine_chunks().dictionary_encode())
+        pieces += part.combine_chunks().to_batches()
+    found = list(evenly(pieces, 16))
+    assert [batch.num_rows for batch in found] == [16] * 6 + [4]
+    together = pa.Table.from_batches([batch.select(["x", "photo"]) for batch in found])
+    assert together.equals(table.select(["x", "photo"]))
+    assert [one for batch in found for one in batch.column("kind").to_pylist()] == table["kind"].to_pylist()
+    assert list(evenly([], 16)) == []

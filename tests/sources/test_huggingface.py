@@ -150,6 +150,16 @@ def test_the_hub_is_asked_only_where_it_may_be(tmp_path: Path) -> None:
         dataset.read(Access(tmp_path, hub=True))
 
 
+ON_HUB = {"name": "owner/set", "revision": "1", "split": "test"}
+
+
+def test_the_benchmark_is_that_which_is_read() -> None:
+    hub = {"id": "owner/set", "task": "t", "metric": "accuracy"}
+    for benchmark in (hub, hub | {"revision": "1"}):
+        read = Huggingface.model_validate(ON_HUB | {"hub": benchmark})
+        assert read.hub is not None and read.hub.id == "owner/set"
+
+
 def test_fields() -> None:
     for fields in (
         {},
@@ -157,6 +167,8 @@ def test_fields() -> None:
         {"name": "b", "split": "test"},
         {"name": "b", "revision": "1"},
         {"path": "a", "revision": "1"},
+        ON_HUB | {"hub": {"id": "owner/other", "task": "t", "metric": "accuracy"}},
+        ON_HUB | {"hub": {"id": "owner/set", "task": "t", "metric": "accuracy", "revision": "2"}},
     ):
         with pytest.raises(ValidationError):
             Huggingface(**fields)  # type: ignore[arg-type]

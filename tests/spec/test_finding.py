@@ -17,6 +17,7 @@ from evalspec.errors import SpecError
 from evalspec.evidence.profile import Asked
 from evalspec.language.registry import discover
 from evalspec.language.yaml import read_text
+from evalspec.plan import plan
 from evalspec.spec import Spec, load
 from evalspec.spec.finding import find, plain
 from evalspec.spec.profile import profile_names
@@ -26,13 +27,17 @@ OWN = discover(plugins=False)
 ROWS = 1000
 
 
-def a_model(operator: str, weights: np.ndarray[Any, Any]) -> bytes:
+LONGEST_S = 20 * 60
+"""What a release may wait for what is only suggested."""
+
+
+def a_model(operator: str, weights: np.ndarray[Any, Any], takes: str = "input", gives: str = "output") -> bytes:
     """One matrix between four features and two classes."""
     graph = helper.make_graph(
-        [helper.make_node(operator, ["input", "w"], ["output"])],
+        [helper.make_node(operator, [takes, "w"], [gives])],
         "two classes",
-        [helper.make_tensor_value_info("input", TensorProto.FLOAT, ["n", 4])],
-        [helper.make_tensor_value_info("output", TensorProto.FLOAT, ["n", 2])],
+        [helper.make_tensor_value_info(takes, TensorProto.FLOAT, ["n", 4])],
+        [helper.make_tensor_value_info(gives, TensorProto.FLOAT, ["n", 2])],
         [numpy_helper.from_array(weights, "w")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
@@ -73,7 +78,32 @@ def test_each_profile_s_spec_is_right_and_lacks_nothing_mandatory(name: str, fil
     assert "Found here: model.onnx (candidate), baseline.onnx (baseline), test.parquet (test), " in text
     assert "Still to be put here" not in text
     assert "is a suggestion" in text
+    (example,) = re.findall(r"# +- {of: (\w+), why: Say why", text)
+    assert example in [one.name for one in spec.profile.asked if one.mandatory]
     assert "@" not in text.replace("me@example.com", "")
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_what_is_suggested_is_measured_while_somebody_waits(name: str, files: Path, tmp_path: Path) -> None:
+    spec, _ = written(name, files, tmp_path)
+    assert sum(one.seconds for one in plan(spec).checks) < LONGEST_S
+
+
+def test_a_spec_is_called_like_its_folder_so_that_two_of_them_share_no_history(tmp_path: Path) -> None:
+    for folder, name in (("Gate 2", "gate-2"), ("-_", "my-model"), ("2026", '"2026"')):
+        assert f"\nname: {name}\n" in profile_template("edge", tmp_path / folder, OWN)
+
+
+def test_inputs_and_outputs_are_called_what_the_file_calls_them(tmp_path: Path) -> None:
+    weights = np.ones((4, 2), np.float32)
+    (tmp_path / "net.onnx").write_bytes(a_model("MatMul", weights, "pixel values", "class_probability"))
+    (tmp_path / "old.onnx").write_bytes(a_model("MatMul", weights, "x", "scores"))
+    text = profile_template("tiny", tmp_path, OWN)
+    assert (
+        '    inputs: {"pixel values": features}\n    outputs: {probabilities: class_probability} # what it gives'
+        in text
+    )
+    assert "    inputs: {x: features}\n    outputs: {logits: scores}\n    classes: [no, yes]\n" in text
 
 
 @pytest.mark.parametrize("name", profile_names())

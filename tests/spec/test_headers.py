@@ -157,6 +157,24 @@ def test_a_column_of_another_type_is_nearer_than_one_that_is_not_there() -> None
     assert sentence == "slices[0].where: column 'amount' holds double, and '3' is no number; write 3 without quotes"
 
 
+@pytest.mark.parametrize(
+    ("check", "place"),
+    [
+        ("check: shift, reference: test, current: again, columns: [age], tolerance: 0.4, require: [drifted_columns <= "
+         "10 %]", "data[0].current"),
+        ("check: coverage, dataset: test, by: [site], population: again, require: [representation_gap <= 5 pp]",
+         "data[0].population"),
+    ],
+)  # fmt: skip
+def test_rows_are_not_held_against_themselves(check: str, place: str) -> None:
+    again = "  again: {kind: parquet, path: ./test.parquet}\n"
+    assert said(f"{HEAD}{again}data:\n  - {{{check}}}\n") == [
+        f"{place}: test and again are the same rows of the same files, so nothing would be found; name other files, or "
+        "part them with `where:`"
+    ]
+    assert said(f"{HEAD}{again.replace('}', ', where: age > 3}')}data:\n  - {{{check}}}\n") == []
+
+
 @pytest.mark.parametrize(("mark", "written"), [(";", '";"'), ("\t", '"\\t"')])
 def test_a_csv_file_with_another_delimiter_is_told_it(mark: str, written: str) -> None:
     Path("test.csv").write_text(f"age{mark}y\n" + 30 * f"3{mark}a\n")

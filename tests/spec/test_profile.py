@@ -68,91 +68,6 @@ def refused(folder: Path, item: str, more: str = "", checks: str = "") -> list[s
 
 
 LATENCY = "system:\n  - {check: latency, dataset: test, %s}"
-LOAD = "system:\n  - {check: load, dataset: test, slo: latency_p99 <= 9 ms, rates: [9 qps], arrivals: {kind: %s}}"
-COMPRESSION = "  - {check: compression, dataset: test, method: pruning, by: [a], %s}"
-PAIRS = {
-    "a check": (
-        "{check: latency, why: w}",
-        LATENCY % "report_only: true",
-        LATENCY % "require: [latency_p50 <= 9 ms]",
-    ),
-    "a check that blocks": (
-        "{check: latency, why: w}",
-        LATENCY % "warn: [latency_p50 <= 9 ms]",
-        LATENCY % "slo: latency_p99 <= 9 ms",
-    ),
-    "of the candidate": (
-        "{check: latency, why: w}",
-        LATENCY % "model: baseline, require: [latency_p50 <= 9 ms]",
-        LATENCY % "model: candidate, require: [latency_p50 <= 9 ms]",
-    ),
-    "one of several": (
-        "{any_of: [shift, leakage], name: latency, why: w}",
-        "data:\n  - {check: contamination, train: [train], test: test, require: [exact_duplicates == 0]}",
-        "data:\n  - {check: shift, id: latency, reference: test, current: traffic, require: [drifted_columns <= 9 %]}",
-    ),
-    "a metric": (
-        "{check: latency, metrics: [latency_p95, latency_p99], why: w}",
-        LATENCY % "require: [latency_p50 <= 9 ms], warn: [latency_p95 <= 9 ms]",
-        LATENCY % "require: [latency_p95 <= 9 ms]",
-    ),
-    "a soft one": (
-        "{check: latency, metrics: [latency_p95], soft: true, why: w}",
-        LATENCY % "warn: [latency_p50 <= 9 ms]",
-        LATENCY % "warn: [latency_p95 <= 9 ms]",
-    ),
-    "a field": (
-        "{check: load, name: latency, with: {arrivals.kind: [gamma, trace]}, why: w}",
-        LOAD % "poisson",
-        (LOAD % "gamma, burstiness: 0.5").replace("check: load", "check: load, id: latency"),
-    ),
-    "a baseline": (
-        "{states: baseline, name: latency, why: w}",
-        LATENCY % "require: [latency_p50 <= 9 ms]",
-        LATENCY % "require: [latency_p50 <= 2x baseline]",
-    ),
-}
-
-
-@pytest.mark.parametrize(("item", "red", "green"), PAIRS.values(), ids=PAIRS)
-def test_each_kind_of_item_is_missing_where_it_must_be_and_found_in_its_twin(
-    tmp_path: Path, item: str, red: str, green: str
-) -> None:
-    assert found(spec(tmp_path, item, red)) == {"quality": ("quality",), "latency": ()}
-    assert found(spec(tmp_path, item, green)) == {"quality": ("quality",), "latency": ("latency",)}
-
-
-def test_compression_compares_by_itself_and_a_rollback_is_a_key(tmp_path: Path) -> None:
-    item = "{states: baseline, why: w}"
-    assert found(spec(tmp_path, item))["baseline"] == ()
-    assert found(spec(tmp_path, item, COMPRESSION % "require: [worst_slice_drop <= 2 pp, slices_too_small == 0]"))[
-        "baseline"
-    ] == ("compression",)
-    item = "{states: rollback, why: w}"
-    assert found(spec(tmp_path, item))["rollback"] == ()
-    assert found(spec(tmp_path, item, more="rollback: [{when: accuracy < 80 %}]"))["rollback"] == ("rollback",)
-
-
-@pytest.mark.parametrize(
-    ("model", "answer"),
-    [
-        ("", ()),
-        ("precision: fp16", ("precision",)),
-        ("precision: int8", ()),
-        ("precision: int8, quantization: {method: static}", ()),
-        ("precision: int8, quantization: {method: static, calibration: train}", ("precision", "quantization")),
-        ("precision: int8, quantization: {method: dynamic}", ("precision", "quantization")),
-        ("precision: mixed", ()),
-        ("precision: mixed, quantization: {method: amp}", ("precision", "quantization")),
-    ],
-)
-def test_how_a_coarse_model_was_quantized_has_to_be_stated(tmp_path: Path, model: str, answer: tuple[str, ...]) -> None:
-    (tmp_path / "team.yaml").write_text(TEAM.format(item="{states: quantization, why: w}"))
-    text = SPEC.format(checks="", more="").replace(
-        "path: m.onnx,", f"path: m.onnx, {model}," if model else "path: m.onnx,"
-    )
-    (tmp_path / "s.yaml").write_text(text)
-    assert found(load(tmp_path / "s.yaml", options=Options(files=False), registry=OWN))["quantization"] == answer
 
 
 def test_order_reasons_and_digest_stand_in_the_spec_s_profile(tmp_path: Path) -> None:
@@ -165,7 +80,7 @@ def test_order_reasons_and_digest_stand_in_the_spec_s_profile(tmp_path: Path) ->
     )
     (missing,) = one.missing
     assert (missing.full_name, missing.asks, missing.why, missing.source) == (
-        *("profile/battery", "`energy`", "It lasts a day.", "A book"),
+        *("profile/battery", "`energy` with a blocking requirement", "It lasts a day.", "A book"),
     )
     # Comments and layout don't count, what is asked does.
     again = spec(tmp_path, "{check: energy,   name: battery, why: It lasts a day., from: A book} # mine").profile
@@ -184,8 +99,8 @@ def test_what_is_missing_set_aside_or_recommended_is_said_by_validate(tmp_path: 
     assert list(profile_lines(one)) == [
         "profile team: 1 of 3 mandatory items are here",
         "  set aside: energy: No meter. (owner me, until 2030-01-31)",
-        "  missing, so no run is READY: memory: `memory`: It has little.",
-        "  recommended, not here: `slices`: Averages hide.",
+        "  missing, so no run is READY: memory: `memory` with a blocking requirement: It has little.",
+        "  recommended, not here: `slices` with a requirement: Averages hide.",
     ]
     shown = to_json(one)["profile"]
     assert [asked["found"] for asked in shown["asked"]] == [["quality"], [], [], []]
@@ -263,7 +178,7 @@ BAD = {
     ),
     "{check: latency, states: rollback, why: w}": "this one has `check:` and `states:`",
     "{why: w}": "an item has one of `check:`, `any_of:` and `states:`, and this one has none of them",
-    "{states: rollback, soft: true, why: w}": "`metrics:`, `with:` and `soft:` are of a check",
+    "{states: rollback, soft: true, why: w}": "`metrics:`, `with:`, `soft:` and `number:` are of a check",
     "{check: quality, why: w}": "team.yaml:8:5: mandatory[1]: two items are called 'quality'; give each a `name:`",
     "{check: latency}": "`why` is missing: why it must be there, in one sentence; add `why:`",
 }
@@ -343,6 +258,6 @@ def test_a_plan_says_what_is_missing(tmp_path: Path) -> None:
     planned = plan(spec(tmp_path, "{check: energy, why: It lasts a day.}"))
     lines = explain(planned, None)
     assert lines.index("profile team: 1 of 2 mandatory items are here") < lines.index("order")
-    assert "  missing, so no run is READY: energy: `energy`: It lasts a day." in lines
+    assert "  missing, so no run is READY: energy: `energy` with a blocking requirement: It lasts a day." in lines
     shown = to_plan_json(planned, None)["profile"]
     assert [one["name"] for one in shown["asked"] if not one["found"]] == ["energy"]

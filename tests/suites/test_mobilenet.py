@@ -104,15 +104,16 @@ def the_same_report_elsewhere(folder: Path, tmp_path: Path) -> None:
     code = (
         "import sys\nfrom evalspec.cli import app\n"
         "app(['report', sys.argv[1], '--json'], standalone_mode=False)\n"
-        "app(['report', sys.argv[1], '--attestation', '--monitoring', '--model-card'], standalone_mode=False)\n"
+        "for form in sys.argv[2:]:\n"
+        "    app(['report', sys.argv[1], '--' + form.replace('_', '-')], standalone_mode=False)\n"
     )
     elsewhere = {
         "TZ": "Pacific/Kiritimati", "LANG": "tr_TR.UTF-8", "LC_ALL": "C", "PYTHONHASHSEED": "4711", "HOME": str(home),
         "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"],
     }  # fmt: skip
     again = subprocess.run(
-        [sys.executable, "-c", code, there.name], cwd=there.parent, env=elsewhere, capture_output=True, timeout=120,
-        check=False,
+        [sys.executable, "-c", code, there.name, *FORMS], cwd=there.parent, env=elsewhere, capture_output=True,
+        timeout=120, check=False,
     )  # fmt: skip
     assert again.returncode == 0, again.stderr.decode()
     for name in ("report.html", "junit.xml", "summary.md"):

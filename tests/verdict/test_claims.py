@@ -145,7 +145,9 @@ def test_the_nearest_measurement_stands_beside_it() -> None:
     )  # fmt: skip
     found = one(a_claim(conditions=WHOLE | {"batch": 64}), timed(), many)
     assert (found.check, found.measured, found.differs) == ("many", "800 samples/s", ())
-    of_another = one(a_claim(conditions=WHOLE | {"device": "gpu", "threads": 8}), timed(conditions={"threads": 1}))
+    of_another = one(
+        a_claim(conditions=WHOLE | {"device": "gpu", "threads": 8}), timed(conditions={"threads": 1, "batch": 1})
+    )
     assert of_another.differs == ("device npu, not gpu", "threads 1, not 8")
     baseline = one(a_claim(conditions=WHOLE | {"model": "baseline"}))
     assert baseline.check == "throughput" and baseline.differs == ("model candidate, not baseline",)
@@ -162,6 +164,30 @@ def test_of_a_model_of_the_spec_only_its_own_numbers_count() -> None:
 )
 def test_numbers_of_other_units_are_not_divided(value: str, times: float | None) -> None:
     assert one(a_claim(value)).times == times
+
+
+def test_what_is_not_shown_here_is_not_the_same() -> None:
+    unknown = MODEL.model_copy(update={"precision": None})
+    (found,) = examine(of(a_claim(conditions=WHOLE | {"cooling": "fan"}), models=(unknown,)), {})
+    assert found.differs == (
+        "a precision that is not shown, and int8 is claimed", "a cooling that is not shown, and fan is claimed",
+    )  # fmt: skip
+    assert not found.alike
+
+
+@pytest.mark.parametrize("value", ["fast", "250"])
+def test_a_claim_without_a_number_in_the_unit_says_so(value: str) -> None:
+    found = one(a_claim(value))
+    assert found.findings == (f"No number in samples/s can be read from '{value}'.",) and not found.alike
+    quality = timed("quality", dimension="model", measured={"accuracy": 0.709}, units={"accuracy": "fraction"})
+    assert "No number can be read from 'fast'." in one(a_claim("fast", "accuracy"), quality).findings
+
+
+def test_the_measured_number_stands_with_its_interval() -> None:
+    test = a_test("throughput", unit="samples/s", value=500.0, lower=480.0, upper=None, n=5)
+    assert one(a_claim(), timed(tests=(test,))).measured == "500 samples/s"
+    named = test.model_copy(update={"name": "throughput/throughput"})
+    assert one(a_claim(), timed(tests=(named,))).measured == "500 samples/s (n 5, at least 480 samples/s)"
 
 
 def test_shares_may_stand_bare_or_in_percent() -> None:

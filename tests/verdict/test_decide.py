@@ -403,6 +403,32 @@ def test_a_fact_that_is_too_much_names_the_first_of_what_was_counted() -> None:
     assert said.sentence.endswith("needs at most 3: holds")
 
 
+def test_rows_that_were_held_against_themselves_weaken_the_verdict() -> None:
+    rows = [
+        DatasetRecord(name=name, kind="parquet", digest=digest, rows=9)
+        for name, digest in (("test", "a1"), ("again", "a1"), ("field", "b2"))
+    ]
+    check = a_check(a_test()).model_copy(update={"datasets": ("test", "again", "field")})
+    assert decide(a_record(check, datasets=tuple(rows))).weakened == (
+        "quality is of test and again, which hold the same rows",
+    )
+    apart = check.model_copy(update={"datasets": ("test", "field")})
+    assert decide(a_record(apart, datasets=tuple(rows))).weakened == ()
+
+
+def test_a_model_that_is_its_own_baseline_weakens_the_verdict() -> None:
+    alike = [ModelRecord(name=name, kind="onnx", digest="a1") for name in ("candidate", "baseline")]
+    check = a_check(a_test(against="baseline")).model_copy(
+        update={"models": ("candidate", "baseline"), "baseline_models": ("baseline",)}
+    )
+    assert decide(a_record(check, models=tuple(alike))).weakened == (
+        "candidate and baseline are the same artifact, run alike: to be no worse than itself shows nothing",
+    )
+    for change in ({"digest": "b2"}, {"digest": None}, {"precision": "int8"}, {"batch": 8}):
+        other = alike[1].model_copy(update=change)
+        assert decide(a_record(check, models=(alike[0], other))).weakened == ()
+
+
 def test_without_a_value_the_reason_is_that_of_the_method() -> None:
     method = "DeLong on the logit; no bound: 3 rows of a class are too few"
     nothing = a_test(value=None, lower=None, upper=None, p_pass=None, p_fail=None, n=0, method=method)

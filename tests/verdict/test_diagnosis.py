@@ -61,6 +61,15 @@ def test_what_a_server_tells_is_no_preprocessing_and_its_text_is_text() -> None:
     assert found["data", "I/O"].finding == "35 % of a query, most of it serialize"
 
 
+def test_the_way_to_a_server_is_found_where_the_server_tells_its_own_time() -> None:
+    told = shares(serialize=1.0, inference=5.0, transfer=93.0, parse=1.0)
+    told = told.model_copy(update={"conditions": {"server_stages": "inference, transfer"}})
+    found = cells(told)["machine", "I/O"]
+    assert (found.state, found.finding) == ("found", "93 % of a query: transfer")
+    silent = cells(shares(serialize=1.0, server=98.0, parse=1.0))["machine", "I/O"]
+    assert silent.state == "not measured" and "the server does not tell" in silent.finding
+
+
 def test_a_fast_pipeline_is_not_to_blame() -> None:
     found = cells(shares(cast=2.0, inference=97.0, postprocess=1.0))
     assert found["data", "compute"].state == "not found"
@@ -98,3 +107,18 @@ def test_void_numbers_diagnose_nothing() -> None:
     assert cells(one)["data", "compute"].state == "not measured"
     failed = shares(resize=80.0, inference=20.0).model_copy(update={"status": "invalid", "reason": "busy"})
     assert cells(failed)["data", "compute"].state == "not measured"
+
+
+def test_the_check_that_finds_it_fills_the_cell_whichever_comes_first() -> None:
+    fine = shares(cast=1.0, inference=98.0)
+    copied = shares(copy_to_device=60.0, inference=35.0).model_copy(update={"id": "on_the_gpu"})
+    for checks in ((fine, copied), (copied, fine)):
+        cell = cells(*checks)["machine", "I/O"]
+        assert (cell.state, cell.checks) == ("found", ("on_the_gpu",))
+    assert cells(fine, copied)["data", "compute"].checks == ("the_stages",)
+
+
+def test_a_roof_that_is_exceeded_is_none() -> None:
+    found = cells(measured("roofline", {"roof_fraction": 165.0}, bound="compute"))
+    assert {found[axis, "compute"].state for axis in ("algorithm", "machine")} == {"not measured"}
+    assert found["machine", "compute"].finding == "the_roofline found no roof to hold the model against"

@@ -15,6 +15,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.blocks import AnyBlock, Column, Examples, Matrix, Table
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import in_percent, plural, verb
 from evalspec.language.parts import CheckResult
 from evalspec.runtimes._labels import label_text
 from evalspec.stats import agreement as stats
@@ -152,7 +153,7 @@ def _split(rated: Categories) -> NDArray[np.float64]:
 def _coefficient_table(
     check: Agreement, found: dict[str, stats.Judged], missing: dict[str, str], confidence: float
 ) -> Table:
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     lines: list[tuple[Cell, ...]] = []
     for name, one in found.items():
         estimate = one.estimate
@@ -277,7 +278,8 @@ def _notes(check: Agreement, rated: Categories, judged: NDArray[np.int64], estim
         notes.append(f"kappa is of the {whole:,} of {len(judged):,} rows that all raters judged; alpha allows gaps.")
     alone = int((judged < 2).sum())
     if alone:
-        notes.append(f"{alone:,} rows were judged by fewer than two raters and say nothing of agreement.")
+        was, says = verb(alone, "was", "were"), verb(alone, "says", "say")
+        notes.append(f"{plural(alone, 'row')} {was} judged by fewer than two raters and {says} nothing of agreement.")
     spoke = np.asarray((rated.codes >= 0).any(axis=0))
     silent = [name for name, one in zip(check.raters, spoke, strict=True) if not one]
     if silent:

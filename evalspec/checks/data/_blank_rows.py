@@ -1,4 +1,7 @@
-"""Rows that hold nothing to compare: whether they occur in training can't be known."""
+"""Rows that hold nothing to compare: whether they occur in training can't be known.
+
+A training row in which a text is there and holds nothing is known: nothing of the test set is in it.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,14 @@ class BlankRows:
 
     Args:
         asked: The test side.
+        blank: Training set: rows that hold nothing.
+        missing: Those of them in which a value is missing; all others hold blank texts.
     """
 
     def __init__(self, asked: Asked) -> None:
         self.columns = asked.columns
         self.blank: dict[str, int] = {}
+        self.missing: dict[str, int] = {}
         self.rows: dict[str, int] = {}
         self._held: dict[str, set[str]] = {}
         self._asked_of = {name for name in asked.columns if not missing_values(asked.ours.column(name)).all()}
@@ -34,12 +40,17 @@ class BlankRows:
     def begin(self, train_set: str) -> None:
         """The batches that follow are of this training set."""
         self._set = train_set
-        self.blank[train_set] = self.rows[train_set] = 0
+        self.blank[train_set] = self.missing[train_set] = self.rows[train_set] = 0
         self._held[train_set] = set()
 
     def see(self, rows: pa.Table, first_row: int) -> None:
         """Count the rows that are blank."""
-        self.blank[self._set] += int(_blank(rows.select(list(self.columns))).sum())
+        compared = rows.select(list(self.columns))
+        blank = _blank(compared)
+        self.blank[self._set] += int(blank.sum())
+        if blank.any():
+            gone = [missing_values(column) for column in compared.columns]
+            self.missing[self._set] += int((blank & np.logical_or.reduce(gone)).sum())
         self.rows[self._set] += rows.num_rows
         held = self._held[self._set]
         held |= {name for name in self._asked_of - held if rows.column(name).null_count < rows.num_rows}
@@ -65,6 +76,16 @@ class BlankRows:
                 remedy="compare other columns",
             )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Training rows that hold blank texts alone."""
+        blank = {name: count - self.missing[name] for name, count in self.blank.items()}
+        rows = [f"{counted(count)} of {name}" for name, count in blank.items() if count]
+        if not rows:
+            return ()
+        what = ", ".join(self.columns)
+        return (f"{' and '.join(rows)} with nothing but blank text in {what}: nothing of the test set is in them.",)
+
     def unknown(self, test: str, usable: Mask) -> str | None:
         """Why a count can't be shown to hold; None: every row holds something.
 
@@ -72,7 +93,7 @@ class BlankRows:
             test: Name of the test set.
             usable: shape (m,), test rows that hold something.
         """
-        counts = {test: int((~usable).sum()), **self.blank}
+        counts = {test: int((~usable).sum()), **self.missing}
         rows = [f"{counted(count)} of {name}" for name, count in counts.items() if count]
         if not rows:
             lost = [(name, column) for name, held in self._held.items() for column in sorted(self._asked_of - held)]

@@ -13,6 +13,7 @@ from evalspec.checks.data._shift_columns import Compared, Side
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.units import from_unit
+from evalspec.evidence.words import plural, verb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,7 +115,8 @@ def why_not(smaller: int) -> str | None:
     if importlib.util.find_spec("sklearn") is None:
         return "scikit-learn is not installed: pip install 'evalspec-gate[sklearn]'"
     if smaller < SMALLEST_N:
-        return f"{smaller} rows on one side are too few for a classifier, {SMALLEST_N} are needed"
+        few = f"{plural(smaller, 'row')} on one side {verb(smaller, 'is', 'are')} too few"
+        return f"{few} for a classifier, {SMALLEST_N} are needed"
     return None
 
 

@@ -18,6 +18,7 @@ from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import Column, Interval, Intervals, Reference, Table
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import in_percent
 from evalspec.stats.clean_change import clean_change, resampled_change
 from evalspec.stats.exact import Exact
 from evalspec.stats.value_only import ValueOnly
@@ -233,7 +234,7 @@ def _forest(metric: str, unit: str, sides: Sequence[_Side], confidence: float) -
     full = sides[0].estimate
     return Intervals(
         title=f"{metric} on rows seen in training and on the others",
-        caption=f"One-sided bounds at {confidence:.0%} each. What a user will see is the score of the clean rows.",
+        caption=f"One-sided bounds at {in_percent(confidence)} each. What a user will see is the score of clean rows.",
         unit=unit,
         rows=tuple(lines),
         references=(Reference(label="all rows", value=None if full is None else full.value, axis="x"),),
@@ -276,5 +277,5 @@ def _notes(metric: str, sides: Sequence[_Side]) -> tuple[str, ...]:
     assert full.estimate is not None and full.estimate.value is not None
     gained = full.estimate.value - clean.estimate.value
     values = f"{clean.estimate.value:.4g} on the {clean.rows:,} clean rows and {full.estimate.value:.4g} on all"
-    points = f": {100 * gained:+.3g} pp come from rows seen in training" if UNITS[metric] == "fraction" else ""
+    points = f": {100 * gained:+z.3g} pp come from rows seen in training" if UNITS[metric] == "fraction" else ""
     return (f"{metric} is {values} {full.rows:,}{points}.",)

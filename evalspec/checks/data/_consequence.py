@@ -15,6 +15,7 @@ from evalspec.checks.model._scored import Scored, Undefined, scored
 from evalspec.checks.model._scores import MeanLoss, Share
 from evalspec.evidence.blocks import AnyBlock, Column, Table
 from evalspec.evidence.estimate import Estimate
+from evalspec.evidence.words import in_percent
 from evalspec.stats.reweighted import CLIP, Judged, Reweighted, reweighted_change
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def _table(check: Shift, inputs: Inputs, found: Reweighted, measured: float | No
     def points(value: float | None) -> float | None:
         return None if value is None else 100.0 * value
 
-    percent = f"{inputs.confidence:.0%}"
+    percent = in_percent(inputs.confidence)
     metric = check.metric_
     rows: list[tuple[Cell, ...]] = [
         (f"{metric} on {check.reference}", found.full, "fraction"),

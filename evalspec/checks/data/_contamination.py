@@ -21,7 +21,7 @@ from evalspec.checks.data._further import (
     further_facts,
     further_notes,
 )
-from evalspec.checks.data._levels import COPIES, Asked, Detector, Level, Mask, contaminated
+from evalspec.checks.data._levels import COPIES, Asked, Detector, Level, Mask, contaminated, first_found
 from evalspec.checks.data._pairs import side_by_side
 from evalspec.checks.data._row_names import row_names, row_names_note
 from evalspec.checks.data._spans import SpanSearch, dropped_of, notes_of
@@ -32,6 +32,7 @@ from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Fact
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import plural, verb
 from evalspec.language.inputs import Inputs
 from evalspec.language.parts import CheckResult
 from evalspec.sources._rows import row_digests
@@ -141,6 +142,7 @@ def contamination(check: Contamination, inputs: Inputs, settings: Settings, furt
             *score.notes,
             *(row_names_note(column, test, "column") for column in named_by),
             *_notes(compared),
+            *blank.notes,
             *_span_notes(spans, compared, settings),
             *further_notes(detectors),
         ),
@@ -276,15 +278,18 @@ def _facts(compared: Compared) -> dict[str, Fact]:
     def how(levels: tuple[Level, ...]) -> str:
         return "counted: " + "; ".join(dict.fromkeys(level.method for level in levels))
 
+    def first(levels: tuple[Level, ...]) -> str:
+        return first_found(levels, compared.usable)
+
     facts = {
-        "exact_duplicates": Fact(float(rows(exact)), used, how(exact)),
-        "near_duplicates": Fact(rows(near) / used, used, how(compared.counting("near_duplicates"))),
+        "exact_duplicates": Fact(float(rows(exact)), used, how(exact), first=first(exact)),
+        "near_duplicates": Fact(rows(near) / used, used, how(compared.counting("near_duplicates")), first=first(near)),
     }
     judged = [level.judged for level in spans if level.judged is not None]
     if judged:
         long = int((np.logical_or.reduce(judged) & compared.usable).sum())
         if long:
-            facts["ngram_overlap"] = Fact(rows(spans) / long, long, how(spans))
+            facts["ngram_overlap"] = Fact(rows(spans) / long, long, how(spans), first=first(spans))
     return facts
 
 
@@ -299,9 +304,11 @@ def _notes(compared: Compared) -> tuple[str, ...]:
         notes.append(f"Not compared, since a training set lacks them: {', '.join(compared.left_out)}.")
     empty = int((~compared.usable).sum())
     if empty:
-        notes.append(f"{empty:,} rows of {compared.test} hold nothing to compare and are left out.")
+        holds = verb(empty, "holds nothing to compare and is", "hold nothing to compare and are")
+        notes.append(f"{plural(empty, 'row')} of {compared.test} {holds} left out.")
     if compared.repeats:
-        notes.append(f"Inside {compared.test} {compared.repeats:,} rows repeat an earlier one.")
+        repeat = verb(compared.repeats, "repeats", "repeat")
+        notes.append(f"Inside {compared.test} {plural(compared.repeats, 'row')} {repeat} an earlier one.")
     return tuple(notes)
 
 

@@ -11,14 +11,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from evalspec.checks.data._coverage_groups import Codes, Group, Inside, class_codes, column_codes, condition_rows
+from evalspec.checks.data._coverage_groups import (
+    Codes,
+    Group,
+    Inside,
+    class_codes,
+    column_codes,
+    condition_rows,
+    tally_scan,
+)
+from evalspec.checks.data._coverage_tally import Counted, Tally
 from evalspec.checks.data._representation import Represented, represented
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import AnyBlock, Column, Matrix, Table
 from evalspec.evidence.estimate import Fact, Measured, Parts
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import first_of
 from evalspec.language.parts import CheckResult
+from evalspec.language.scans import Scan
 from evalspec.stats.contingency import association
 
 if TYPE_CHECKING:
@@ -55,25 +66,30 @@ class Covered:
 
 
 def measure(check: Coverage, inputs: Inputs) -> CheckResult:
-    """Count the rows of every group, and hold shares against those of the population.
+    """Count the rows of every group, in one pass, and hold shares against those of the population.
 
     Raises:
         InputError: The dataset has no rows, or nothing is declared that could be counted.
     """
-    covered = _covered(check, inputs)
-    gaps = represented(check, inputs, covered.conditions, {**covered.columns, **_label_codes(check, inputs)})
+    tallies: list[Tally] = inputs.scan(scans_of(check, inputs))
+    here = tallies[0]
+    covered = _covered(check, inputs, here)
+    groups = {**covered.columns, **_label_codes(check, inputs, here)}
+    gaps = represented(check, inputs, covered.conditions, groups, tallies)
     absent = _absent(covered, gaps)
     estimates: dict[str, Estimate | Fact | Parts | Measured] = {}
     missing: dict[str, str] = dict(gaps.missing)
     if covered.groups:
         counted = {one.name: Fact(float(one.rows), covered.rows, COUNTED) for one in covered.groups}
         estimates["smallest_slice"] = Parts(counted)
-        short = [one.name for one in covered.groups if one.rows < one.needed]
-        estimates["slices_too_small"] = Fact(float(len(short)), covered.rows, f"{COUNTED}{_listed(short)}")
+        short = [one for one in _scarcest(covered.groups) if one.rows < one.needed]
+        method = f"{COUNTED}{_listed([one.name for one in short])}"
+        first = first_of([f"{one.name} ({one.rows:,} of {one.needed:,} rows)" for one in short])
+        estimates["slices_too_small"] = Fact(float(len(short)), covered.rows, method, first=first)
     if covered.conditions or check.shares or covered.columns:
         method = f"{COUNTED}{_listed(absent)}"
         estimates["missing_conditions"] = Measured(
-            Fact(float(len(absent)), covered.rows, method),
+            Fact(float(len(absent)), covered.rows, method, first=first_of(list(absent))),
             notes=tuple(f"{name}: {why}" for name, why in absent.items()),
         )
     _of_classes(covered, estimates, missing)
@@ -99,17 +115,34 @@ def measure(check: Coverage, inputs: Inputs) -> CheckResult:
     )  # fmt: skip
 
 
-def _covered(check: Coverage, inputs: Inputs) -> Covered:
-    table = inputs.table(check.dataset)
-    if not table.num_rows:
+def scans_of(check: Coverage, inputs: Inputs) -> tuple[Scan, ...]:
+    """What is to be seen: the test set, and the population where it is a dataset.
+
+    Args:
+        check: Its fields.
+        inputs: Names of columns, and of labels.
+    """
+    label = inputs.label(check.dataset)
+    groups = tuple(name for name in check.by if name != label)
+    counted = Counted((*groups, *check.shares), label, groups)
+    scans = [tally_scan(inputs, check.dataset, f"groups of {check.name}", check.declared, counted)]
+    if isinstance(check.population, str):
+        # Bounds of rows that share clusters need to know which row is which.
+        counted = Counted(check.by, keep=inputs.has_clusters(check.population))
+        scans.append(tally_scan(inputs, check.population, f"population of {check.name}", check.declared, counted))
+    return tuple(scans)
+
+
+def _covered(check: Coverage, inputs: Inputs, tally: Tally) -> Covered:
+    if not tally.rows:
         raise InputError(f"dataset {check.dataset} has no rows to count")
     confidence = inputs.confidence
-    conditions = {one.name: condition_rows(inputs, one, check.dataset) for one in check.declared}
-    classes = class_codes(inputs, check.dataset)
+    conditions = {one.name: condition_rows(inputs, one, check.dataset, tally) for one in check.declared}
+    classes = class_codes(inputs, check.dataset, tally)
     by = [name for name in check.by if name != inputs.label(check.dataset)]
-    columns = {name: column_codes(table, name, check.dataset) for name in by}
+    columns = {name: column_codes(tally, name, check.dataset) for name in by}
     groups = [
-        Group(one.name, "condition", int(rows.inside.sum()), rows.unknown, check.needed(one, confidence), rows.finding)
+        Group(one.name, "condition", rows.inside, rows.unknown, check.needed(one, confidence), rows.finding)
         for one, rows in zip(check.declared, conditions.values(), strict=True)
     ]
     enough = check.needed(None, confidence)
@@ -119,38 +152,38 @@ def _covered(check: Coverage, inputs: Inputs) -> Covered:
     for name, codes in columns.items():
         groups += _values(codes, "group", enough)
         if not len(codes.names):
-            groups.append(Group(name, "group", 0, table.num_rows, enough, f"{name!r} is missing in every row"))
+            groups.append(Group(name, "group", 0, tally.rows, enough, f"{name!r} is missing in every row"))
         if isinstance(classes, Codes) and len(codes.names):
-            tables[name] = _crossed(classes, codes)
+            tables[name] = tally.table(name)
             groups += _joint(classes, codes, tables[name], enough) if check.joint else []
         if len(groups) > MOST_GROUPS:
             raise InputError(
                 f"{check.dataset} has {len(groups):,} groups with those of {name!r}, more than {MOST_GROUPS:,}",
                 remedy="say `joint: false`, so that classes within groups don't count",
             )
-    groups += _declared_only(check, table, {one.name for one in groups}, enough)
+    groups += _declared_only(check, tally, {one.name for one in groups}, enough)
     known = {one.name: one for one in reversed(groups)}
     if len(known) < len(groups):
         twice = next(one.name for one in groups if known[one.name] is not one)
         raise InputError(f"two groups of {check.dataset} are called {twice!r}", remedy="rename the condition")
-    return Covered(table.num_rows, conditions, classes, columns, tables, tuple(groups))
+    return Covered(tally.rows, conditions, classes, columns, tables, tuple(groups))
 
 
-def _label_codes(check: Coverage, inputs: Inputs) -> dict[str, Codes]:
+def _label_codes(check: Coverage, inputs: Inputs, tally: Tally) -> dict[str, Codes]:
     """The label where `by:` names it, beside a dataset: its values are no groups of their own, but have shares."""
     label = inputs.label(check.dataset)
     if label is None or label not in check.by or not isinstance(check.population, str):
         return {}
-    return {label: column_codes(inputs.table(check.dataset), label, check.dataset)}
+    return {label: column_codes(tally, label, check.dataset)}
 
 
-def _declared_only(check: Coverage, table: pa.Table, known: set[str], enough: int) -> list[Group]:
+def _declared_only(check: Coverage, tally: Tally, known: set[str], enough: int) -> list[Group]:
     """Declared values without a row, of any column: groups of 0 rows."""
     groups = []
     for column, shares in check.shares.items():
-        there, unknown = known, table.num_rows
-        if column in table.column_names:
-            codes = column_codes(table, column, check.dataset)
+        there, unknown = known, tally.rows
+        if column in tally.columns:
+            codes = column_codes(tally, column, check.dataset)
             there, unknown = known | {codes.name(i) for i in range(len(codes.names))}, codes.missing
         wanted = (f"{column}={value}" for value, share in shares.items() if share > 0)
         groups += [Group(name, "group", 0, unknown, enough) for name in wanted if name not in there]
@@ -160,13 +193,6 @@ def _declared_only(check: Coverage, table: pa.Table, known: set[str], enough: in
 def _values(codes: Codes, kind: str, enough: int) -> list[Group]:
     counts = codes.counts.tolist()
     return [Group(codes.name(i), kind, rows, codes.missing, enough) for i, rows in enumerate(counts)]
-
-
-def _crossed(classes: Codes, codes: Codes) -> NDArray[np.int64]:
-    known = (classes.codes >= 0) & (codes.codes >= 0)
-    shape = len(classes.names), len(codes.names)
-    places = classes.codes[known] * shape[1] + codes.codes[known]
-    return np.bincount(places, minlength=shape[0] * shape[1]).astype(np.int64).reshape(shape)
 
 
 def _joint(classes: Codes, codes: Codes, table: NDArray[np.int64], enough: int) -> list[Group]:
@@ -190,7 +216,8 @@ def _of_classes(
     rows = int(counts.sum())
     largest, smallest = (covered.classes.names[int(index)] for index in (counts.argmax(), counts.argmin()))
     ratio = float(counts.max() / counts.min())
-    estimates["class_imbalance"] = Fact(ratio, rows, f"{COUNTED}: {largest} against {smallest}")
+    first = f"{largest} {counts.max():,} rows, {smallest} {counts.min():,}"
+    estimates["class_imbalance"] = Fact(ratio, rows, f"{COUNTED}: {largest} against {smallest}", first=first)
     found: dict[str, Fact] = {}
     for name, table in covered.tables.items():
         value = association(table)
@@ -264,9 +291,14 @@ def _blocks(
     return tuple(found)
 
 
+def _scarcest(groups: Sequence[Group]) -> list[Group]:
+    """Those that have least of what they need first."""
+    return sorted(groups, key=lambda one: (one.rows / one.needed, one.name))
+
+
 def _groups(check: Coverage, covered: Covered) -> Table:
     """The groups that have least of what they need, first."""
-    order = sorted(covered.groups, key=lambda one: (one.rows / one.needed, one.name))
+    order = _scarcest(covered.groups)
     more = f" The {GROUPS_SHOWN} scarcest of {len(order)}." if len(order) > GROUPS_SHOWN else ""
     units = (("group", ""), ("kind", ""), ("rows", "rows"), ("needs", "rows"), ("share", "%"), ("not known", "rows"))
 

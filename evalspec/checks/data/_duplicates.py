@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +16,16 @@ from evalspec.errors import InputError
 from evalspec.runtimes._columns import column_array
 from evalspec.sources._open import missing_values
 from evalspec.sources._rows import row_digests
-from evalspec.sources._text import normalise, token_shingles, tokenised, words
+from evalspec.sources._text import Tokenised, normalise, token_shingles, tokenised, words
 from evalspec.stats.duplicates import Accept, Matches, Rows, near_rows
 from evalspec.stats.hashing import Words
 from evalspec.stats.minhash import Sets, jaccard
 from evalspec.stats.near_vectors import near_vectors, vectors_apart
 from evalspec.stats.perceptual import SIDE
 from evalspec.stats.set_join import join_sets
+
+if TYPE_CHECKING:
+    from evalspec.sources._subwords import Subwords
 
 Family = Literal["text", "number", "truth value", "time", "array", "other", "nothing"]
 
@@ -41,6 +44,7 @@ class Settings:
         tolerance: Difference of numbers, as a share of their range.
         ngram: What counts as a span.
         show_examples: Rows and spans are shown and written down as text.
+        subwords: Splits texts into the tokens of n-grams; None: into words or characters.
     """
 
     similarity: float
@@ -48,6 +52,22 @@ class Settings:
     tolerance: float
     ngram: Ngram
     show_examples: bool = True
+    subwords: Subwords | None = None
+
+    def split(self, texts: pa.ChunkedArray | pa.Array, first_row: int = 0) -> Tokenised:
+        """What n-grams of these texts are made of.
+
+        Args:
+            texts: n strings as they were read.
+            first_row: Number of the first of them, for errors.
+
+        Raises:
+            InputError: Some are no UTF-8.
+        """
+        if self.ngram.unit != "tokens":
+            return tokenised(texts, self.ngram.unit, first_row)
+        assert self.subwords is not None
+        return self.subwords(texts, first_row)
 
 
 def family(kind: pa.DataType) -> Family:

@@ -14,6 +14,7 @@ from evalspec.checks.data._pairs import PAIRS_SHOWN, example, with_fields
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Column, Example, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import plural, verb
 from evalspec.stats.neighbours import Neighbours, directions, neighbours
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class EmbeddingDetector:
     def notes(self) -> tuple[str, ...]:
         """Rows that can have no neighbour, and that rows have neighbours anyway."""
         none, test = int((~self._ours.any(axis=1)).sum()), self._asked.name
-        found = [f"{none:,} rows of {test} have an embedding of zeros, without neighbours."] if none else []
+        has = verb(none, "has", "have")
+        found = [f"{plural(none, 'row')} of {test} {has} an embedding of zeros, without neighbours."] if none else []
         if self.chance > MUCH:
             found.append(
                 f"{100 * self.chance:.3g} % of the rows of {test} have a neighbour inside {test}: where these are no "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalspec.checks.data._clean_score import CleanScore, clean_score
 from evalspec.checks.data._embeddings import METRIC as NEIGHBOURS
 from evalspec.checks.data._embeddings import EmbeddingDetector
-from evalspec.checks.data._levels import COPIES, Asked, Detector, Level, Mask, contaminated
+from evalspec.checks.data._levels import COPIES, Asked, Detector, Level, Mask, contaminated, first_found
 from evalspec.checks.data._picture_columns import holds_pictures
 from evalspec.checks.data._pictures import PictureDetector
 from evalspec.checks.data._shared_keys import METRIC as KEYS
@@ -81,11 +81,15 @@ def further_facts(levels: Sequence[Level], usable: Mask, detectors: Sequence[Det
     keys = next((one for one in detectors if isinstance(one, KeyDetector)), None)
     for level in levels:
         if level.metric == KEYS:
-            counted = Fact(float(level.rows.sum()), len(usable) if keys is None else keys.named, level.method)
+            among = len(usable) if keys is None else keys.named
+            first = first_found([level], usable | level.rows)
+            counted = Fact(float(level.rows.sum()), among, level.method, first=first)
             why = None if keys is None else keys.unknown
             facts[KEYS] = counted if why is None else Measured(counted, withhold=why)
         elif level.metric == NEIGHBOURS:
-            facts[NEIGHBOURS] = Fact(float(level.rows.mean()), len(usable), f"counted: {level.method}")
+            first = first_found([level], usable | level.rows)
+            method = f"counted: {level.method}"
+            facts[NEIGHBOURS] = Fact(float(level.rows.mean()), len(usable), method, first=first)
     return facts
 
 

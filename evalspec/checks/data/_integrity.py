@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,9 @@ from evalspec.checks.data._integrity_rules import Broken, ColumnState
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Fact, Measured, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import first_of
 from evalspec.language.parts import CheckResult
+from evalspec.language.scans import Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
 
 MOST_NOTES = 20
+TWICE = "Rows that stand twice"
 
 
 @dataclass
@@ -65,7 +68,7 @@ class Found:
 
 
 def measure(check: Integrity, inputs: Inputs) -> CheckResult:
-    """One pass over the rows; a second one where rows that stand twice are to be shown.
+    """One pass over the rows, shared with other checks; a second one where rows that stand twice are to be shown.
 
     Args:
         check: Its fields.
@@ -74,15 +77,14 @@ def measure(check: Integrity, inputs: Inputs) -> CheckResult:
     Raises:
         InputError: A rule can't be applied, a file can't be read, or there are no rows.
     """
-    found = Found()
-    card = None if check.croissant is None else read_croissant(inputs.file(check.croissant), check.record_set)
-    _files(check, inputs, card, found)
-    rules = _rules(check, card, found)
-    scan = _Scan(check, rules, found)
-    for batch in inputs.batches(check.dataset):
-        scan.update(batch)
+    card = _card(check, inputs)
+    files = Found()
+    _files(check, inputs, card, files)
+    scan: _Scan = inputs.scan(scans_of(check, inputs))[0]
+    found = scan.found
     if not found.rows:
         raise InputError(f"{check.dataset} has no rows")
+    found.broken[:0], found.notes[:0] = files.broken, files.notes
     scan.end(inputs)
     _name_columns(found)
     evidence = _integrity_blocks.write(check, inputs.evidence, found.broken)
@@ -90,26 +92,47 @@ def measure(check: Integrity, inputs: Inputs) -> CheckResult:
         name: Fact(state.facts.missing / found.rows, found.rows, "counted over all rows")
         for name, state in found.columns.items()
     }
-    estimates: dict[str, Fact | Parts | Measured] = {"missing_rate": Parts(rates, max(rates.values(), key=_value))}
+    emptiest = max(rates, key=lambda name: rates[name].value)
+    whole = replace(rates[emptiest], first=f"that of {emptiest!r}")
+    estimates: dict[str, Fact | Parts | Measured] = {"missing_rate": Parts(rates, whole)}
     missing = {}
     if _holds(check, card):
-        violations = Fact(float(found.violations), found.rows, "counted over all rows")
+        violations = Fact(float(found.violations), found.rows, "counted over all rows", first=_worst_rules(found))
         estimates["schema_violations"] = Measured(violations, withhold=found.withhold) if found.withhold else violations
     else:
         missing["schema_violations"] = "there is no rule that the rows could be held against"
     if found.duplicates is None:
         missing["duplicate_rows"] = found.no_duplicates
     else:
-        estimates["duplicate_rows"] = Fact(float(found.duplicates), found.rows, "counted by 64-bit digests of rows")
+        method, first = "counted by 64-bit digests of rows", _twice(found)
+        estimates["duplicate_rows"] = Fact(float(found.duplicates), found.rows, method, first=first)
     return CheckResult(
         estimates=estimates,
         missing=missing,
         blocks=_integrity_blocks.blocks(check.dataset, found.columns, found.broken, found.shown),
         counts=Counts(attempted=found.rows, used=found.rows),
-        conditions={"dataset": check.dataset, "columns": len(found.columns), "rules": len(rules)},
+        conditions={"dataset": check.dataset, "columns": len(found.columns), "rules": len(scan.rules)},
         notes=found.notes,
         evidence=evidence,
     )
+
+
+def scans_of(check: Integrity, inputs: Inputs) -> tuple[Scan, ...]:
+    """What is to be seen: all columns.
+
+    Args:
+        check: Its fields.
+        inputs: Where the Croissant file is.
+
+    Raises:
+        InputError: It can't be read.
+    """
+    key = f"rules of {check.name}"
+    return (Scan(check.dataset, key, None, lambda: _Scan(check, _card(check, inputs)), grows=True),)
+
+
+def _card(check: Integrity, inputs: Inputs) -> Croissant | None:
+    return None if check.croissant is None else read_croissant(inputs.file(check.croissant), check.record_set)
 
 
 def _holds(check: Integrity, card: Croissant | None) -> bool:
@@ -119,36 +142,52 @@ def _holds(check: Integrity, card: Croissant | None) -> bool:
     return card is not None and (bool(card.digests) or any(kind is not None for kind in card.columns.values()))
 
 
-def _value(fact: Fact) -> float:
-    return fact.value
+def _worst_rules(found: Found) -> str:
+    """The rules that are broken most, each with its column."""
+    worst = sorted(found.broken, key=lambda pair: -pair[1].count)
+    return first_of([f"{name!r}: {one.said}" if name else one.said for name, one in worst])
+
+
+def _twice(found: Found) -> str:
+    """The first rows that stand twice."""
+    rows = found.shown.get(TWICE, [])
+    pairs = [
+        f"row {second.number:,} is row {first.number:,}" for first, second in zip(rows[::2], rows[1::2], strict=True)
+    ]
+    return first_of(pairs, found.duplicates)
 
 
 class _Scan:
-    """All that looks at the rows while they go by."""
+    """All that looks at the rows while they go by; a `Watcher`.
 
-    def __init__(self, check: Integrity, rules: Mapping[str, ColumnRule], found: Found) -> None:
+    Args:
+        check: Its fields.
+        card: The Croissant file; None: there is none.
+    """
+
+    def __init__(self, check: Integrity, card: Croissant | None) -> None:
         self._check = check
-        self._rules = rules
-        self._found = found
+        self.found = Found()
+        self.rules = _rules(check, card, self.found)
         self._repeats: Repeats | None = None
         self._unique: dict[str, Repeats] = {}
         self._mixed: Mixed | None = None
         self._names: dict[str, Repeats] = {}
 
     def _begin(self, schema: pa.Schema) -> None:
-        check, found = self._check, self._found
+        check, found = self._check, self.found
         if not schema.names:
             raise InputError(f"{check.dataset} has no columns")
-        found.columns = {one.name: ColumnState(one.name, one.type, self._rules.get(one.name)) for one in schema}
-        for name in self._rules:
+        found.columns = {one.name: ColumnState(one.name, one.type, self.rules.get(one.name)) for one in schema}
+        for name in self.rules:
             if name not in schema.names:
                 found.broken.append((name, Broken("the column is not there", 1)))
         if check.only:
-            extra = [name for name in schema.names if name not in self._rules]
+            extra = [name for name in schema.names if name not in self.rules]
             found.broken += [(name, Broken("the schema does not name the column", 1)) for name in extra]
         self._repeats = Repeats(of_rows(check.duplicates_by or schema.names))
         self._unique = {
-            name: Repeats(of_values(name)) for name, rule in self._rules.items() if rule.unique and name in schema.names
+            name: Repeats(of_values(name)) for name, rule in self.rules.items() if rule.unique and name in schema.names
         }
         if check.split is not None:
             self._mixed = Mixed(check.split, check.duplicates_by or schema.names)
@@ -158,16 +197,16 @@ class _Scan:
 
     def update(self, batch: pa.RecordBatch) -> None:
         """More rows."""
-        if not self._found.rows:
+        if not self.found.rows:
             self._begin(batch.schema)
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            self._found.columns[name].update(column, self._found.rows)
-        self._found.rows += batch.num_rows
+            self.found.columns[name].update(column, self.found.rows)
+        self.found.rows += batch.num_rows
         if self._repeats is not None:
             try:
                 self._repeats.update(batch)
             except InputError as error:
-                self._repeats, self._found.no_duplicates = None, str(error)
+                self._repeats, self.found.no_duplicates = None, str(error)
         for repeats in self._unique.values():
             repeats.update(batch)
         for name in [name for name in self._names if not all_differ(batch.column(name))]:
@@ -179,13 +218,13 @@ class _Scan:
 
     def end(self, inputs: Inputs) -> None:
         """Count what stands twice, and look for the first of it."""
-        found, dataset = self._found, self._check.dataset
+        found, dataset = self.found, self._check.dataset
         for name, state in found.columns.items():
             found.broken += [(name, one) for one in state.broken.values()]
         if self._repeats is not None:
             found.duplicates, some = self._repeats.found()
             if len(some):
-                found.shown["Rows that stand twice"] = rows_of(inputs.batches(dataset), self._repeats, some)
+                found.shown[TWICE] = rows_of(inputs.batches(dataset), self._repeats, some)
         for name, repeats in self._unique.items():
             count, some = repeats.found()
             if count:
@@ -196,7 +235,7 @@ class _Scan:
             self._end_mixed(inputs, self._mixed)
 
     def _end_mixed(self, inputs: Inputs, mixed: Mixed) -> None:
-        found, split = self._found, str(self._check.split)
+        found, split = self.found, str(self._check.split)
         if mixed.unnamed:
             found.broken.append((split, Broken("rows without a split", mixed.unnamed)))
         count, some = mixed.found()
@@ -206,6 +245,9 @@ class _Scan:
                 f"{named[0]!r} has another value in every row, so no row could stand in two splits; "
                 "name the columns that count in `duplicates_by:`"
             )
+        if len(mixed.splits) < 2:
+            one = f" ({mixed.splits[0]})" if mixed.splits else ""
+            found.withhold = f"{split!r} names one split only{one}, so no row could stand in two"
         found.notes.append(f"Splits in {split!r}: {', '.join(mixed.splits[:10])}.")
         if count:
             rows = rows_of(inputs.batches(self._check.dataset), mixed, some)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from evalspec.checks.data._shift_columns import plain
 from evalspec.errors import InputError
+from evalspec.evidence.words import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,6 +51,11 @@ class Broken:
     count: int = 0
     rows: list[int] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
+
+    @property
+    def said(self) -> str:
+        """The rule, and how many cells break it."""
+        return f"{self.rule} ({plural(self.count, 'cell')})" if self.rows else self.rule
 
 
 @dataclass

@@ -17,7 +17,9 @@ from evalspec.checks.model._cells import Cell, cells
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import first_of, plural, verb
 from evalspec.language.parts import CheckResult
+from evalspec.language.where import parse_where
 from evalspec.stats.conjunction import AllParts
 from evalspec.stats.label_errors import TrueAccuracy, true_accuracy
 from evalspec.stats.proportion import Proportion
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
     from evalspec.checks.data.labels import Labels
     from evalspec.language.inputs import Inputs, Predictions
+
+SUSPICIOUS = 100
+"""Rows of which all were audited and none was found wrong, from which on that is told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,8 @@ def measure(check: Labels, inputs: Inputs) -> CheckResult:
     Raises:
         InputError: A column is missing, or labels are no classes.
     """
+    # The rest of what is used comes from what is read here, so that no other column is.
+    inputs.table(check.dataset, _columns(check, inputs))
     rows = read_rows(check, inputs)
     doubts, why = _doubts(check, inputs, rows)
     audit = check.audited is not None
@@ -84,8 +91,26 @@ def measure(check: Labels, inputs: Inputs) -> CheckResult:
         counts=Counts(attempted=len(rows.given), used=int(looked.sum()), dropped=int((~looked).sum())),
         conditions=_conditions(check, found),
         notes=[*_notes(check, found, why), *notes],
+        weakens=_copied(check, rows),
         evidence=_labels_blocks.write(check, inputs, found),
     )
+
+
+def _copied(check: Labels, rows: Rows) -> list[str]:
+    """That the audit of every row found nothing, as a copy of the label would."""
+    if check.audited is None or len(rows.given) < SUSPICIOUS or not rows.audited.all() or rows.wrong.any():
+        return []
+    every = f"the audit agrees with the label in each of {len(rows.given):,} rows"
+    return [f"{every}: see that {check.audited!r} is no copy of it"]
+
+
+def _columns(check: Labels, inputs: Inputs) -> list[str]:
+    """Columns that are used, of those that are there: label, audit, features, key, and those that slices look at."""
+    there, slices = inputs.column_names(check.dataset), inputs.slice_names()
+    named = [inputs.label(check.dataset), check.audited, check.key, *check.features]
+    for name in (name for entry in check.entries for name in entry):
+        named += parse_where(inputs.slice_where(name)).columns if name in slices else [name]
+    return [name for name in dict.fromkeys(named) if name is not None and name in there]
 
 
 def _judged(rows: Rows, doubts: Doubts | None) -> NDArray[np.bool_]:
@@ -233,7 +258,9 @@ def _estimates(
         missing["label_error_concentration"] = _no_ratio(check, found, why)
     if check.by:
         counted = "fewer than min_n audited rows" if check.audited is not None else "fewer than min_n judged rows"
-        estimates["slices_too_small"] = Fact(float(len(found.small)), len(found.cells) + len(found.small), counted)
+        first = first_of([cell.name for cell in found.small])
+        among = len(found.cells) + len(found.small)
+        estimates["slices_too_small"] = Fact(float(len(found.small)), among, counted, first=first)
     else:
         missing["slices_too_small"] = "there are no slices; name them in `by:`"
     return estimates, missing
@@ -272,8 +299,8 @@ def _notes(check: Labels, found: Found, why: str | None) -> list[str]:
         notes.append(f"No labels are estimated to be wrong: {why}.")
     if doubts is not None and doubts.left_out:
         notes.append(
-            f"{doubts.left_out:,} rows were not judged: classes with fewer than {check.folds} rows are left out, and "
-            "of very many rows some are drawn."
+            f"{plural(doubts.left_out, 'row')} {verb(doubts.left_out, 'was', 'were')} not judged: classes with fewer "
+            f"than {check.folds} rows are left out, and of very many rows some are drawn."
         )
     if doubts is not None and found.wrong[doubts.rows].any() and check.audited is not None:
         there = rows.audited[doubts.rows]
@@ -288,5 +315,6 @@ def _notes(check: Labels, found: Found, why: str | None) -> list[str]:
         listed = ", ".join(rows.names[code] for code in strange[:5])
         notes.append(f"Auditors found classes that no label names: {listed}.")
     if found.small:
-        notes.append(f"{len(found.small)} slices have fewer than {check.min_n} rows that were looked at.")
+        small = f"{plural(len(found.small), 'slice')} {verb(len(found.small), 'has', 'have')}"
+        notes.append(f"{small} fewer than {check.min_n} rows that were looked at.")
     return notes

@@ -12,6 +12,7 @@ import pyarrow.csv as pacsv
 from evalspec.checks.model._blocks import cells_of, example
 from evalspec.evidence.blocks import AnyBlock, Column, Examples, Interval, Intervals, Reference, Table, Text
 from evalspec.evidence.units import from_unit
+from evalspec.evidence.words import in_percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,7 +119,7 @@ def _by_slice(check: Labels, found: Found, confidence: float) -> Intervals:
     overall = float(found.wrong[found.looked].mean()) if found.looked.any() else None
     references.insert(0, Reference(label="all rows", value=overall, axis="x"))
     return Intervals(
-        title="Label errors by slice", caption=f"{_source(check)} One-sided bounds at {confidence:.0%} each.",
+        title="Label errors by slice", caption=f"{_source(check)} One-sided bounds at {in_percent(confidence)} each.",
         unit="fraction", rows=lines, references=tuple(references),
     )  # fmt: skip
 
@@ -126,7 +127,7 @@ def _by_slice(check: Labels, found: Found, confidence: float) -> Intervals:
 def _ratios(check: Labels, found: Found, confidence: float) -> Table:
     """Each slice against the rest, the largest ratio first."""
     looked, wrong = int(found.looked.sum()), int((found.looked & found.wrong).sum())
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     lines: list[tuple[Cell, ...]] = []
     for name in sorted(found.ratios, key=lambda name: -(found.ratios[name].value or 0.0)):
         rate, ratio = found.rates[name], found.ratios[name]
@@ -148,7 +149,7 @@ def _ratios(check: Labels, found: Found, confidence: float) -> Table:
 
 def _accuracy(model: str, found: TrueAccuracy, confidence: float) -> Table:
     lower, upper = found.at_worst(confidence)
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     lines: list[tuple[Cell, ...]] = [
         (name, one.value, one.bound(confidence, "lower"), one.bound(confidence, "upper"), rows)
         for name, one, rows in (
@@ -177,7 +178,8 @@ def accuracy_sentence(model: str, found: TrueAccuracy, confidence: float) -> str
     said = f"The accuracy of {model} is {claimed:.3f} against labels of which {100 * (wrong or 0.0):.3g} % are wrong"
     if lower is None or upper is None:
         return f"{said}; nothing bounds what that hides."
-    said += f"; against the truth it may be anything from {lower:.3f} to {upper:.3f} ({confidence:.0%} each way)"
+    level = in_percent(confidence)
+    said += f"; against the truth it may be anything from {lower:.3f} to {upper:.3f} ({level} each way)"
     bounds = found.corrected.bound(confidence, "lower"), found.corrected.bound(confidence, "upper")
     if found.corrected.value is None or bounds[0] is None or bounds[1] is None:
         return f"{said}."

@@ -57,16 +57,17 @@ def read_rows(check: Labels, inputs: Inputs) -> Rows:
     Raises:
         InputError: There are no rows or no label, labels are numbers rather than classes, or the audit is the label.
     """
-    table, label = inputs.table(check.dataset), inputs.label(check.dataset)
+    label = inputs.label(check.dataset)
     if label is None:
         raise InputError(f"{check.dataset} names no label", remedy=f"add `label:` to datasets.{check.dataset}")
-    if not table.num_rows:
-        raise InputError(f"{check.dataset} has no rows")
     if check.audited == label:
         raise InputError(f"`audited: {label}` is the label itself", remedy="name the column of what auditors found")
     if label in check.features:
         raise InputError(f"{label!r} is the label, and among `features:` it vouches for itself", remedy="take it out")
     columns = [label] if check.audited is None else [label, check.audited]
+    table = inputs.table(check.dataset, columns)
+    if not table.num_rows:
+        raise InputError(f"{check.dataset} has no rows")
     read = read_categories(table, columns, check.dataset)
     given = read.codes[:, 0]
     if (given < 0).any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 from evalspec.checks.data._leakage_shared import Shared
 from evalspec.evidence.blocks import AnyBlock, Column, Example, Examples, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import in_percent
+from evalspec.sources._open import rows_at
 
 if TYPE_CHECKING:
     from evalspec.checks.data._target_leakage import Told
@@ -24,14 +26,14 @@ LETTERS_SHOWN = 100
 
 
 def blocks(
-    check: Leakage, inputs: Inputs, tables: Mapping[str, pa.Table], shared: Mapping[str, Shared], told: Told | None
+    check: Leakage, inputs: Inputs, test: pa.Table, shared: Mapping[str, Shared], told: Told | None
 ) -> tuple[AnyBlock, ...]:
     """What is shared, what each column tells, and rows to look at.
 
     Args:
         check: Its fields.
         inputs: Labels.
-        tables: Dataset: its rows.
+        test: Rows of the test set: who, when and where they are, and their label.
         shared: Metric: test rows that it counts.
         told: What each column tells of the label.
     """
@@ -40,7 +42,7 @@ def blocks(
         found.append(_counts(check, shared))
     if told is not None and told.parts:
         found.append(_columns(told, inputs.confidence))
-    pairs = _pairs(check, inputs, tables, shared)
+    pairs = _pairs(check, inputs, test, shared)
     return (*found, pairs) if pairs is not None else tuple(found)
 
 
@@ -59,7 +61,7 @@ def _counts(check: Leakage, shared: Mapping[str, Shared]) -> Table:
 
 def _columns(told: Told, confidence: float) -> Table:
     order = sorted(told.parts, key=lambda name: -(told.parts[name].value or 0.0))
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     names = ("column", "score", f"lower {percent}", f"upper {percent}", "tells best", "rows")
     rows: list[tuple[Cell, ...]] = []
     for name in order[:COLUMNS_SHOWN]:
@@ -75,21 +77,21 @@ def _columns(told: Told, confidence: float) -> Table:
     )
 
 
-def _pairs(
-    check: Leakage, inputs: Inputs, tables: Mapping[str, pa.Table], shared: Mapping[str, Shared]
-) -> Examples | None:
+def _pairs(check: Leakage, inputs: Inputs, test: pa.Table, shared: Mapping[str, Shared]) -> Examples | None:
     """Test rows beside what gives them away, some of each metric."""
     paired = [one for one in shared.values() if len(one.rows) and one.sets]
     if not paired:
         return None
     share = max(1, PAIRS_SHOWN // len(paired))
+    pairs = [(one, index) for one in paired for index in range(min(share, len(one.rows)))]
+    partners = _partners(check, inputs, pairs)
     examples: list[Example] = []
-    for one in paired:
-        for index in range(min(share, len(one.rows))):
-            other = one.sets[int(one.partner_sets[index])]
-            for name, row in ((check.test, int(one.rows[index])), (other, int(one.partners[index]))):
-                fields = {"counted as": one.metric, **_fields(check, inputs, tables[name], name, row)}
-                examples.append(Example(title=f"{name}, row {row:,}", fields=fields))
+    for one, index in pairs:
+        ours, place = int(one.rows[index]), _place(one, index)
+        both = ((check.test, ours, test.slice(ours, 1)), (*place, partners[place]))
+        for name, row, cells in both:
+            fields = {"counted as": one.metric, **_fields(check, inputs, cells, name)}
+            examples.append(Example(title=f"{name}, row {row:,}", fields=fields))
     return Examples(
         title="Rows that give each other away, side by side",
         caption=f"Left the row of {check.test}; right the row that it shares something with.",
@@ -99,9 +101,31 @@ def _pairs(
     )
 
 
-def _fields(check: Leakage, inputs: Inputs, table: pa.Table, name: str, row: int) -> dict[str, Cell]:
+def _place(one: Shared, index: int) -> tuple[str, int]:
+    """Set and row of a partner."""
+    return one.sets[int(one.partner_sets[index])], int(one.partners[index])
+
+
+def _partners(check: Leakage, inputs: Inputs, pairs: Sequence[tuple[Shared, int]]) -> dict[tuple[str, int], pa.Table]:
+    """Set and row: the row, looked up once more."""
+    found: dict[tuple[str, int], pa.Table] = {}
+    wanted = {_place(one, index) for one, index in pairs}
+    for name in sorted({name for name, _ in wanted}):
+        rows = rows_at(inputs.batches(name, _shown(check, inputs, name)), [row for one, row in wanted if one == name])
+        found |= {(name, row): cells for row, cells in rows.items()}
+    return found
+
+
+def _shown(check: Leakage, inputs: Inputs, name: str) -> list[str]:
+    """Columns of a set that are shown: who, when and where a row is, and its label."""
     columns = (*check.placing, inputs.label(name))
-    return {column: _cell(table.column(column)[row]) for column in columns if column is not None}
+    return list(dict.fromkeys(column for column in columns if column is not None)) or [inputs.column_names(name)[0]]
+
+
+def _fields(check: Leakage, inputs: Inputs, row: pa.Table, name: str) -> dict[str, Cell]:
+    return {
+        column: _cell(row.column(column)[0]) for column in (*check.placing, inputs.label(name)) if column is not None
+    }
 
 
 def _cell(scalar: pa.Scalar) -> Cell:

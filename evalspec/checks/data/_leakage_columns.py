@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from evalspec.checks.data._duplicates import family
 from evalspec.errors import InputError
+from evalspec.language.where import is_moment
 from evalspec.sources._open import missing_values
 from evalspec.sources._rows import row_digests
 from evalspec.stats.hashing import Words
 
+LOOKED_AT = 100_000
+"""Rows in which a cell that is no time is looked for."""
 WHOLE_DIGITS = 15
 """Decimal digits that a float holds exactly."""
 
@@ -52,23 +55,30 @@ class Places:
         return ~self.missing
 
 
-def ids(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, Ids]:
-    """The ids of every set; one is missing where a column of it is.
+def check_ids(heads: Mapping[str, pa.Table], names: Sequence[str]) -> None:
+    """Refuse ids that could never be equal, or that name nothing.
 
     Args:
-        tables: Set: its rows.
+        heads: Set: its first rows.
         names: The column, or columns together.
 
     Raises:
         InputError: Two sets hold types whose values are never equal, or a type that names nothing.
     """
-    columns = {one: {name: _plain(table.column(name)) for name in names} for one, table in tables.items()}
     for name in names:
-        _refuse_unlike({one: found[name] for one, found in columns.items()}, name)
-    return {
-        one: Ids(row_digests(pa.table(found)), np.logical_or.reduce([_nameless(found[name]) for name in names]))
-        for one, found in columns.items()
-    }
+        _refuse_unlike({one: _plain(head.column(name)) for one, head in heads.items()}, name)
+
+
+def ids_of(rows: pa.Table, names: Sequence[str]) -> Ids:
+    """Ids of some rows; one is missing where a column of it is.
+
+    Args:
+        rows: n rows.
+        names: The column, or columns together.
+    """
+    columns = {name: _plain(rows.column(name)) for name in names}
+    missing = np.logical_or.reduce([_nameless(column) for column in columns.values()])
+    return Ids(row_digests(pa.table(columns)), missing)
 
 
 def _nameless(column: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -115,18 +125,22 @@ def _refuse_unlike(columns: Mapping[str, pa.ChunkedArray], name: str) -> None:
         )
 
 
-def places(tables: Mapping[str, pa.Table], name: str, what: str) -> dict[str, Places]:
-    """Times or positions of every set, on one scale.
+class TooFar(Exception):
+    """A time is beyond what its unit can count."""
+
+
+def scale_of(heads: Mapping[str, pa.Table], name: str, what: str) -> pa.DataType:
+    """What times or positions of all sets are compared as.
 
     Args:
-        tables: Set: its rows.
+        heads: Set: its first rows.
         name: The column.
         what: What the column is for, for sentences: ``time``, ``position``.
 
     Raises:
         InputError: Texts, or types that have no order among each other.
     """
-    columns = {one: _plain(table.column(name)) for one, table in tables.items()}
+    columns = {one: _plain(head.column(name)) for one, head in heads.items()}
     known = {one: column.type for one, column in columns.items() if not pa.types.is_null(column.type)}
     for one, kind in known.items():
         _refuse_orderless(columns[one], name, one, kind, what)
@@ -134,16 +148,43 @@ def places(tables: Mapping[str, pa.Table], name: str, what: str) -> dict[str, Pl
         told = " and ".join(f"{kind} in {one}" for one, kind in known.items())
         raise InputError(f"column {name!r} is {told}: they have no common order", remedy="give both the same type")
     if any(pa.types.is_temporal(kind) for kind in known.values()):
-        values = _instants(columns, _time_scale(known, name))
-    else:
-        scale = _number_scale(known)
-        values = {one: _filled(_typed(column, scale)) for one, column in columns.items()}
-    return {one: Places(values[one], missing_values(column)) for one, column in columns.items()}
+        return _time_scale(known, name)
+    return _number_scale(known)
+
+
+def coarser(scale: pa.DataType | None) -> pa.DataType | None:
+    """Microseconds in the place of nanoseconds, which end in 2262."""
+    if scale is None or not pa.types.is_timestamp(scale) or scale.unit != "ns":
+        return scale
+    return pa.timestamp("us", scale.tz)
+
+
+def places_of(column: pa.ChunkedArray, scale: pa.DataType | None) -> Places:
+    """Times as whole numbers of one unit (dates as days), and positions, of some rows.
+
+    Args:
+        column: n cells.
+        scale: Of all sets.
+
+    Raises:
+        TooFar: A time does not fit into nanoseconds.
+    """
+    column = _plain(column)
+    assert scale is not None
+    try:
+        typed = _typed(column, scale)
+    except pa.ArrowInvalid as error:
+        raise TooFar from error
+    if pa.types.is_temporal(scale):
+        typed = typed.cast(pa.int32() if pa.types.is_date32(scale) else pa.int64())
+    return Places(_filled(typed), missing_values(column))
 
 
 def _refuse_orderless(column: pa.ChunkedArray, name: str, one: str, kind: pa.DataType, what: str) -> None:
     if family(kind) == "text":
-        shown = next((value for value in column.slice(0, 100).to_pylist() if value is not None), "")
+        some = [value for value in column.slice(0, LOOKED_AT).to_pylist() if value is not None]
+        # What makes a column of times text is the one cell that is no time.
+        shown = next((value for value in some if not is_moment(str(value))), some[0] if some else "")
         raise InputError(
             f"column {name!r} of {one} holds text ({str(shown)[:40]!r}), which has no order of {what}",
             remedy=f"store it as a date, a timestamp or a number; a csv reads it as one with `types: {{{name}: time}}`",
@@ -177,16 +218,6 @@ def _time_scale(known: Mapping[str, pa.DataType], name: str) -> pa.DataType:
     return pa.timestamp(finest, next(iter(known.values())).tz)
 
 
-def _instants(columns: Mapping[str, pa.ChunkedArray], scale: pa.DataType) -> dict[str, NDArray[Any]]:
-    """Dates as days, times as whole numbers of one unit; nanoseconds where all of them fit (1677 to 2262)."""
-    whole = pa.int32() if pa.types.is_date32(scale) else pa.int64()
-    try:
-        typed = {one: _typed(column, scale) for one, column in columns.items()}
-    except pa.ArrowInvalid:
-        typed = {one: _typed(column, pa.timestamp("us", scale.tz)) for one, column in columns.items()}
-    return {one: _filled(column.cast(whole)) for one, column in typed.items()}
-
-
 def _typed(column: pa.ChunkedArray, scale: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_null(column.type):
         return pa.chunked_array([pa.nulls(len(column), scale)])
@@ -196,20 +227,3 @@ def _typed(column: pa.ChunkedArray, scale: pa.DataType) -> pa.ChunkedArray:
 
 def _filled(column: pa.ChunkedArray) -> NDArray[Any]:
     return np.asarray(pc.fill_null(column, pa.scalar(0, column.type)).to_numpy())
-
-
-def codes(words: Words) -> NDArray[np.int64]:
-    """One number for each distinct digest.
-
-    Args:
-        words: shape (n, 2).
-
-    Returns:
-        shape (n,), 0..k-1.
-    """
-    order = np.lexsort((words[:, 1], words[:, 0]))
-    ordered = words[order]
-    found = np.empty(len(words), dtype=np.int64)
-    if len(words):
-        found[order] = np.cumsum(np.concatenate(([False], (ordered[1:] != ordered[:-1]).any(axis=1))))
-    return found

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from evalspec.checks.data._duplicates import check_comparable, empty_rows
-from evalspec.checks.data._leakage_columns import codes
-from evalspec.checks.data._leakage_shared import Shared
-from evalspec.errors import InputError
+from evalspec.checks.data._leakage_shared import Rows, Shared
+from evalspec.checks.data._leakage_train import Firsts, Keys
 from evalspec.sources._rows import row_digests
 
 if TYPE_CHECKING:
     from evalspec.checks.data.leakage import Leakage
     from evalspec.language.inputs import Inputs
+    from evalspec.stats.hashing import Words
 
 
 def features_of(
-    check: Leakage, inputs: Inputs, tables: Mapping[str, pa.Table]
+    check: Leakage, inputs: Inputs, heads: Mapping[str, pa.Table]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Columns that describe a row, and those that a training set lacks."""
     if check.columns:
         return tuple(dict.fromkeys(check.columns)), ()
-    labels = {inputs.label(name) for name in tables}
+    labels = {inputs.label(name) for name in heads}
     wanted = [name for name in inputs.feature_columns(check.test) if name not in labels]
-    shared = tuple(name for name in wanted if all(name in tables[train].column_names for train in check.train))
+    shared = tuple(name for name in wanted if all(name in heads[train].column_names for train in check.train))
     return shared, tuple(name for name in wanted if name not in shared)
 
 
@@ -36,40 +37,93 @@ def descriptive(check: Leakage, features: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in features if name not in check.placing)
 
 
-def conflicts(
-    check: Leakage, inputs: Inputs, tables: Mapping[str, pa.Table], features: tuple[str, ...]
-) -> Shared | str:
-    """Test rows equal to a row with another label."""
-    labelled = {name: label for name in (check.test, *check.train) if (label := inputs.label(name)) is not None}
-    if not features:
-        return "there is no column in which rows could be equal"
-    truth = {name: pa.table({"label": tables[name].column(label)}) for name, label in labelled.items()}
-    for name in labelled:
-        check_comparable(tables[name], tables[check.test], features, name)
-        check_comparable(truth[name], truth[check.test], ("label",), name)
-    try:
-        row_codes = codes(np.concatenate([row_digests(tables[name], features) for name in labelled]))
-        label_codes = codes(np.concatenate([row_digests(truth[name]) for name in labelled]))
-    except InputError as error:
-        return str(error)
-    told = np.concatenate([~empty_rows(tables[name].select(list(features))) for name in labelled])
-    order = np.lexsort((label_codes, row_codes))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    starts = np.flatnonzero(np.diff(row_codes[order], prepend=-1))
-    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
-    first, last = order[starts], order[np.append(starts[1:], len(order)) - 1]
-    mixed = (label_codes[first] != label_codes[last])[group[rank]] & told
-    rows = tables[check.test].num_rows
-    hits = np.flatnonzero(mixed[:rows])
-    other = first[group[rank[hits]]]
-    other = np.where(label_codes[other] == label_codes[hits], last[group[rank[hits]]], other)
-    sizes = [tables[name].num_rows for name in labelled]
-    of_set = np.repeat(np.arange(len(sizes)), sizes)
-    row = np.concatenate([np.arange(size) for size in sizes])
-    unlabelled = [name for name in check.train if name not in labelled]
-    notes = (f"Labels are not compared with those of {', '.join(unlabelled)}: there are none.",) if unlabelled else ()
-    return Shared(
-        "conflicting_labels", hits, row[other], of_set[other], tuple(labelled), int(told[:rows].sum()),
-        f"rows of {check.test} equal to another row in {len(features)} columns, with another label", notes=notes,
-    )  # fmt: skip
+def check_labelled(labels: Mapping[str, str], heads: Mapping[str, pa.Table], features: Sequence[str]) -> None:
+    """Refuse sets whose rows or labels could never be equal to those of the test set.
+
+    Args:
+        labels: Set: its label; the test set first.
+        heads: Set: its first rows.
+        features: Columns in which rows are equal.
+
+    Raises:
+        InputError: There is one.
+    """
+    truth = {name: pa.table({"label": heads[name].column(label)}) for name, label in labels.items()}
+    test = next(iter(labels))
+    for name in labels:
+        check_comparable(heads[name], heads[test], features, name)
+        check_comparable(truth[name], truth[test], ("label",), name)
+
+
+class Conflicts:
+    """Test rows, and of each distinct one the first row that is equal to it and the first with another label.
+
+    Args:
+        test: Rows of the test set, some at a time.
+        label: Their label.
+        features: Columns in which rows are equal.
+
+    Raises:
+        InputError: A column is of a type that can't be compared.
+    """
+
+    def __init__(self, test: Iterable[pa.Table], label: str, features: tuple[str, ...]) -> None:
+        self.features = features
+        rows, labels, told = [], [], []
+        for some in test:
+            rows.append(row_digests(some, features))
+            labels.append(_label_digests(some, label))
+            told.append(~empty_rows(some.select(list(features))))
+        self._labels: Words = np.concatenate(labels)
+        self.told: NDArray[np.bool_] = np.concatenate(told)
+        self._keys = Keys(np.concatenate(rows))
+        size = len(self._keys)
+        self._first, self._other = Firsts(size), Firsts(size)
+        self._first_label = np.zeros((size, 2), np.uint64)
+        self._take(self._keys.of_row, self._labels, np.arange(len(self.told)), 0)
+
+    def see(self, rows: pa.Table, label: str, number: int, first_row: int) -> None:
+        """More rows of a labelled training set.
+
+        Args:
+            rows: n rows.
+            label: Its label.
+            number: Of the set; the test set is 0.
+            first_row: Number of the first of these rows in it.
+        """
+        at, keys = self._keys.find(row_digests(rows, self.features))
+        self._take(keys, _label_digests(rows, label)[at], at + first_row, number)
+
+    def _take(self, keys: Rows, labels: Words, rows: Rows, number: int) -> None:
+        new = self._first.rows[keys] < 0
+        found, first = np.unique(keys[new], return_index=True)
+        self._first_label[found] = labels[new][first]
+        self._first.update(keys, rows, number)
+        unlike = (labels != self._first_label[keys]).any(axis=1)
+        self._other.update(keys[unlike], rows[unlike], number)
+
+    def found(self, check: Leakage, sets: tuple[str, ...], unlabelled: Sequence[str]) -> Shared:
+        """Test rows that are equal to a row with another label.
+
+        Args:
+            check: Its fields.
+            sets: Names of the sets by their numbers.
+            unlabelled: Training sets without labels.
+        """
+        key = self._keys.of_row
+        hits = np.flatnonzero((self._other.rows[key] >= 0) & self.told)
+        key = key[hits]
+        # The first equal row, or where that has the row's own label the first one with another.
+        same = (self._first_label[key] == self._labels[hits]).all(axis=1)
+        other_rows = np.where(same, self._other.rows[key], self._first.rows[key])
+        other_sets = np.where(same, self._other.sets[key], self._first.sets[key])
+        notes = (f"Labels are not compared with those of {', '.join(unlabelled)}: there are none.",)
+        return Shared(
+            "conflicting_labels", hits, other_rows, other_sets, sets, int(self.told.sum()),
+            f"rows of {check.test} equal to another row in {len(self.features)} columns, with another label",
+            notes=notes if unlabelled else (),
+        )  # fmt: skip
+
+
+def _label_digests(rows: pa.Table, label: str) -> Words:
+    return row_digests(pa.table({"label": rows.column(label)}))

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Fact, Measured
+from evalspec.evidence.words import first_of, plural
 
 Rows = NDArray[np.int64]
 
 
 def counted(rows: int) -> str:
     """A number of rows, in words."""
-    return "1 row" if rows == 1 else f"{rows:,} rows"
+    return plural(rows, "row")
 
 
 @dataclass(frozen=True)
@@ -48,4 +49,12 @@ class Shared:
     @property
     def measured(self) -> Measured:
         """The fact."""
-        return Measured(Fact(float(len(self.rows)), self.among, f"counted: {self.method}"), withhold=self.withhold)
+        first = first_of([self._named(index) for index in range(min(2, len(self.rows)))], len(self.rows))
+        fact = Fact(float(len(self.rows)), self.among, f"counted: {self.method}", first=first)
+        return Measured(fact, withhold=self.withhold)
+
+    def _named(self, index: int) -> str:
+        """A row, and the one that gives it away."""
+        row, partner = int(self.rows[index]), int(self.partners[index])
+        beside = f" (row {partner:,} of {self.sets[int(self.partner_sets[index])]})" if partner >= 0 else ""
+        return f"row {row:,}{beside}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evalspec.evidence.blocks import Example
+from evalspec.evidence.words import first_of
 from evalspec.stats.duplicates import Rows
 from evalspec.stats.hashing import Words
 
@@ -131,3 +132,20 @@ class Detector(Protocol):
 def contaminated(levels: tuple[Level, ...], rows: int) -> Mask:
     """Test rows that any of the levels flags; shape (m,)."""
     return np.asarray(np.logical_or.reduce([np.zeros(rows, bool), *(level.rows for level in levels)]))
+
+
+def first_found(levels: Sequence[Level], counted: Mask) -> str:
+    """The first test rows that any of the levels found, each with a training row that it was found in.
+
+    Args:
+        levels: What was found.
+        counted: shape (m,), rows that count.
+    """
+    rows = np.flatnonzero(contaminated(tuple(levels), len(counted)) & counted)
+    return first_of([f"row {row:,}{_found_in(levels, int(row))}" for row in rows[:2]], len(rows))
+
+
+def _found_in(levels: Sequence[Level], row: int) -> str:
+    places = ((name, found[row]) for level in levels for name, found in level.train_row.items() if found[row] >= 0)
+    name, found = next(places, ("", -1))
+    return f" (row {found:,} of {name})" if name else ""

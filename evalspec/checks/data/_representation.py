@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.checks.data._coverage_groups import Codes, Inside, column_codes, condition_rows
+from evalspec.checks.data._coverage_tally import Tally
 from evalspec.checks.data._leakage_shared import counted
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Fact
@@ -18,8 +19,6 @@ from evalspec.stats.macro import Transformed
 from evalspec.stats.proportion import Proportion, proportion
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from evalspec.checks.data.coverage import Coverage
     from evalspec.language.inputs import Inputs
 
@@ -51,7 +50,11 @@ class Represented:
 
 
 def represented(
-    check: Coverage, inputs: Inputs, conditions: Mapping[str, Inside], groups: Mapping[str, Codes]
+    check: Coverage,
+    inputs: Inputs,
+    conditions: Mapping[str, Inside],
+    groups: Mapping[str, Codes],
+    tallies: Sequence[Tally],
 ) -> Represented:
     """Hold the shares of the test set against those of the population.
 
@@ -60,17 +63,17 @@ def represented(
         inputs: Rows and clusters of the population, where it is a dataset.
         conditions: Name: its rows in the test set.
         groups: Column of ``by:``: its values in the test set.
+        tallies: Rows of the test set, and of the population where it is a dataset, counted.
 
     Raises:
         InputError: A column of the population holds something else than that of the test set.
     """
     found = Represented()
     if isinstance(check.population, str):
-        _sampled(check, inputs, check.population, conditions, groups, found)
+        _sampled(check, inputs, check.population, conditions, groups, tallies[1], found)
         return found
-    table = inputs.table(check.dataset)
     for column, shares in check.shares.items():
-        _declared(table, check.dataset, column, shares, found)
+        _declared(tallies[0], check.dataset, column, shares, found)
     for one in check.declared:
         if one.share is None:
             continue
@@ -78,7 +81,7 @@ def represented(
         if not rows.said:
             found.lack(one.name, str(rows.finding))
             continue
-        here = int(rows.inside.sum()), len(rows.inside), rows.unknown
+        here = rows.inside, rows.rows, rows.unknown
         _gap(found, one.name, here, one.share, f"rows of {check.dataset}")
     return found
 
@@ -92,20 +95,20 @@ def _gap(found: Represented, name: str, here: tuple[int, int, int], share: float
     found.shares[name] = (inside / total, share)
 
 
-def _declared(table: pa.Table, dataset: str, column: str, shares: Mapping[str, float], found: Represented) -> None:
-    if column not in table.column_names:
+def _declared(tally: Tally, dataset: str, column: str, shares: Mapping[str, float], found: Represented) -> None:
+    if column not in tally.columns:
         found.absent[column] = f"{dataset} has no column {column!r}"
         for value in shares:
             found.lack(f"{column}={value}", found.absent[column])
         return
-    codes = column_codes(table, column, dataset)
-    if codes.missing == len(codes.codes):
+    codes = column_codes(tally, column, dataset)
+    if codes.missing == codes.rows:
         found.absent[column] = f"{column!r} is missing in every row of {dataset}"
         for value in shares:
             found.lack(f"{column}={value}", found.absent[column])
         return
     counts = dict(zip(codes.names, codes.counts.tolist(), strict=True))
-    total, what = len(codes.codes), f"rows of {dataset}"
+    total, what = codes.rows, f"rows of {dataset}"
     for value, share in shares.items():
         _gap(found, f"{column}={value}", (counts.get(value, 0), total, codes.missing), share, what)
         if share > 0 and not counts.get(value):
@@ -118,13 +121,13 @@ def _declared(table: pa.Table, dataset: str, column: str, shares: Mapping[str, f
 
 def _sampled(
     check: Coverage, inputs: Inputs, population: str, conditions: Mapping[str, Inside], groups: Mapping[str, Codes],
-    found: Represented,
+    tally: Tally, found: Represented,
 ) -> None:  # fmt: skip
-    table, clusters = inputs.table(population), inputs.clusters(population)
-    if not table.num_rows:
+    clusters = inputs.clusters(population)
+    if not tally.rows:
         raise InputError(f"dataset {population} has no rows to compare with")
     for column, here in groups.items():
-        there = column_codes(table, column, population)
+        there = column_codes(tally, column, population)
         if not len(there.names) or not len(here.names):
             empty = population if len(here.names) else check.dataset
             found.absent[column] = f"{column!r} is missing in every row of {empty}"
@@ -135,27 +138,42 @@ def _sampled(
                 f"Of {population}, {counted(there.missing)} without {column!r} count on the side that is worse."
             )
         counts = dict(zip(here.names, here.counts.tolist(), strict=True))
-        known = there.codes >= 0
         for value in dict.fromkeys((*here.names, *there.names)):
-            code = there.names.index(value) if value in there.names else -2
-            shares = _shares(there.codes == code, known, clusters)
-            ends = counts.get(value, 0), len(here.codes), here.missing
+            ends = counts.get(value, 0), here.rows, here.missing
+            shares = _of_value(there, value, clusters)
             _estimate(found, f"{column}={value}", ends, shares, check.dataset)
     for one in check.declared:
-        rows, away = conditions[one.name], condition_rows(inputs, one, population)
+        rows, away = conditions[one.name], condition_rows(inputs, one, population, tally)
         if not rows.said or not away.said:
             found.lack(one.name, str(rows.finding if not rows.said else away.finding))
-            continue
-        sure = away.known
-        if sure is None:
-            found.lack(one.name, f"of {counted(away.unknown)} of {population} it can't be said whether they are inside")
             continue
         if away.unknown:
             found.notes.append(
                 f"Of {population}, {counted(away.unknown)} that may be {one.name} count on the side that is worse."
             )
-        shares = _shares(away.inside, sure, clusters)
-        _estimate(found, one.name, (int(rows.inside.sum()), len(rows.inside), rows.unknown), shares, check.dataset)
+        _estimate(found, one.name, (rows.inside, rows.rows, rows.unknown), _of_condition(away, clusters), check.dataset)
+
+
+def _of_value(codes: Codes, value: str, clusters: NDArray[np.int64] | None) -> tuple[Proportion, ...]:
+    place = codes.names.index(value) if value in codes.names else None
+    if clusters is None or codes.codes is None:
+        return _counted(0 if place is None else int(codes.counts[place]), codes.rows - codes.missing, codes.rows)
+    inside = np.zeros(codes.rows, np.bool_) if place is None else codes.codes == place
+    return _shares(inside, codes.codes >= 0, clusters)
+
+
+def _of_condition(rows: Inside, clusters: NDArray[np.int64] | None) -> tuple[Proportion, ...]:
+    if clusters is None or rows.masks is None:
+        return _counted(rows.inside, rows.rows - rows.unknown, rows.rows)
+    return _shares(*rows.masks, clusters)
+
+
+def _counted(inside: int, known: int, rows: int) -> tuple[Proportion, ...]:
+    """As `_shares`, of rows that have nothing in common."""
+    sure = Proportion.of_counts(inside, known)
+    if known in (0, rows):
+        return (sure,)
+    return (sure, Proportion.of_counts(inside, rows), Proportion.of_counts(inside + rows - known, rows))
 
 
 def _shares(inside: Mask, known: Mask, clusters: NDArray[np.int64] | None) -> tuple[Proportion, ...]:

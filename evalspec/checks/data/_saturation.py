@@ -12,6 +12,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.blocks import AnyBlock, Interval, Intervals, Reference
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import in_percent
 from evalspec.language.parts import CheckResult
 from evalspec.stats.headroom import Headroom
 
@@ -68,14 +69,14 @@ def _score(
     if lower is None or upper is None:
         missing["interval_width"] = found.method
     else:
-        method = f"{check.metric_} of {model} at {inputs.confidence:.0%} on either side, {found.method}"
+        method = f"{check.metric_} of {model} at {in_percent(inputs.confidence)} on either side, {found.method}"
         estimates["interval_width"] = Fact(upper - lower, found.n, method, in_this_run=True)
     if left.value < 0:
         notes.append(f"The {check.metric_} of {model} lies over the ceiling: there is nothing left to show.")
     blocks.append(
         Intervals(
             title=f"{check.metric_} of {model} under its ceiling",
-            caption=f"One-sided bounds at {inputs.confidence:.0%} each.",
+            caption=f"One-sided bounds at {in_percent(inputs.confidence)} each.",
             unit="fraction",
             rows=(Interval(label=model, value=found.value, lower=lower, upper=upper, n=found.n),),
             references=(Reference(label=_ceiling(check), value=check.ceiling, axis="x"),),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evalspec.checks.data._duplicates import check_comparable, family
 from evalspec.checks.data._levels import Asked, Level, Pair
 from evalspec.checks.data._pairs import PAIRS_SHOWN, example
+from evalspec.evidence.words import plural, verb
 from evalspec.sources._open import missing_values
 from evalspec.sources._rows import row_digests
 from evalspec.stats.duplicates import Rows, exact_matches
@@ -75,10 +76,8 @@ class KeyDetector:
         """Rows without a key, and rows that share one and differ."""
         none, other = int((~self._named).sum()), int(self.other_content.sum())
         test, key = self._asked.name, ", ".join(self._key)
-        return (
-            *((f"{none:,} rows of {test} have no {key}.",) if none else ()),
-            *((f"{other:,} rows of {test} have the {key} of a training row that differs from them.",) if other else ()),
-        )
+        found = (none, f"no {key}"), (other, f"the {key} of a training row that differs from them")
+        return tuple(f"{plural(n, 'row')} of {test} {verb(n, 'has', 'have')} {what}." for n, what in found if n)
 
     @property
     def named(self) -> int:

@@ -15,11 +15,13 @@ from evalspec.checks.data._shift_columns import Compared, compare_columns
 from evalspec.checks.data._shift_more import Drawn, compare_drawn_texts, draw, look_further
 from evalspec.checks.data._shift_pairs import Pair, Paired, pair_columns
 from evalspec.checks.data._shift_text import texts_table
-from evalspec.checks.data._summaries import summarize
+from evalspec.checks.data._summaries import summary_scans, table_summary
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Measured, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import CheckResult
+from evalspec.language.scans import Scan
 from evalspec.stats import shift as stats
 from evalspec.stats.columns import Categories, Numbers
 from evalspec.stats.conjunction import ShareOfParts
@@ -58,10 +60,11 @@ def measure(check: Shift, inputs: Inputs) -> CheckResult:
     Raises:
         InputError: A column is missing or differs in type, or a dataset has no rows.
     """
-    names = tuple(dict.fromkeys(check.columns or inputs.feature_columns(check.reference)))
-    if not names:
-        raise InputError("there is no column that can be compared", remedy="name some in `columns:`")
-    scans = [summarize(inputs, dataset, names) for dataset in (check.reference, check.current)]
+    wanted = scans_of(check, inputs)
+    watchers = inputs.scan(wanted)
+    half = len(wanted) // 2
+    names = tuple(wanted[half - 1].columns or ())
+    scans = [table_summary(watchers[:half]), table_summary(watchers[half:])]
     for dataset, scan in zip((check.reference, check.current), scans, strict=True):
         if not scan.rows:
             raise InputError(f"{dataset} has no rows")
@@ -105,6 +108,23 @@ def measure(check: Shift, inputs: Inputs) -> CheckResult:
                     "tolerance": check.tolerance, "distance": check.distance, "classifier": _c2st.CLASSIFIER},
         notes=[*notes, *(f"{why[0].upper()}{why[1:]}." for why in infinite.values()), *more.notes],
     )  # fmt: skip
+
+
+def scans_of(check: Shift, inputs: Inputs) -> tuple[Scan, ...]:
+    """What is to be seen: of either dataset the columns that are looked at, and a sample of the rows.
+
+    Args:
+        check: Its fields.
+        inputs: Names of columns, and randomness.
+
+    Raises:
+        InputError: There is no column to look at.
+    """
+    names = tuple(dict.fromkeys(check.columns or inputs.feature_columns(check.reference)))
+    if not names:
+        raise InputError("there is no column that can be compared", remedy="name some in `columns:`")
+    both = (check.reference, check.current)
+    return tuple(one for dataset in both for one in summary_scans(dataset, names, inputs.rng, check.name))
 
 
 def _pair(
@@ -278,7 +298,8 @@ def _unseen(pairs: Sequence[Pair], wide: _Clustered) -> dict[str, Estimate]:
             new = sum(count for name, count in pair.current.counts.items() if name not in known)
             share = wide.hits(pair.name, known) or Proportion(float(new), pair.current.n)
             fewer = min(pair.reference.n, pair.current.n)
-            reason = f"no bound: {fewer} rows on one side are too few, {stats.SMALLEST_N} are needed"
+            few = f"{plural(fewer, 'row')} on one side {verb(fewer, 'is', 'are')} too few"
+            reason = f"no bound: {few}, {stats.SMALLEST_N} are needed"
             found[pair.name] = share if fewer >= stats.SMALLEST_N else ValueOnly(share.value, share.n, reason)
     return found
 

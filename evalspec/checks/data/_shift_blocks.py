@@ -21,6 +21,7 @@ from evalspec.evidence.blocks import (
 )
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import in_percent
 from evalspec.stats.columns import Categories, Numbers
 from evalspec.stats.shift import Distance, matched_counts
 
@@ -81,7 +82,7 @@ def _forest(check: Shift, distances: Mapping[str, Distance], confidence: float) 
     more = f" The {ROWS_SHOWN} largest of {len(worst)}." if len(worst) > ROWS_SHOWN else ""
     return Intervals(
         title="Shift per column",
-        caption=f"Distance with {confidence:.0%} bounds on either side, largest first.{more}",
+        caption=f"Distance with {in_percent(confidence)} bounds on either side, largest first.{more}",
         rows=tuple(rows),
         references=(Reference(label="tolerance", value=check.tolerance, axis="x"),),
     )
@@ -94,7 +95,7 @@ def _table(
     missing: Mapping[str, Estimate],
     confidence: float,
 ) -> Table:
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     heads = (
         Column(name="column"), Column(name="kind"), Column(name="distance", unit="score"),
         Column(name=f"lower {percent}", unit="score"), Column(name=f"upper {percent}", unit="score"),

@@ -11,6 +11,7 @@ import numpy as np
 from evalspec.checks.data import _c2st
 from evalspec.evidence.blocks import AnyBlock, Interval, Intervals, Reference
 from evalspec.evidence.estimate import Estimate, Measured, Parts
+from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import GIVES
 from evalspec.stats import shift as stats
 
@@ -178,8 +179,8 @@ def _forest(check: Shift, parts: Mapping[str, Estimate], confidence: float) -> I
     return Intervals(
         title=f"Answers of {check.predictions} on {check.reference} and {check.current}",
         caption=(
-            f"Distance of what {check.predictions} says, with {confidence:.0%} bounds on either side: total variation "
-            f"of the predicted classes, Kolmogorov-Smirnov of all else.{more}"
+            f"Distance of what {check.predictions} says, with {in_percent(confidence)} bounds on either side: total "
+            f"variation of the predicted classes, Kolmogorov-Smirnov of all else.{more}"
         ),
         rows=rows,
         references=(Reference(label="tolerance", value=check.tolerance, axis="x"),),

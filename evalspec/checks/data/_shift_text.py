@@ -202,7 +202,7 @@ def texts_table(found: Sequence[TextShift], reference: str, current: str) -> Tab
         (
             one.name, one.read[0], one.read[1], None if one.unseen is None else 100.0 * one.unseen,
             None if one.by_chance is None else 100.0 * one.by_chance,
-            ", ".join(f"{word} {100 * by:+.1f} pp" for word, by in one.moved),
+            ", ".join(f"{word} {100 * by:+z.1f} pp" for word, by in one.moved),
         )
         for one in found
     ]  # fmt: skip

@@ -10,6 +10,7 @@ import pyarrow as pa
 from evalspec.checks.data._levels import Asked, Level, Mask, Pair
 from evalspec.checks.data._pairs import PAIRS_SHOWN, example
 from evalspec.checks.data.contamination import Ngram
+from evalspec.evidence.words import plural, verb
 from evalspec.sources._text import Tokenised
 from evalspec.stats.ngrams import NgramIndex, Spans, spans
 
@@ -192,7 +193,8 @@ def notes_of(search: SpanSearch, usable: Mask, test: str, rule: Ngram) -> list[s
     short = int((search.too_short() & usable).sum())
     if not short:
         return []
-    return [f"{short:,} rows of {test} have fewer than {rule.size} {rule.unit}: no span of theirs can be looked for."]
+    fewer = f"{verb(short, 'has', 'have')} fewer than {rule.size} {rule.unit}"
+    return [f"{plural(short, 'row')} of {test} {fewer}: no span of theirs can be looked for."]
 
 
 def dropped_of(search: SpanSearch, test: str, rule: Ngram) -> list[str]:
@@ -201,6 +203,7 @@ def dropped_of(search: SpanSearch, test: str, rule: Ngram) -> list[str]:
     if not dropped:
         return []
     return [
-        f"{dropped:,} rows of {test} share only spans that occur in more than {rule.max_rows_used} training rows: "
+        f"{plural(dropped, 'row')} of {test} {verb(dropped, 'shares', 'share')} only spans that occur in more than "
+        f"{rule.max_rows_used} training rows: "
         "`any_hit` drops these as common phrases, but text that was copied often looks the same (`max_rows:`)."
     ]

@@ -5,19 +5,19 @@ Summaries of columns can be merged, so that parts of a dataset may be looked at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from evalspec.checks.data._shift_columns import View, views
+from evalspec.language.scans import Scan
 from evalspec.stats.columns import Categories, Numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from evalspec.language.inputs import Inputs
 
 SAMPLE_ROWS = 20_000
 """Rows drawn, all of a smaller dataset."""
@@ -117,18 +117,19 @@ class ColumnSummary:
 
 
 class RowSample:
-    """Rows drawn evenly from rows that go by.
+    """Rows drawn evenly from rows that go by; a `Watcher`.
 
     Args:
         rng: Draws them.
         most: Rows at most; fewer where they are large.
+        seen: Rows that went by.
     """
 
     def __init__(self, rng: np.random.Generator, most: int = SAMPLE_ROWS) -> None:
         self._rng = rng
         self._most = most
         self._limit = 1.0
-        self._seen = 0
+        self.seen = 0
         self._kept: list[tuple[NDArray[np.float64], NDArray[np.int64], pa.Table]] = []
 
     def update(self, batch: pa.RecordBatch) -> None:
@@ -139,8 +140,8 @@ class RowSample:
             table = pa.Table.from_batches([batch])
             # A copy, so that the rest of the batch can go.
             rows = table if self._limit == 1.0 and batch.num_rows <= self._most else table.take(pa.array(chosen))
-            self._kept.append((keys[chosen], chosen + self._seen, rows))
-        self._seen += batch.num_rows
+            self._kept.append((keys[chosen], chosen + self.seen, rows))
+        self.seen += batch.num_rows
         if self._rows > 2 * self._most or self._bytes > 2 * SAMPLE_BYTES:
             self._thin()
 
@@ -173,52 +174,66 @@ class RowSample:
         return table, rows
 
 
+class OneColumn:
+    """A column while its rows go by; a `Watcher`.
+
+    Args:
+        found: What is kept of it; None: no row was seen.
+    """
+
+    def __init__(self) -> None:
+        self.found: ColumnSummary | None = None
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """More rows, of this column alone."""
+        if self.found is None:
+            self.found = ColumnSummary(batch.schema.field(0).name, batch.schema.field(0).type)
+        self.found.update(batch.column(0))
+
+
+@dataclass(frozen=True, eq=False)
 class TableSummary:
     """All columns of a dataset, and a sample of its rows.
 
     Args:
-        names: Columns looked at.
-        rng: Draws the sample.
+        columns: By name.
+        drawn: Rows drawn evenly.
     """
 
-    def __init__(self, names: Sequence[str], rng: np.random.Generator) -> None:
-        self.names = tuple(names)
-        self.rows = 0
-        self.columns: dict[str, ColumnSummary] = {}
-        self._sample = RowSample(rng)
+    columns: Mapping[str, ColumnSummary]
+    drawn: RowSample
 
-    def update(self, batch: pa.RecordBatch) -> None:
-        """More rows."""
-        batch = batch.select(list(self.names))
-        self.rows += batch.num_rows
-        for field, array in zip(batch.schema, batch.columns, strict=True):
-            if field.name not in self.columns:
-                self.columns[field.name] = ColumnSummary(field.name, field.type)
-            self.columns[field.name].update(array)
-        self._sample.update(batch)
+    @property
+    def rows(self) -> int:
+        """Of the dataset."""
+        return self.drawn.seen
 
     def sample(self) -> tuple[pa.Table, NDArray[np.int64]]:
         """Rows drawn evenly, in their order, and their numbers in the dataset, shape (k,)."""
-        return self._sample.drawn()
+        return self.drawn.drawn()
 
 
-def summarize(
-    inputs: Inputs, dataset: str, names: Sequence[str], also: Callable[[pa.RecordBatch], None] | None = None
-) -> TableSummary:
-    """One pass over a dataset.
+def summary_scans(dataset: str, names: Sequence[str], rng: np.random.Generator, whose: str) -> tuple[Scan, ...]:
+    """What has to be seen of a dataset for its summary: each column, and a sample of the rows.
 
     Args:
-        inputs: Where rows come from, and what the sample is drawn with.
         dataset: Its name.
         names: Columns looked at.
-        also: Looks at each batch as well.
-
-    Raises:
-        InputError: A column isn't there, or the rows can't be read.
+        rng: Gives the seed of the sample.
+        whose: The check's name: each has a sample of its own.
     """
-    found = TableSummary(names, np.random.default_rng(inputs.rng.integers(2**63)))
-    for batch in inputs.batches(dataset, list(names)):
-        found.update(batch)
-        if also is not None:
-            also(batch)
-    return found
+    seed = int(rng.integers(2**63))
+    columns = (Scan(dataset, f"summary of {name}", (name,), OneColumn) for name in names)
+    sample = Scan(dataset, f"sample for {whose}", tuple(names), lambda: RowSample(np.random.default_rng(seed)))
+    return (*columns, sample)
+
+
+def table_summary(watchers: Sequence[OneColumn | RowSample]) -> TableSummary:
+    """The summary of a dataset.
+
+    Args:
+        watchers: Of `summary_scans`, in their order.
+    """
+    found = [one.found for one in watchers if isinstance(one, OneColumn)]
+    (drawn,) = (one for one in watchers if isinstance(one, RowSample))
+    return TableSummary({one.name: one for one in found if one is not None}, drawn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evalspec.checks.data._duplicates import check_comparable, family
+from evalspec.checks.data._leakage_shared import counted
 from evalspec.errors import InputError
 from evalspec.sources._open import missing_values
 from evalspec.stats.conjunction import AllParts
@@ -26,6 +27,8 @@ MOST_CLASSES = 20
 FEW_OF_ALL = 0.01
 """Share of rows that no class which is judged has, from which on nothing is shown to hold."""
 OTHERS = "name the columns that count in `columns:`"
+JUDGED = ("text", "truth value", "number", "time")
+"""Families of types that can be cut into cells."""
 QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -71,17 +74,33 @@ class _Split:
     words: str
 
 
+def judged_columns(heads: Collection[pa.Table], features: Sequence[str]) -> tuple[str, ...]:
+    """Columns that are judged by themselves, by their types.
+
+    Args:
+        heads: Rows of each set; in some a column may have no value and so no type.
+        features: Columns.
+    """
+    kinds = {name: {family(head.schema.field(name).type) for head in heads} for name in features}
+    return tuple(name for name in features if kinds[name] & set(JUDGED))
+
+
 def target_leakage(
-    inputs: Inputs, tables: Mapping[str, pa.Table], test: str, train: Sequence[str], features: Sequence[str]
+    inputs: Inputs,
+    labelled: Mapping[str, tuple[pa.Table, str]],
+    test: str,
+    features: Sequence[str],
+    heads: Mapping[str, pa.Table],
 ) -> Told:
     """Cut each column into cells, give them shares of each class, and rank other rows by these.
 
     Args:
-        inputs: Labels, clusters, randomness.
-        tables: Dataset: its rows.
-        test: The set whose rows are judged; it has a label.
-        train: Sets that cells get their shares from; those without a label are left out.
+        inputs: Clusters, randomness.
+        labelled: Set: its judged columns, and the name of its label; the test set last. Cells get their shares from the
+            others.
+        test: The set whose rows are judged.
         features: Columns.
+        heads: Set: its first rows, all columns.
 
     Raises:
         InputError: Label or a column hold other types in training.
@@ -90,13 +109,16 @@ def target_leakage(
     if not features:
         told.why = "there is no column that could tell the label"
         return told
-    split = _split(inputs, tables, test, train, features)
+    for name in labelled:
+        check_comparable(heads[name], heads[test], features, name)
+    judged = judged_columns([heads[name] for name in labelled], features)
+    split = _split(inputs, labelled, test, judged)
     told.fitted = split.words
     targets, told.why = _targets(split, told)
     for name in features if targets else ():
-        cells, count = _cells(split, name)
+        cells, count = _cells(split, name) if name in judged else (np.zeros(0, dtype=np.int64), 0)
         if count == 0:
-            told.lacks[name] = f"a column of {split.rows.column(name).type} is not judged by itself; {OTHERS}"
+            told.lacks[name] = f"a column of {heads[test].schema.field(name).type} is not judged by itself; {OTHERS}"
             continue
         found: dict[str, Estimate] = {}
         for target, positive in targets.items():
@@ -109,26 +131,22 @@ def target_leakage(
     return told
 
 
-def _split(
-    inputs: Inputs, tables: Mapping[str, pa.Table], test: str, train: Sequence[str], features: Sequence[str]
-) -> _Split:
-    labelled = [name for name in train if inputs.label(name) is not None]
+def _split(inputs: Inputs, labelled: Mapping[str, tuple[pa.Table, str]], test: str, judged_by: Sequence[str]) -> _Split:
     picked = []
-    for name in (*labelled, test):
-        label = inputs.label(name)
-        assert label is not None
-        columns = {column: tables[name].column(column) for column in features}
-        picked.append(pa.table(columns | {_LABEL: tables[name].column(label)}))
-        check_comparable(picked[-1], picked[0], (*features, _LABEL), name)
+    for name, (table, label) in labelled.items():
+        columns = {column: table.column(column) for column in judged_by}
+        picked.append(pa.table(columns | {_LABEL: table.column(label)}))
+        check_comparable(picked[-1], picked[0], (*judged_by, _LABEL), name)
+    fitted = [name for name in labelled if name != test]
     try:
         rows = pa.concat_tables(picked, promote_options="permissive")
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"columns of {', '.join(labelled)} and {test} don't go together: {reason}") from error
-    size, clusters = tables[test].num_rows, inputs.clusters(test)
+        raise InputError(f"columns of {', '.join(fitted)} and {test} don't go together: {reason}") from error
+    size, clusters = picked[-1].num_rows, inputs.clusters(test)
     judged = np.arange(rows.num_rows) >= rows.num_rows - size
-    if labelled:
-        return _Split(rows, ~judged, judged, clusters, f"the labelled rows of {', '.join(labelled)}")
+    if fitted:
+        return _Split(rows, ~judged, judged, clusters, f"the labelled rows of {', '.join(fitted)}")
     units = np.arange(size) if clusters is None else np.unique(clusters, return_inverse=True)[1]
     half = (inputs.rng.permutation(int(units.max()) + 1) % 2 == 0)[units]
     kept = None if clusters is None else clusters[half]
@@ -146,13 +164,15 @@ def _targets(split: _Split, told: Told) -> tuple[dict[str, NDArray[np.bool_]], s
         return {}, f"the label is {column.type}, which is neither a class nor a value"
     unknown = int(missing_values(column).sum())
     if unknown:
-        return {}, f"the label is missing in {unknown:,} rows"
+        return {}, f"the label is missing in {counted(unknown)}"
     if kind == "number" and pc.count_distinct(column).as_py() > MOST_CLASSES:
         return _limits(column.cast(pa.float64(), safe=False).to_numpy(), split)
     encoded = column.combine_chunks().dictionary_encode()
     values = np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
     names = [_named(value) for value in encoded.dictionary.to_pylist()]
     enough = np.bincount(values[split.judged], minlength=len(names))
+    if len(names) > 1 and np.count_nonzero(enough) == 1:
+        return {}, f"the rows that are judged hold one class only ({names[int(enough.argmax())]})"
     order = [code for code in np.argsort(-enough, kind="stable")[:MOST_CLASSES] if enough[code] >= FEWEST_OF_CLASS]
     if len(names) < 2:
         return {}, f"there is one class only ({names[0]})"
@@ -170,12 +190,12 @@ def _targets(split: _Split, told: Told) -> tuple[dict[str, NDArray[np.bool_]], s
 def _together(others: NDArray[np.bool_], count: int, split: _Split, told: Told) -> dict[str, NDArray[np.bool_]]:
     """Classes that are too rare, or too many, to be judged by themselves, as one; none where these are too few."""
     rows, judged = int(others[split.judged].sum()), int(split.judged.sum())
-    name = f"one of the {count} rarest classes"
+    name = "the rarest class" if count == 1 else f"one of the {count} rarest classes"
     if rows >= FEWEST_OF_CLASS:
-        told.notes.append(f"The {count} rarest classes, of {rows:,} rows that are judged, are held against as one.")
+        told.notes.append(f"The {count} rarest classes, of {counted(rows)} that are judged, are held against as one.")
         return {name: others}
     if rows:
-        told.notes.append(f"Columns are not held against {name}, of {rows:,} rows: it takes {FEWEST_OF_CLASS}.")
+        told.notes.append(f"Columns are not held against {name}, of {counted(rows)}: it takes {FEWEST_OF_CLASS}.")
     if rows > FEW_OF_ALL * judged:
         told.withhold = (
             f"{rows:,} of {judged:,} rows that are judged are of {name}, too few to say what tells these: "

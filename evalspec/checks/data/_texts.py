@@ -74,7 +74,7 @@ class TextDetector:
             train = tokenised(texts, first_row=first_row + first)
             alike.append(self._alike.find(_alike(train.tokens))[0] + first)
             self._see_near(train.tokens, rows, first, first_row)
-            split = train if self._settings.ngram.unit == "words" else tokenised(texts, self._settings.ngram.unit)
+            split = train if self._settings.ngram.unit == "words" else self._settings.split(texts, first_row + first)
             keys = rows.column(self._key).slice(first, len(texts)) if self._key else None
             self.spans.see(split, first_row + first, keys)
         self._see_equal(np.concatenate(alike), rows, first_row)
@@ -131,7 +131,7 @@ def span_search(asked: Asked, column: str, settings: Settings, test: Tokenised |
         test: The column's words, where they are known.
     """
     if test is None or settings.ngram.unit != "words":
-        test = tokenised(asked.table.column(column), settings.ngram.unit)
+        test = settings.split(asked.table.column(column))
     return SpanSearch(test, asked, column, settings.ngram)
 
 
@@ -161,7 +161,7 @@ class SpanDetector:
         """
         for first, texts in portions(rows.column(self._column)):
             keys = rows.column(self._key).slice(first, len(texts)) if self._key else None
-            split = tokenised(texts, self._settings.ngram.unit, first_row + first)
+            split = self._settings.split(texts, first_row + first)
             self.spans.see(split, first_row + first, keys)
 
     def levels(self) -> tuple[Level, ...]:

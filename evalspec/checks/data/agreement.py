@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
+from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedRows
 from evalspec.language.requirement import Requirement
 from evalspec.language.units import custom_error
@@ -76,9 +77,13 @@ class Agreement(Check):
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
     uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("kappa", "score", "higher", "Cohen's kappa of two raters, Fleiss' of more.", interval=_INTERVAL),
-        Metric("alpha", "score", "higher", "Krippendorff's alpha; ratings may be missing.", interval=_INTERVAL),
-    )
+        Metric(
+            "kappa", "score", "higher", "Cohen's kappa of two raters, Fleiss' of more.", interval=_INTERVAL, least=-1.0
+        ),
+        Metric(
+            "alpha", "score", "higher", "Krippendorff's alpha; ratings may be missing.", interval=_INTERVAL, least=-1.0
+        ),
+    )  # fmt: skip
 
     check: Literal["agreement"] = "agreement"
     dataset: DatasetName
@@ -132,7 +137,8 @@ class Agreement(Check):
             return f"{requirement.metric} is 1 at most, and no sample shows exactly that; write 0.8, say"
         there = rows.get(self.dataset)
         if there is not None and there < FEWEST_UNITS:
-            return f"{there} rows are too few for a bound of {requirement.metric}: {FEWEST_UNITS} are needed"
+            few = f"{plural(there, 'row')} {verb(there, 'is', 'are')} too few"
+            return f"{few} for a bound of {requirement.metric}: {FEWEST_UNITS} are needed"
         return None
 
     def needs(self) -> tuple[Need, ...]:

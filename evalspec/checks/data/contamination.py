@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from evalspec.checks.model._catalogue import SLICED, SliceMetric
+from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
+from evalspec.language.header import Header, Misfit
 from evalspec.language.parts import (
     Check,
     CheckResult,
@@ -19,10 +22,11 @@ from evalspec.language.parts import (
     Part,
     SpecNames,
 )
+from evalspec.language.reach import check_rows
 from evalspec.language.units import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
@@ -43,7 +47,10 @@ class Ngram(Part):
         description="any_hit: one n-gram is enough (GPT-3); coverage: a share of the row's n-grams (PaLM); "
         "longest_match: the longest span's share of the row's words (ConTAM).",
     )
-    unit: Literal["words", "characters"] = Field("words", description="What an n-gram is made of.")
+    unit: Literal["words", "characters", "tokens"] = Field("words", description="What an n-gram is made of.")
+    tokenizer: str | None = Field(
+        None, min_length=1, description="unit: tokens: the Hugging Face `tokenizer.json` that splits texts into them."
+    )
     n: int | None = Field(
         None, ge=2, le=1000, description="Words in an n-gram; default: 13, 8, 8 by rule; of characters 50."
     )
@@ -73,7 +80,11 @@ class Ngram(Part):
 
     @property
     def problem(self) -> str | None:
-        """What does not fit together, in one sentence with the remedy."""
+        """What does not fit together, or is not installed, in one sentence with the remedy."""
+        if (self.unit == "tokens") != (self.tokenizer is not None):
+            return "`unit: tokens` and `tokenizer: tokenizer.json` go together; write both, or neither"
+        if self.unit == "tokens" and find_spec("tokenizers") is None:
+            return "`unit: tokens` needs the package tokenizers: pip install 'evalspec-gate[text]'"
         if self.rule == "any_hit" and self.share is not None:
             return "`share:` goes with `rule: coverage` or `rule: longest_match`; any_hit flags from one n-gram on"
         if self.rule == "longest_match" and self.share is None:
@@ -113,7 +124,8 @@ class Contamination(Check):
     reads, or those in `column`; never the label. Where neither is stated, a column of whole numbers or of short strings
     without white space that has another value in each test row (50 and more) is taken for a name of the row: it is left
     out, and the report says so. Rows in which every compared column is missing or
-    empty, in test or in training, are left out and counted, and with them nothing is shown to hold.
+    empty, in test or in training, are left out and counted, and with them nothing is shown to hold; but for training
+    rows whose text is there and blank, in which nothing of the test set can be (a csv's empty cell is missing).
     Beside these, where the spec asks for it:
 
     - `predictions: candidate`: `clean_score`, its `metric:` (default: accuracy) on the test rows that are no copy
@@ -152,7 +164,9 @@ class Contamination(Check):
     that isn't the only column must be equal.
 
     Spans, by the rule in `ngram:`, over each text column; words are letters and digits in a row, of the text as it is
-    compared above (there is no other tokenizer; `unit: characters` counts letters and digits themselves):
+    compared above (`unit: characters` counts letters and digits themselves, `unit: tokens` the tokens of a model's
+    `tokenizer: tokenizer.json`, all of a text and none of the special ones; some MB/s, where words are split at some
+    hundred):
 
     - `any_hit` (the default; GPT-3, Brown 2020): one n-gram of 13 words is enough. n-grams that occur in more than 10
       training rows are dropped as common phrases. Text that was copied often looks the same, so how many rows that
@@ -268,6 +282,11 @@ class Contamination(Check):
         """The columns named in ``key``."""
         return (self.key,) if isinstance(self.key, str) else self.key or ()
 
+    def files_named(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """The tokenizer."""
+        if self.ngram.tokenizer is not None:
+            yield ("ngram", "tokenizer"), self.ngram.tokenizer
+
     def check_names(self, names: SpecNames) -> str | None:
         """What does not fit together."""
         return self.ngram.problem
@@ -303,7 +322,17 @@ class Contamination(Check):
                 f"{requirement.metric} is in points and {self.metric_} is no fraction that is better when higher; "
                 "take another `metric:`, such as accuracy"
             )
-        return None
+        return check_rows(requirement, self.test, rows.get(self.test))
+
+    def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
+        """A label among the columns that are compared: a row is a copy whatever its label says."""
+        for name in dict.fromkeys((self.test, *self.train)):
+            label = labels.get(name)
+            if label is not None and label in self.named:
+                path = ("column",) if isinstance(self.column, str) else ("column", self.named.index(label))
+                message = f"{label!r} is the label of {name}, and a copy is one whatever its label says"
+                yield Misfit(path, Problem(message, remedy="name the columns that the model reads"))
+                return
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Measure.
@@ -315,7 +344,14 @@ class Contamination(Check):
         from evalspec.checks.data._duplicates import Settings
         from evalspec.checks.data._further import Further
 
-        settings = Settings(self.similarity, self.shingle_words, self.tolerance, self.ngram, self.show_examples)
+        tokenizer, subwords = self.ngram.tokenizer, None
+        if tokenizer is not None:
+            from evalspec.sources._subwords import Subwords
+
+            subwords = Subwords(inputs.file(tokenizer))
+        settings = Settings(
+            self.similarity, self.shingle_words, self.tolerance, self.ngram, self.show_examples, subwords
+        )
         further = Further(
             key=self.keys,
             predictions=self.predictions,

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.metric import Metric
+from evalspec.evidence.words import verb
+from evalspec.language.header import Header, Misfit, misspelt
 from evalspec.language.names import check_where
 from evalspec.language.parts import Check, CheckResult, DatasetName, Name, Need, NeedRows, Part, SpecNames
+from evalspec.language.reach import check_rows, never_fails
 from evalspec.language.units import Points, Share, custom_error
+from evalspec.language.where import check_literals, parse_where
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
+    from evalspec.language.scans import Scan
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 WHOLE = 1e-9
@@ -82,11 +87,14 @@ class Coverage(Check):
     Of 99 rows of one class and one of the other, always saying the first is right in 99 %.
 
     ## Method
-    Rows are counted over the whole file: facts, without an interval. `min_n:` is 100 rows by default; with
-    `width: 5 pp` it is the n at which the one-sided bound of any share is at most so far from it, z^2 / (4 width^2).
-    A condition with `at_least: 88 %, expected: 92 %` needs the rows at which a score of 92 % is shown to be at least
-    88 % in four of five cases (391 at 95 %). Rows in which the column of a condition is missing belong to neither side
-    and are shown; against a declared share they count on the side on which they are worse.
+    Rows are counted over the whole file: facts, without an interval. Tables of any size: one pass, shared with other
+    checks of the spec that look at them; memory holds the values of `by:` and of the label (10,000 of each at most) and
+    the cells of their tables, not the rows, but for a number for each row of a sampled population with clusters.
+    `min_n:` is 100 rows by default; with `width: 5 pp` it is the n at which the one-sided bound of any share is at most
+    so far from it, z^2 / (4 width^2). A condition with `at_least: 88 %, expected: 92 %` needs the rows at which a score
+    of 92 % is shown to be at least 88 % in four of five cases (391 at 95 %). Rows in which the column of a condition is
+    missing belong to neither side and are shown; against a declared share they count on the side on which they are
+    worse.
 
     The population is declared (`population: {site: {north: 60 %, south: 40 %}}`, `share:` of a condition), and the gap
     is a fact of this file; values that are not declared share what is left of 100 %. Or it is a dataset that was
@@ -132,7 +140,7 @@ class Coverage(Check):
         Metric("slices_too_small", "count", "lower", "Groups with fewer rows than they need.", exact=True),
         Metric("class_imbalance", "x", "lower", "Rows of the largest class by those of the smallest.", exact=True),
         Metric(
-            "class_association", "score", "lower", "Cramer's V of class and group.", parts="group", exact=True
+            "class_association", "score", "lower", "Cramer's V of class and group.", parts="group", exact=True, most=1.0
         ),
         Metric(
             "representation_gap", "pp", "lower", "How far shares of the test set are from those of the population.",
@@ -255,9 +263,41 @@ class Coverage(Check):
         if requirement.metric == "representation_gap" and self.population is None and not declared:
             return "representation_gap needs `population:`, or conditions with a `share:`"
         there = rows.get(self.dataset)
-        if requirement.metric == "smallest_slice" and there is not None and requirement.threshold > there:
-            return f"{self.dataset} has {there:,} rows in all"
+        most = self._most(requirement.metric, there)
+        if most is not None and requirement.upper and requirement.threshold >= most[0]:
+            raise never_fails(requirement.sentence, most[1], "less")
+        return check_rows(requirement, self.dataset, there)
+
+    def _most(self, metric: str, rows: int | None) -> tuple[int, str] | None:
+        """The largest value that a count or ratio can have, and why; None: it isn't known."""
+        if metric == "missing_conditions":
+            declared = len(self.declared) + len(self.by) + sum(len(shares) for shares in self.shares.values())
+            return declared, f"{declared} {verb(declared, 'is', 'are')} declared"
+        if metric == "class_imbalance" and rows is not None and rows > 1:
+            return rows - 1, f"{self.dataset} has {rows:,} rows in all"
         return None
+
+    def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
+        """Columns of conditions and of the population that are misspelt, and literals that they can't be held against.
+
+        That a column is not there is what it finds.
+        """
+        columns = headers[self.dataset].columns if self.dataset in headers else {}
+        for index, one in enumerate(self.conditions if columns else ()):
+            if isinstance(one, str) or one.where is None:
+                continue
+            where = parse_where(one.where)
+            wrong = [misspelt(name, self.dataset, columns) for name in where.columns]
+            for problem in (*(found for found in wrong if found is not None), *check_literals(where, columns)):
+                yield Misfit(("conditions", index, "where"), problem)
+        for name in self.shares if columns else ():
+            slip = misspelt(name, self.dataset, columns)
+            if slip is not None:
+                yield Misfit(("population", name), slip)
+
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """The test set and the population, where that is a dataset."""
+        return ((self.dataset, self.population),) if isinstance(self.population, str) else ()
 
     def needs(self) -> tuple[Need, ...]:
         """Rows of the test set, and of the population where it is a dataset.
@@ -268,6 +308,12 @@ class Coverage(Check):
         asked = {requirement.metric for requirement in self.requirements}
         of_test = NeedRows(self.dataset, self.by, label=bool(asked & {"class_imbalance", "class_association"}))
         return (of_test, NeedRows(self.population, self.by)) if isinstance(self.population, str) else (of_test,)
+
+    def scans(self, inputs: Inputs) -> tuple[Scan, ...]:
+        """The columns that groups are made of, in the test set and in the population."""
+        from evalspec.checks.data._coverage import scans_of
+
+        return scans_of(self, inputs)
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Count the rows of every group.

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
+from evalspec.language.header import Header, Misfit, misspelt
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedRows, Part, SpecNames
+from evalspec.language.reach import check_rows
+from evalspec.language.units import custom_error
+from evalspec.language.where import column_family, is_moment
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
+    from evalspec.language.scans import Scan
 
 LONGEST_PATTERN = 200
 Kind = Literal["integer", "number", "text", "bool", "time", "list"]
 Bound = int | float | str
+NUMBERS: tuple[Kind, ...] = ("integer", "number")
+TIMES: tuple[Kind, ...] = ("time",)
+TYPE_OF: Mapping[str, Kind] = {"text": "text", "number": "number", "truth value": "bool", "date": "time"}
+"""What columns hold: as a rule's ``type`` calls it."""
 
 
 class ColumnRule(Part):
@@ -30,6 +41,45 @@ class ColumnRule(Part):
     )
     nullable: bool = Field(True, description="Cells may be missing (null or NaN).")
     unique: bool = Field(False, description="No value may stand in two rows.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        problem = self._range_wrong() or self._of_another_type()
+        if problem is not None:
+            raise custom_error(problem)
+        return self
+
+    def _range_wrong(self) -> Problem | None:
+        low, high = self.min, self.max
+        for field, bound in (("min", low), ("max", high)):
+            if isinstance(bound, str) and not is_moment(bound):
+                return Problem(f"`{field}: {bound}` is neither a number nor a time", remedy="write such as 2026-01-31")
+        if low is None or high is None:
+            return None
+        if isinstance(low, str) or isinstance(high, str):
+            if not (isinstance(low, str) and isinstance(high, str)):
+                return Problem(f"`min: {low}` and `max: {high}` are not of one kind", remedy="write both as numbers")
+            above = len(low) == len(high) and low > high
+        else:
+            above = low > high
+        return Problem(f"`min: {low}` is above `max: {high}`: no value fits", remedy="swap them") if above else None
+
+    def _of_another_type(self) -> Problem | None:
+        """A bound or a pattern beside a type that has none."""
+        for field, fits in self.fitting.items():
+            if self.type is not None and self.type not in fits:
+                return Problem(f"`{field}` says nothing of `type: {self.type}`", remedy="take one of the two out")
+        return None
+
+    @property
+    def fitting(self) -> Mapping[str, tuple[Kind, ...]]:
+        """Field that holds for some types only: these."""
+        found: dict[str, tuple[Kind, ...]] = {
+            field: TIMES if isinstance(bound, str) else NUMBERS
+            for field, bound in (("min", self.min), ("max", self.max))
+            if bound is not None
+        }
+        return found if self.pattern is None else found | {"pattern": ("text",)}
 
 
 class Integrity(Check):
@@ -54,12 +104,13 @@ class Integrity(Check):
 
     ## Method
 
-    One pass over all rows, some at a time, so that tables larger than memory are read; a second one only to show rows
-    that stand twice. All figures are exact facts of these rows. Equal rows are found by 64-bit digests of typed values
-    (among 100 million rows the chance of one accidental pair is under 1 in 3,000); columns of a type that has no digest
-    are named. A Croissant file (JSON-LD, version 1.0 or 1.1) gives types of fields and sha256 of files; rules in
-    `table_schema` come on top. Rows that break a rule are written to the evidence, the first 10,000 of each rule.
-    Constant columns, columns without any value and infinite numbers are named and count only where a rule says so.
+    One pass over all rows, some at a time, so that tables larger than memory are read, shared with other checks of the
+    spec that look at them (`shift`, `coverage`); a second one only to show rows that stand twice. All figures are exact
+    facts of these rows. Equal rows are found by 64-bit digests of typed values (among 100 million rows the chance of
+    one accidental pair is under 1 in 3,000); columns of a type that has no digest are named. A Croissant file (JSON-LD,
+    version 1.0 or 1.1) gives types of fields and sha256 of files; rules in `table_schema` come on top. Rows that break
+    a rule are written to the evidence, the first 10,000 of each rule. Constant columns, columns without any value and
+    infinite numbers are named and count only where a rule says so.
 
     ## What it cannot show
 
@@ -121,12 +172,51 @@ class Integrity(Check):
             return "record_set names a part of a Croissant file, and there is none; name it: `croissant: metadata.json`"
         return None
 
-    def check_requirement(self, requirement: Requirement, rows: object = None, confidence: float = 0.95) -> str | None:
-        """Why it can't be judged: there is no rule."""
+    def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
+        """Rules of columns that are misspelt, or hold what the rule can't be held against.
+
+        That a column is not there, or holds another type than a rule's own ``type``, is what it finds.
+        """
+        columns = headers[self.dataset].columns if self.dataset in headers else {}
+        for name, rule in self.table_schema.items() if columns else ():
+            wrong = misspelt(name, self.dataset, columns)
+            if wrong is not None:
+                yield Misfit(("table_schema", name), wrong)
+            holds = columns.get(name, "")
+            for field, fits in rule.fitting.items() if rule.type is None else ():
+                if TYPE_OF.get(column_family(holds) or "", fits[-1]) not in fits:
+                    yield Misfit(("table_schema", name, field), Problem(
+                        f"column {name!r} holds {holds}, of which `{field}` says nothing",
+                        remedy=f"say `type: {fits[-1]}` beside it if it should hold that, or take it out",
+                    ))  # fmt: skip
+            if _no_value_fits(rule.values, column_family(holds)):
+                yield Misfit(("table_schema", name, "values"), Problem(
+                    f"column {name!r} holds {holds}, of which none of `values` is one", remedy="write them as they are",
+                ))  # fmt: skip
+            unreadable = None if rule.pattern is None else _no_pattern(rule.pattern)
+            if unreadable is not None:
+                yield Misfit(("table_schema", name, "pattern"), unreadable)
+
+    def files_named(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """The files in ``digest``, and the Croissant file."""
+        yield from ((("digest", name), name) for name in self.digest)
+        if self.croissant is not None:
+            yield ("croissant",), self.croissant
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't be judged: there is no rule, or there are not so many rows."""
         nothing = not (self.table_schema or self.croissant or self.digest or self.split)
         if requirement.metric == "schema_violations" and nothing:
             return "schema_violations needs something to hold the rows against; name columns in `table_schema:`"
-        return None
+        return check_rows(requirement, self.dataset, rows.get(self.dataset))
+
+    def scans(self, inputs: Inputs) -> tuple[Scan, ...]:
+        """All columns."""
+        from evalspec.checks.data._integrity import scans_of
+
+        return scans_of(self, inputs)
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Measure.
@@ -137,3 +227,23 @@ class Integrity(Check):
         from evalspec.checks.data._integrity import measure
 
         return measure(self, inputs)
+
+
+def _no_value_fits(values: Sequence[str | int | float | bool], holds: str | None) -> bool:
+    """No cell of a column of numbers, or of truth values, is one of these."""
+    if holds == "truth value":
+        return bool(values) and not any(isinstance(one, bool) for one in values)
+    return bool(values) and holds == "number" and all(isinstance(one, str | bool) for one in values)
+
+
+def _no_pattern(pattern: str) -> Problem | None:
+    """That a pattern is no regular expression; None: it is one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        pc.match_substring_regex(pa.array([""]), f"^(?:{pattern})$")
+    except pa.ArrowException as error:
+        message = f"{pattern!r} is no regular expression: {str(error).splitlines()[0]}"
+        return Problem(message, remedy="write one in RE2's syntax, which has no look-around and no back-references")
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from math import ceil, log
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from evalspec.checks.model._catalogue import LABEL_WORD
+from evalspec.checks.model._sliced_metrics import CELLS_MAX
 from evalspec.checks.model.slices import Cross
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
+from evalspec.evidence.words import in_percent
+from evalspec.language.header import Header, Misfit
 from evalspec.language.parts import (
     Check,
     CheckResult,
@@ -61,13 +64,13 @@ class Labels(Check):
     slice's is (the largest p-value), and more where one's is (Bonferroni). A slice without a wrong label beside others
     without one has no ratio; then bound its rate.
 
-    Confident learning (cleanlab; the extra `labels`) needs probabilities from a model that has not seen the row.
-    They are made here by cross-validation on `features:` (arrays are flattened, words of texts hashed; rows of one
-    cluster stay in one fold), or are those of `predictions:` with `out_of_sample: true`. Of very many rows some are
-    drawn. Probabilities that look as if the model had been trained on these rows are not used: it agrees with
-    labels that the audit found wrong, is far more accurate than on `held_out:` or than the cross-validated
-    classifier, or is sure of nearly every row and never wrong. Rows to review are written to a CSV file, the most
-    suspicious first.
+    Confident learning (cleanlab; the extra `labels`) needs probabilities from a model that has not seen the row. They
+    are made here by cross-validation on `features:` (arrays are flattened, words of texts hashed; rows of one cluster
+    stay in one fold), or are those of `predictions:` with `out_of_sample: true`. Of very many rows some are drawn. Only
+    the columns that are named are read, into memory. Probabilities that look as if the model had been trained on these
+    rows are not used: it agrees with labels that the audit found wrong, is far more accurate than on `held_out:` or
+    than the cross-validated classifier, or is sure of nearly every row and never wrong. Rows to review are written to a
+    CSV file, the most suspicious first.
 
     With `audited:` and `predictions:` the report says what wrong labels leave of that model's accuracy a: with a share
     e of wrong labels the truth lies in a - e to a + e, whichever labels they are; and a corrected by the audited rows:
@@ -118,7 +121,10 @@ class Labels(Check):
             "estimated_label_errors", "%", "lower", "Share of rows that confident learning takes for wrong.",
             exact=True,
         ),
-        Metric(TOO_SMALL, "count", "lower", "Slices taken from columns that have too few rows to count.", exact=True),
+        Metric(
+            TOO_SMALL, "count", "lower", "Slices taken from columns that have too few rows to count.", exact=True,
+            most=float(CELLS_MAX),
+        ),
     )  # fmt: skip
 
     check: Literal["labels"] = "labels"
@@ -235,6 +241,16 @@ class Labels(Check):
             return f"{metric} is decided on rows that somebody looked at; {AUDIT}"
         return None if metric != "label_error_rate" else _too_few(requirement, rows.get(self.dataset), confidence)
 
+    def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
+        """A label among the features, or audited by itself."""
+        label = labels.get(self.dataset)
+        if label is not None and label in self.features:
+            message = f"{label!r} is the label of {self.dataset}, so the classifier would be told the answer"
+            yield Misfit(("features", self.features.index(label)), Problem(message, remedy="leave it out"))
+        if label is not None and self.audited == label:
+            message = f"{label!r} is the label of {self.dataset}, and what auditors found stands in another column"
+            yield Misfit(("audited",), Problem(message, remedy="name the column with the true labels"))
+
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Entries of ``by`` that are no slices."""
         found = [name for entry in self.entries for name in entry if name not in (*names.slices, LABEL_WORD)]
@@ -278,6 +294,6 @@ def _too_few(requirement: Requirement, rows: int | None, confidence: float) -> s
     if rows >= needed:
         return None
     return (
-        f"{rows} rows can't show {requirement.metric} {requirement.op} {100 * share:.4g} % at {confidence:.0%} "
+        f"{rows} rows can't show {requirement.metric} {requirement.op} {100 * share:.4g} % at {in_percent(confidence)} "
         f"confidence, were all of them audited and every label right: {needed} are needed"
     )

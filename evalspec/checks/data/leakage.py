@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
+from evalspec.evidence.words import and_list
+from evalspec.language.header import Header, Misfit
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedRows
+from evalspec.language.reach import check_rows
 from evalspec.language.units import custom_error
+from evalspec.language.where import column_family
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
@@ -26,6 +30,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 """Metric: fields that it is made from."""
 OF_LABELS = ("conflicting_labels", "target_leakage")
+AS_TIME = "store it as a date, a timestamp or a number; a csv reads it as one with `types: {{{name}: time}}`"
 
 
 class Leakage(Check):
@@ -54,7 +59,8 @@ class Leakage(Check):
     belong to either side: they are counted, and with them nothing is shown to hold. Blank text is no id. Times with a
     zone are compared as instants; a date and a time are compared by day. `index_overlap` stands beside what a split at
     random would give, m n (n - 1) / (N (N - 1)) of n training and m test rows. Conflicting rows are equal by digests of
-    128 bits.
+    128 bits. Training rows go by once, however many there are; memory holds of each test row who, when and where it is
+    and digests. Only `target_leakage` needs rows: the columns that it judges, and the label, of both sides.
 
     `target_leakage`: numbers are cut at 64 quantiles of training, categories stand for themselves, missing cells are a
     category. Each cell gets the share of a class that its training rows have (without labelled training rows: those of
@@ -107,7 +113,7 @@ class Leakage(Check):
         ),
         Metric(
             "target_leakage", "score", "lower", "How well a column alone tells the label: 0 not at all, 1 always.",
-            parts="column", interval="DeLong on the logit, Hoeffding's bound very close to 1, on test rows",
+            parts="column", interval="DeLong on the logit, Hoeffding's bound very close to 1, on test rows", most=1.0,
         ),
     )  # fmt: skip
 
@@ -185,7 +191,25 @@ class Leakage(Check):
             return f"{requirement.metric} is about data and is not compared between models"
         if requirement.metric == "target_leakage" and requirement.threshold <= 0.0:
             return "no column is shown to tell nothing: its bound stays above 0; allow a little, such as 0.9"
-        return None
+        if requirement.part is not None and self.columns and requirement.part not in self.columns:
+            return f"{requirement.part!r} is not among the columns that are looked at; add it to `columns:`"
+        return check_rows(requirement, self.test, rows.get(self.test))
+
+    def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
+        """Times and positions that are text, which has no order, and a label among the columns that may tell it."""
+        for field, what in (("time", "time"), ("index", "position")):
+            column = getattr(self, field)
+            holds = {
+                name: headers[name].columns.get(column, "") for name in (self.test, *self.train) if name in headers
+            }
+            texts = [name for name, kind in holds.items() if column_family(kind) == "text"]
+            if texts:
+                message = f"column {column!r} of {and_list(texts)} holds text, which has no order of {what}"
+                yield Misfit((field,), Problem(message, remedy=AS_TIME.format(name=column)))
+        label = labels.get(self.test)
+        if label is not None and label in self.columns:
+            problem = Problem(f"{label!r} is the label of {self.test}, and tells itself", remedy="leave it out")
+            yield Misfit(("columns", self.columns.index(label)), problem)
 
     def needs(self) -> tuple[Need, ...]:
         """Rows of all sets."""

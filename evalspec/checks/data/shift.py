@@ -21,10 +21,12 @@ from evalspec.language.parts import (
     NeedRows,
     SpecNames,
 )
+from evalspec.language.reach import never_fails
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
+    from evalspec.language.scans import Scan
 
 SMALLEST_N = 50
 MODEL_OF = {
@@ -79,7 +81,8 @@ class Shift(Check):
     the rows themselves are: few rows teach a classifier a part of what there is, of both alike. Else it stays
     undecided.
     With clusters, variances grow by the design effect.
-    Tables of any size: one pass over each dataset keeps, of each column, counts of categories (up to 10,000 different
+    Tables of any size: one pass over each dataset, shared with other checks of the spec that look at it, keeps, of each
+    column, counts of categories (up to 10,000 different
     ones) and the ranks of up to 16,384 of its numbers; with as many different ones or fewer all is exact. Else the
     distance is known to about 1 in 10,000, and what is open is added to the bounds. The classifier has 20,000 rows
     drawn evenly. Only clusters need all rows in memory.
@@ -145,7 +148,7 @@ class Shift(Check):
         ),
         Metric(
             "prediction_shift", "score", "lower", "Distance between a model's answers on the two datasets.",
-            parts="output", interval="as of `shift`",
+            parts="output", interval="as of `shift`", most=1.0,
         ),
         Metric(
             "embedding_shift", "fraction", "lower",
@@ -192,6 +195,10 @@ class Shift(Check):
             )
         return None
 
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """The two datasets."""
+        return ((self.reference, self.current),)
+
     def needs(self) -> tuple[Need, ...]:
         """Rows of both datasets, and answers where a model is named."""
         both = (self.reference, self.current)
@@ -213,6 +220,11 @@ class Shift(Check):
         if field is not None and getattr(self, field) is None:
             return f"{requirement.metric} needs a model; name one: `{field}: candidate`"
         threshold = from_unit(requirement.threshold, requirement.unit)
+        column, metric = (requirement.part or "").partition(":")[0], self.metric(requirement.metric)
+        if column and self.columns and metric is not None and metric.parts == "column" and column not in self.columns:
+            return f"{column!r} is not among the columns that are compared; add it to `columns:`"
+        if requirement.metric == "shift" and self.distance == "ks" and threshold >= 1.0:
+            raise never_fails(requirement.sentence, "a distance is never above 1", "less")
         if requirement.metric in ("c2st_auc", "embedding_shift") and threshold <= 0.5:
             return (
                 "no classifier is shown to be at chance: its bound stays above 0.5; require a little more, such as 0.6"
@@ -224,6 +236,12 @@ class Shift(Check):
         if n is None or m is None or (self.distance != "ks" and requirement.metric != "prediction_shift"):
             return None
         return too_few(n, m, tolerance, confidence, requirement.sentence)
+
+    def scans(self, inputs: Inputs) -> tuple[Scan, ...]:
+        """Columns of both datasets, and a sample of their rows."""
+        from evalspec.checks.data._shift import scans_of
+
+        return scans_of(self, inputs)
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Compare the rows."""

@@ -23,6 +23,7 @@ from evalspec.evidence.blocks import (
 )
 from evalspec.evidence.estimate import Measured, Parts
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import in_percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def metric_table(seen: Seen, families: Sequence[Family]) -> Table:
     required = frozenset(requirement.metric for requirement in seen.check.requirements)
     blind = {name: score for family in families for name, score in family.blind.items()}
     confidence = seen.inputs.confidence
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     heads = ["metric", "value", f"lower {percent}", f"upper {percent}", "n", *blind]
     columns = [Column(name=head, unit="rows" if head == "n" else "") for head in heads]
     cells: list[tuple[Cell, ...]] = []
@@ -148,8 +149,12 @@ def cells_of(inputs: Inputs, dataset: str, rows: Sequence[int]) -> list[dict[str
         rows: Their indices.
     """
     names = [name for name in inputs.feature_columns(dataset) if name != inputs.label(dataset)]
-    # A table without columns forgets how many rows it has.
-    return inputs.table(dataset, names).take(list(rows)).to_pylist() if names else [{} for _ in rows]
+    if not names:
+        return [{} for _ in rows]
+    from evalspec.sources._open import rows_at
+
+    found = rows_at(inputs.batches(dataset, names), rows)
+    return [found[row].to_pylist()[0] for row in rows]
 
 
 def residuals(rows: Scored) -> Sequence[AnyBlock]:

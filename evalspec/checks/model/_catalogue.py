@@ -46,11 +46,15 @@ CLASSIFICATION: tuple[Metric, ...] = (
     Metric("f1", "fraction", "higher", "Harmonic mean of precision and recall.", parts="class", interval=HITS),
     Metric("roc_auc", "fraction", "higher", "Chance that a row of a class scores above another row.", interval=AUC),
     Metric("average_precision", "fraction", "higher", "Precision averaged over the recall steps.", interval=BCA),
-    Metric("log_loss", "score", "lower", "Mean of -ln(probability of the true class), in nats.", interval=MEAN),
-    Metric("brier", "score", "lower", "Mean squared error of the probabilities.", interval=MEAN),
+    Metric(
+        "log_loss", "score", "lower", "Mean of -ln(probability of the true class), in nats.", interval=MEAN, least=0.0
+    ),
+    Metric(
+        "brier", "score", "lower", "Mean squared error of the probabilities.", interval=MEAN, least=0.0, most=2.0
+    ),
 )  # fmt: skip
 REGRESSION: tuple[Metric, ...] = (
-    Metric("mae", "label", "lower", "Mean absolute error, in the label's unit.", interval=MEAN),
+    Metric("mae", "label", "lower", "Mean absolute error, in the label's unit.", interval=MEAN, least=0.0),
     Metric("rmse", "label", "lower", "Root of the mean squared error, in the label's unit.", interval=ROOT),
     Metric("r2", "score", "higher", "Share of the label's variance that the predictions explain.", interval=R2),
 )

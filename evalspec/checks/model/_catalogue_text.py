@@ -23,8 +23,8 @@ TEXTS: tuple[Metric, ...] = (
     Metric("rouge1", "fraction", "higher", "Mean F1 of words (rouge-score).", interval=_MEAN),
     Metric("rouge2", "fraction", "higher", "Mean F1 of pairs of words (rouge-score).", interval=_MEAN),
     Metric("rouge_l", "fraction", "higher", "Mean F1 of the longest common subsequence (rouge-score).", interval=_MEAN),
-    Metric("bleu", "score", "higher", "Corpus BLEU, 0 to 100 (sacrebleu).", interval=_CORPUS),
-    Metric("chrf", "score", "higher", "Corpus chrF2, 0 to 100 (sacrebleu).", interval=_CORPUS),
+    Metric("bleu", "score", "higher", "Corpus BLEU, 0 to 100 (sacrebleu).", interval=_CORPUS, least=0.0),
+    Metric("chrf", "score", "higher", "Corpus chrF2, 0 to 100 (sacrebleu).", interval=_CORPUS, least=0.0),
 )  # fmt: skip
 
 TextMetric = Literal["exact_match", "token_f1", "rouge1", "rouge2", "rouge_l", "bleu", "chrf"]

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.checks.model._catalogue import LABEL_WORD
+from evalspec.checks.model._sliced_metrics import CELLS_MAX
 from evalspec.errors import InputError, did_you_mean
+from evalspec.evidence.words import first_of, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
 
 VALUES_MAX = 50
-CELLS_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,12 @@ class Cells:
     small: tuple[Cell, ...]
     missing: Mapping[str, int]
     enumerated: int
+
+    @property
+    def first_small(self) -> str:
+        """The first that have too few rows, the smallest first."""
+        smallest = sorted(self.small, key=lambda cell: cell.n)
+        return first_of([f"{cell.name} ({plural(cell.n, 'row')})" for cell in smallest])
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +167,7 @@ def _axis(inputs: Inputs, dataset: str, name: str) -> _Axis:
     if name in slices:
         mask = inputs.slice_mask(name, dataset)
         return _Axis(name, np.where(mask.inside, 0, -1), (name,), named=True, missing=mask.missing)
-    columns = inputs.table(dataset).column_names
+    columns = inputs.column_names(dataset)
     column = column_of(inputs, dataset, name)
     if column not in columns:
         raise InputError(
@@ -174,7 +181,7 @@ def _axis(inputs: Inputs, dataset: str, name: str) -> _Axis:
 def column_of(inputs: Inputs, dataset: str, name: str) -> str:
     """The column that a name stands for: ``class`` is the label, where no column is called so."""
     label = inputs.label(dataset)
-    if name == LABEL_WORD and label is not None and name not in inputs.table(dataset).column_names:
+    if name == LABEL_WORD and label is not None and name not in inputs.column_names(dataset):
         return label
     return name
 

@@ -11,14 +11,17 @@ import numpy as np
 from evalspec.checks.model import _compression_blocks as shown
 from evalspec.checks.model import _statistics as statistics
 from evalspec.checks.model._cells import Cells, cells
-from evalspec.checks.model._losses import PROBABILITY_FLOOR
-from evalspec.checks.model._scored import Scored, aligned, needs_task, scored
+from evalspec.checks.model._compression_answers import answered, changed, confidences, right, truth
+from evalspec.checks.model._compression_operators import operators
+from evalspec.checks.model._compression_outputs import divergences, logit_distances
+from evalspec.checks.model._scored import Scored, Undefined, aligned, needs_task, scored
 from evalspec.checks.system._environment import EVERY_S, surroundings
 from evalspec.checks.system._latency import compare
 from evalspec.checks.system._samples import too_short
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import plural, verb
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.stats.apart import Apart
@@ -42,7 +45,9 @@ PAIRS = 5
 QUERIES = 200
 DRAFT_QUERIES = 20
 WARMUP = 32
-CLASSES_ONLY = ("accuracy_drop", "top_5_drop", "ece_increase", "flip_rate", "break_rate", "worst_slice_drop")
+CLASSES_ONLY = (
+    "accuracy_drop", "top_5_drop", "ece_increase", "flip_rate", "break_rate", "worst_slice_drop", "logit_distance",
+)  # fmt: skip
 
 Found = Estimate | Fact | Measured | Parts
 
@@ -75,19 +80,25 @@ def measure(check: Compression, inputs: Inputs) -> CheckResult:
 
     Raises:
         InputError: The answers can't be scored, or the models did not answer the same rows.
-        NotRunError: The models give neither classes nor values.
+        NotRunError: The models give neither classes (one a row, or any number) nor values.
     """
     baseline = scored(inputs, check.dataset, check.baseline)
-    needs_task(baseline, ("classes", "values"), "compression")
+    needs_task(baseline, ("classes", "labels", "values"), "compression")
     cut = cells(inputs, check.dataset, check.entries, check.min_n) if check.by else None
     held = _speeds(check, inputs, [_held(check, inputs, model, baseline, cut) for model in check.others])
     ours = held[0]
+    ran = operators(check, inputs)
+    ours = replace(
+        ours, estimates={**ours.estimates, **ran.estimates}, missing={**ours.missing, **ran.missing},
+        notes=(*ours.notes, *ran.notes),
+    )  # fmt: skip
     tensors, why = _tensors(check, inputs)
     return CheckResult(
         estimates=ours.estimates,
         missing=ours.missing,
         blocks=[
-            *shown.blocks(check, baseline, held, inputs.confidence),
+            *shown.blocks(check, baseline, [ours, *held[1:]], inputs.confidence),
+            *ran.blocks,
             *shown.tensors(tensors),
             *(shown.flipped(inputs, ours.rows, baseline) if check.show_examples else ()),
         ],
@@ -102,7 +113,7 @@ def _held(check: Compression, inputs: Inputs, model: str, baseline: Scored, cut:
     estimates: dict[str, Found] = {}
     missing: dict[str, str] = {}
     mcnemar = None
-    if rows.task == "classes":
+    if rows.task != "values":
         found, mcnemar = _of_classes(check, rows, baseline, missing)
         estimates |= found
         _slices(rows, baseline, cut, check, estimates, missing)
@@ -115,7 +126,7 @@ def _held(check: Compression, inputs: Inputs, model: str, baseline: Scored, cut:
     notes += _speed(check, inputs, model, estimates, missing)
     if cut is not None:
         estimates["slices_too_small"] = Fact(
-            len(cut.small), cut.enumerated, f"cells with fewer than {check.min_n} rows"
+            len(cut.small), cut.enumerated, f"cells with fewer than {check.min_n} rows", first=cut.first_small
         )
     else:
         missing["slices_too_small"] = "the check has no `by:`"
@@ -125,32 +136,34 @@ def _held(check: Compression, inputs: Inputs, model: str, baseline: Scored, cut:
 def _of_classes(
     check: Compression, rows: Scored, baseline: Scored, missing: dict[str, str]
 ) -> tuple[dict[str, Found], float]:
-    classes, said = rows.labels()
-    _, said_before = baseline.labels()
-    hits, before = said == rows.truth, said_before == rows.truth
+    hits, before = right(rows), right(baseline)
     pairs = _pairs(hits, before, rows)
     found: dict[str, Found] = {
         "accuracy_drop": pairs.difference(),
-        "flip_rate": proportion(said != said_before, rows.clusters),
+        "flip_rate": proportion(changed(rows, baseline), rows.clusters),
         "break_rate": proportion(before & ~hits, rows.clusters),
     }
     if rows.probabilities is None or baseline.probabilities is None:
         missing |= dict.fromkeys(("top_5_drop", "ece_increase"), "a model gives labels without probabilities")
         return found, pairs.mcnemar_p
-    if len(classes) > TOP:
+    if rows.task == "labels":
+        missing["top_5_drop"] = "a row has any number of classes, and top-5 accuracy is about one"
+    elif len(rows.labels()[0]) > TOP:
         tops = [statistics.top_k_hits(one, TOP) for one in (rows, baseline)]
         found["top_5_drop"] = _pairs(tops[0], tops[1], rows).difference()
     else:
-        missing["top_5_drop"] = f"top-5 accuracy is always 1 with {len(classes)} classes"
-    errors = [
-        expected_calibration_error(
-            one.probabilities[np.arange(one.n), right], right == one.truth, bins=check.bins, clusters=one.clusters
-        )
-        for one, right in ((rows, said), (baseline, said_before))
-        if one.probabilities is not None
-    ]
-    found["ece_increase"] = Apart(errors[0], errors[1])
+        missing["top_5_drop"] = f"top-5 accuracy is always 1 with {len(rows.labels()[0])} classes"
+    found["ece_increase"] = Apart(_ece(check, rows), _ece(check, baseline))
     return found, pairs.mcnemar_p
+
+
+def _ece(check: Compression, rows: Scored) -> Estimate:
+    """Of the answers; where a row may have several classes, of what is said of each, rows being clusters."""
+    sure, hits, clusters = confidences(rows), answered(rows) == truth(rows), rows.clusters
+    assert sure is not None
+    if rows.members is not None:
+        clusters = np.repeat(np.arange(rows.n) if clusters is None else clusters, sure.shape[1])
+    return expected_calibration_error(sure.ravel(), hits.ravel(), bins=check.bins, clusters=clusters)
 
 
 def _pairs(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], rows: Scored) -> PairedProportion:
@@ -165,7 +178,7 @@ def _slices(
     if cut is None:
         missing["worst_slice_drop"] = "the check has no `by:`"
         return
-    hits, before = (one.labels()[1] == one.truth for one in (rows, baseline))
+    hits, before = right(rows), right(baseline)
     parts: dict[str, Estimate] = {}
     for cell in cut.kept:
         if cell.n == 0:
@@ -184,29 +197,20 @@ def _of_values(inputs: Inputs, rows: Scored, baseline: Scored) -> dict[str, Foun
     return {"mae_increase": mean(worse, rng=inputs.rng, clusters=rows.clusters, alpha=inputs.alpha_fail)}
 
 
-def divergences(rows: Scored, baseline: Scored) -> NDArray[np.float64] | None:
-    """How far each row's output is from the baseline's, shape (n,); None where there are labels only."""
-    if rows.values is not None and baseline.values is not None:
-        spread = float(baseline.values.std())
-        off = np.abs(rows.values - baseline.values)
-        return np.asarray(off / spread) if spread > 0 else None
-    if rows.probabilities is None or baseline.probabilities is None:
-        return None
-    p = np.clip(baseline.probabilities, PROBABILITY_FLOOR, None)
-    q = np.clip(rows.probabilities, PROBABILITY_FLOOR, None)
-    p, q = p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)
-    # Rounding may leave -1e-17 where the two are alike, which no divergence is.
-    return np.asarray(np.maximum(0.0, (p * (np.log(p) - np.log(q))).sum(axis=1)))
-
-
 def _divergence(
     inputs: Inputs, rows: Scored, baseline: Scored, estimates: dict[str, Found], missing: dict[str, str]
 ) -> None:
-    each = divergences(rows, baseline)
-    if each is None:
-        missing["output_divergence"] = "the models give labels only, or the baseline always the same value"
-        return
-    estimates["output_divergence"] = mean(each, rng=inputs.rng, clusters=rows.clusters, alpha=inputs.alpha_fail)
+    """Means over the rows of how far the outputs are from the baseline's."""
+    asked = {"output_divergence": divergences, "logit_distance": logit_distances}
+    for metric, measured in asked.items():
+        if metric in missing:
+            continue
+        try:
+            each = measured(rows, baseline)
+        except Undefined as reason:
+            missing[metric] = str(reason)
+        else:
+            estimates[metric] = mean(each, rng=inputs.rng, clusters=rows.clusters, alpha=inputs.alpha_fail)
 
 
 def _sizes(
@@ -267,7 +271,10 @@ def _speeds(check: Compression, inputs: Inputs, held: list[Held]) -> list[Held]:
 def _small(cut: Cells | None, min_n: int) -> list[str]:
     if cut is None:
         return []
-    notes = [f"{rows} rows have no value for {name!r} and are in no slice of it" for name, rows in cut.missing.items()]
+    notes = [
+        f"{plural(rows, 'row')} {verb(rows, 'has', 'have')} no value for {name!r} and no slice of it"
+        for name, rows in cut.missing.items()
+    ]
     empty = [cell.name for cell in cut.kept if cell.n == 0]
     if empty:
         notes.append(f"no rows are in {', '.join(empty)}, so worst_slice_drop can't be shown")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evalspec.checks.model._blocks import cells_of, example
+from evalspec.checks.model._compression_answers import answered, changed, named, right, sureness, truth
+from evalspec.checks.model._compression_outputs import divergences, logit_distances
+from evalspec.checks.model._scored import Undefined
 from evalspec.evidence.blocks import (
     AnyBlock,
     Bar,
@@ -24,6 +27,7 @@ from evalspec.evidence.blocks import (
     Table,
 )
 from evalspec.evidence.estimate import Estimate, Fact, HasParts, Measured, Parts
+from evalspec.evidence.words import in_percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +48,11 @@ NAMES = {
     "ece_increase": ("ECE, more", "fraction"), "flip_rate": ("rows that get another class", "%"),
     "break_rate": ("rows that only the baseline gets right", "%"),
     "worst_slice_drop": ("worst slice, accuracy lost", "pp"),
-    "output_divergence": ("output divergence, mean", "score"), "mae_increase": ("mean absolute error, more", "label"),
+    "output_divergence": ("output divergence, mean", "score"),
+    "logit_distance": ("distance before softmax, mean", "score"),
+    "mae_increase": ("mean absolute error, more", "label"),
+    "operator_coverage": ("operators that run on the device asked for", "%"),
+    "operators_lost": ("operators of the baseline that it does not have", "count"),
 }  # fmt: skip
 
 
@@ -69,7 +77,7 @@ class Tensors:
 def blocks(check: Compression, baseline: Scored, held: Sequence[Held], confidence: float) -> list[AnyBlock]:
     """Tables and charts of everything but tensors and rows."""
     found: list[AnyBlock] = [_verdict_table(check, held[0], confidence)]
-    if baseline.task == "classes":
+    if baseline.task != "values":
         found += [_levels(baseline, held), _flips(check, held[0], baseline)]
     found += _tails(held, baseline)
     if len(held) > 1:
@@ -93,7 +101,7 @@ def _value(held: Held, metric: str) -> float | None:
 def _verdict_table(check: Compression, one: Held, confidence: float) -> Table:
     """Every objective with what was lost or gained, its bounds, and what is required of it."""
     required = {requirement.metric: requirement.sentence for requirement in check.requirements}
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     rows: list[tuple[Cell, ...]] = []
     for metric, (name, unit) in NAMES.items():
         found = _plain(one.estimates.get(metric))
@@ -120,20 +128,19 @@ def _bounds(found: Estimate | Fact, confidence: float) -> tuple[float | None, fl
 def _levels(baseline: Scored, held: Sequence[Held]) -> Table:
     """Accuracy of every model, so that drops can be read against it."""
     every = [(baseline.model, baseline), *((one.model, one.rows) for one in held)]
-    rows = tuple((name, float((rows.labels()[1] == rows.truth).mean()), rows.n) for name, rows in every)
+    rows = tuple((name, float(right(rows).mean()), rows.n) for name, rows in every)
     columns = (Column(name="model"), Column(name="accuracy", unit="fraction"), Column(name="rows", unit="rows"))
     return Table(title="Accuracy of each", caption="The baseline first.", columns=columns, rows=rows)
 
 
 def _flips(check: Compression, one: Held, baseline: Scored) -> Table:
     """Flips by direction: fixes, breaks, and those wrong before and after."""
-    said, before, truth = one.rows.labels()[1], baseline.labels()[1], baseline.truth
-    changed = said != before
+    now, before, other = right(one.rows), right(baseline), changed(one.rows, baseline)
     kinds: tuple[tuple[str, NDArray[np.bool_]], ...] = (
-        ("right, now wrong (breaks)", changed & (before == truth)),
-        ("wrong, now right (fixes)", changed & (said == truth)),
-        ("wrong, now wrong in another way", changed & (before != truth) & (said != truth)),
-        ("all that changed", changed),
+        ("right, now wrong (breaks)", before & ~now),
+        ("wrong, now right (fixes)", now & ~before),
+        ("wrong, now wrong in another way", other & ~now & ~before),
+        ("all that changed", other),
     )
     rows = tuple((name, int(hit.sum()), float(hit.mean())) for name, hit in kinds)
     columns = (Column(name="flips"), Column(name="rows", unit="rows"), Column(name="share", unit="fraction"))
@@ -142,40 +149,67 @@ def _flips(check: Compression, one: Held, baseline: Scored) -> Table:
 
 
 def _tails(held: Sequence[Held], baseline: Scored) -> list[AnyBlock]:
-    from evalspec.checks.model._compression import divergences
-
-    rows: list[tuple[Cell, ...]] = []
-    for one in held:
-        each = divergences(one.rows, baseline)
-        if each is not None:
-            tails = [float(tail) for tail in np.quantile(each, [0.5, 0.95, 0.99])]
-            rows.append((one.model, float(each.mean()), *tails, float(each.max())))
-    if not rows:
-        return []
+    """How the distances of single rows from the baseline are spread."""
+    values = baseline.task == "values"
+    divergence = "Kullback-Leibler divergence of the probabilities from the baseline's, nats."
+    if baseline.task == "labels":
+        divergence = divergence.removesuffix(".") + ", summed over the classes."
+    asked = [
+        (
+            "Output divergence", divergences,
+            "Distance of the values from the baseline's, in standard deviations of those." if values else divergence,
+        ),
+    ]  # fmt: skip
+    if not values:
+        caption = (
+            "Distance of each row's scores from the baseline's, less what is the same for all classes, in spreads of "
+            "the baseline's over the rows."
+        )
+        asked.append(("Distance before softmax", logit_distances, caption))
     names = ("model", "mean", "median", "95 % of rows within", "99 % of rows within", "largest")
-    what = "Kullback-Leibler divergence of the probabilities from the baseline's, nats"
-    if baseline.task == "values":
-        what = "Distance of the values from the baseline's, in standard deviations of those"
-    columns = tuple(Column(name=name) for name in names)
-    return [Table(title="Output divergence", caption=f"{what}.", columns=columns, rows=tuple(rows))]
+    found: list[AnyBlock] = []
+    for title, measured, caption in asked:
+        rows = tuple(_spread(one, baseline, measured) for one in held)
+        shown = tuple(row for row in rows if row is not None)
+        if shown:
+            columns = tuple(Column(name=name) for name in names)
+            found.append(Table(title=title, caption=caption, columns=columns, rows=shown))
+    return found
+
+
+def _spread(
+    one: Held, baseline: Scored, measured: Callable[[Scored, Scored], NDArray[np.float64]]
+) -> tuple[Cell, ...] | None:
+    """A model, with mean, quantiles and largest of what is measured; None: it is not known."""
+    try:
+        each = measured(one.rows, baseline)
+    except Undefined:
+        return None
+    tails = (float(tail) for tail in np.quantile(each, [0.5, 0.95, 0.99]))
+    return (one.model, float(each.mean()), *tails, float(each.max()))
 
 
 def _front(check: Compression, held: Sequence[Held]) -> list[AnyBlock]:
     """All candidates with the baseline, and which of them no other beats in size, speed and accuracy."""
-    classes = held[0].rows.task == "classes"
+    classes = held[0].rows.task != "values"
     lost = "accuracy_drop" if classes else "mae_increase"
     what, unit, scale = ("accuracy lost (points)", "", 100.0) if classes else ("error, more", "label", 1.0)
     objectives: dict[str, Objectives] = {check.baseline: (1.0, 1.0, 0.0)}
     objectives |= {one.model: (_value(one, "size_ratio"), one.speed, _value(one, lost)) for one in held}
+    far = "logit_distance" if classes else "output_divergence"
+    distances: dict[str, float | None] = {one.model: _value(one, far) for one in held}
+    distances[check.baseline] = 0.0
     rows = tuple(
-        (name, size, speed, None if drop is None else drop * scale, "yes" if on else "no")
+        (name, size, speed, None if drop is None else drop * scale, "yes" if on else "no", distances[name])
         for (name, (size, speed, drop)), on in zip(objectives.items(), front(list(objectives.values())), strict=True)
     )
     columns = (
         Column(name="model"), Column(name="times smaller", unit="x"), Column(name="times faster", unit="x"),
-        Column(name=what, unit=unit), Column(name="on the front"),
+        Column(name=what, unit=unit), Column(name="on the front"), Column(name=NAMES[far][0]),
     )  # fmt: skip
-    caption = "On the front: no other is as good in everything that both have, and better in something."
+    caption = (
+        "On the front: no other is as good in size, speed and loss, where both have them, and better in one of them."
+    )
     table = Table(title="Candidates", caption=caption, columns=columns, rows=rows)
     series = tuple(
         Series(name=name, x=(size,), y=(drop * scale,))
@@ -222,7 +256,7 @@ def _forest(check: Compression, slices: HasParts, confidence: float) -> Interval
         if requirement.metric == "worst_slice_drop"
     )
     return Intervals(
-        title="Accuracy lost by slice", caption=f"One-sided bounds at {confidence:.0%} each; worst first.",
+        title="Accuracy lost by slice", caption=f"One-sided bounds at {in_percent(confidence)} each; worst first.",
         unit="fraction", rows=rows, references=references,
     )  # fmt: skip
 
@@ -243,21 +277,17 @@ def tensors(found: Tensors | None) -> list[AnyBlock]:
 
 def flipped(inputs: Inputs, rows: Scored, baseline: Scored) -> list[AnyBlock]:
     """Rows that only one of the models gets right, breaks first; nothing for values."""
-    if rows.task != "classes":
+    if rows.task == "values":
         return []
-    classes, said = rows.labels()
-    _, before = baseline.labels()
-    breaks, fixes = (before == rows.truth) & (said != rows.truth), (said == rows.truth) & (before != rows.truth)
+    breaks, fixes = right(baseline) & ~right(rows), right(rows) & ~right(baseline)
     total = int(breaks.sum() + fixes.sum())
     if total == 0:
         return []
-    picked = [*_surest(rows, breaks, said), *_surest(baseline, fixes, before)][:EXAMPLES_SHOWN]
+    picked = [*_surest(rows, breaks), *_surest(baseline, fixes)][:EXAMPLES_SHOWN]
+    told = {"true": truth(rows), baseline.model: answered(baseline), rows.model: answered(rows)}
 
     def one(row: int, inside: Mapping[str, Any]) -> Example:
-        fields: Mapping[str, Cell] = {
-            "true": classes[int(rows.truth[row])], baseline.model: classes[int(before[row])],
-            rows.model: classes[int(said[row])],
-        }  # fmt: skip
+        fields: Mapping[str, Cell] = {name: named(rows, codes[row]) for name, codes in told.items()}
         return example(row, fields, inside)
 
     shown = [one(row, inside) for row, inside in zip(picked, cells_of(inputs, rows.dataset, picked), strict=True)]
@@ -270,8 +300,8 @@ def flipped(inputs: Inputs, rows: Scored, baseline: Scored) -> list[AnyBlock]:
     ]  # fmt: skip
 
 
-def _surest(rows: Scored, which: NDArray[np.bool_], said: NDArray[np.int64]) -> list[int]:
-    found = np.flatnonzero(which)
-    if rows.probabilities is not None:
-        found = found[np.argsort(-rows.probabilities[found, said[found]], kind="stable")]
+def _surest(rows: Scored, which: NDArray[np.bool_]) -> list[int]:
+    found, sure = np.flatnonzero(which), sureness(rows)
+    if sure is not None:
+        found = found[np.argsort(-sure[found], kind="stable")]
     return [int(row) for row in found]

@@ -17,6 +17,7 @@ from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.checks.model._scores import MeanLoss, Share, Tools
 from evalspec.errors import InputError, did_you_mean
 from evalspec.evidence.blocks import AnyBlock, Column, Table, Text
+from evalspec.evidence.words import in_percent
 from evalspec.stats._clusters import cluster_codes, design_effect
 from evalspec.stats._invert import FEWEST_CARRYING, carrying
 from evalspec.stats.discovery import search
@@ -268,7 +269,7 @@ def _blocks(losses: Losses, found: Sequence[Found], weak: WeakSlices, confidence
     confirmed = set(weak.confirmed(confidence))
     order = sorted(range(len(found)), key=lambda i: (i not in confirmed, adjusted[i]))
     lines = tuple(_line(losses, found[i], adjusted[i], i in confirmed, confidence) for i in order)
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     table = Table(
         title="Slices that nobody named",
         caption=f"Found on one half of the rows; rows, {losses.metric} and p on the other half, which had no part in "

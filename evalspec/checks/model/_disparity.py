@@ -10,6 +10,7 @@ from evalspec.checks.model._catalogue import SLICED
 from evalspec.errors import InputError, did_you_mean
 from evalspec.evidence.blocks import AnyBlock, Interval, Intervals, Reference
 from evalspec.evidence.estimate import Estimate, Parts
+from evalspec.evidence.words import in_percent, plural
 from evalspec.stats.conjunction import AbsoluteDifference
 from evalspec.stats.two_shares import apart
 
@@ -80,7 +81,7 @@ def disparity(check: Slices, reference: str, sliced: BySlice, found: Cells, conf
         )
     if home not in found.kept:
         return Disparity(
-            missing={name: f"the reference {reference!r} has {home.n} rows, fewer than {check.min_n}"}
+            missing={name: f"the reference {reference!r} has {plural(home.n, 'row')}, fewer than {check.min_n}"}
         )  # fmt: skip
     if reference not in sliced.parts:
         return Disparity(missing={name: sliced.missing.get(sliced.metric, f"{reference!r} has no {sliced.metric}")})
@@ -123,6 +124,6 @@ def _chart(check: Slices, reference: str, metric: str, signed: Mapping[str, Esti
     references += [Reference(label=f"{at:+g}", value=at, axis="x") for one in thresholds for at in (-one, one)]
     return Intervals(
         title=f"{metric}: how far from {reference}",
-        caption=f"Slice less {reference}. One-sided bounds at {confidence:.0%} each.",
+        caption=f"Slice less {reference}. One-sided bounds at {in_percent(confidence)} each.",
         unit=unit, rows=lines, references=tuple(references),
     )  # fmt: skip

@@ -17,6 +17,7 @@ from evalspec.errors import InvalidError
 from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Reference, Table
 from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import in_percent, plural, verb
 from evalspec.language.parts import CheckResult
 from evalspec.stats.two_shares import apart
 from evalspec.stats.value_only import ValueOnly
@@ -116,7 +117,7 @@ def _origins(check: Generalization, inputs: Inputs) -> _Outside:
             if why is not None:
                 same = why
                 left_out += cell.n
-                notes.append(f"{cell.n:,} rows are left out: {why}")
+                notes.append(f"{plural(cell.n, 'row')} {verb(cell.n, 'is', 'are')} left out: {why}")
                 continue
             kept += 1
             name = cell.name if len(check.outside) == 1 else f"{dataset}: {cell.name}"
@@ -124,7 +125,7 @@ def _origins(check: Generalization, inputs: Inputs) -> _Outside:
         if same is not None and not kept:
             raise InvalidError(same)
     if unknown:
-        notes.append(f"{unknown} rows have no value for {check.by!r} and are of no origin")
+        notes.append(f"{plural(unknown, 'row')} {verb(unknown, 'has', 'have')} no value for {check.by!r} and no origin")
     return _Outside(found, unknown + left_out, tuple(notes))
 
 
@@ -167,7 +168,7 @@ def _shown(
     check: Generalization, metric: str, home: Estimate, away: Mapping[str, Estimate], gaps: Mapping[str, Estimate],
     confidence: float,
 ) -> list[AnyBlock]:  # fmt: skip
-    unit, percent = METRICS[metric].unit, f"{confidence:.0%}"
+    unit, percent = METRICS[metric].unit, in_percent(confidence)
     everywhere = {check.inside: home, **away}
     bounds = {name: shown_bounds(one, confidence, required=True) for name, one in everywhere.items()}
     lines = tuple(

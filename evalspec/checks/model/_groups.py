@@ -15,6 +15,7 @@ from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.checks.model._scores import Share, Tools
 from evalspec.errors import InputError, did_you_mean
 from evalspec.evidence.blocks import AnyBlock, Column, Histogram, Reference, Table
+from evalspec.evidence.words import in_percent
 from evalspec.stats.over_groups import HOLDING, VIOLATED, OverGroups, share_bounds
 from evalspec.stats.value_only import ValueOnly
 
@@ -237,7 +238,7 @@ def _blocks(metric: str, groups: Groups, found: _ByGroup, estimate: OverGroups) 
         caption=f"The worst {len(lines)} of {len(found.values)} groups.",
         columns=(
             Column(name=column), Column(name="rows", unit="rows"), Column(name=metric, unit=declared.unit),
-            Column(name=f"{side} {1 - HOLDING:.0%}", unit=declared.unit),
+            Column(name=f"{side} {in_percent(1 - HOLDING)}", unit=declared.unit),
         ),
         rows=lines,
     )  # fmt: skip

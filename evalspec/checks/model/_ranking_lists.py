@@ -9,6 +9,7 @@ import numpy as np
 
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.errors import InputError
+from evalspec.evidence.words import plural
 from evalspec.language.inputs import GIVES
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def queries_of(inputs: Inputs, dataset: str, column: str) -> NDArray[np.int64]:
     values = inputs.table(dataset, [column]).column(0)
     if values.null_count:
         raise InputError(
-            f"column {column!r} of dataset {dataset!r} is empty in {values.null_count:,} rows",
+            f"column {column!r} of dataset {dataset!r} is empty in {plural(values.null_count, 'row')}",
             remedy="`query:` names the column that says which rows are one list",
         )
     try:

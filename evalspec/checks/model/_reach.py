@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evalspec.checks.model._sliced_metrics import SHARE_WORSE
 from evalspec.evidence.units import format_quantity, from_unit, to_unit
+from evalspec.evidence.words import in_percent
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
@@ -183,8 +184,9 @@ def _too_few(requirement: Requirement, sample: Sample, needed: int, why: str, as
     if sample.rows is None or sample.rows >= needed:
         return None
     rows = "1 row" if sample.rows == 1 else f"{sample.rows:,} rows"
+    level = in_percent(sample.confidence)
     return (
-        f"{rows} of {sample.dataset} can't show {requirement.sentence} at {sample.confidence:.0%} confidence, {why}: "
+        f"{rows} of {sample.dataset} can't show {requirement.sentence} at {level} confidence, {why}: "
         f"{needed:,} are needed; {sample.more}{ask}"
     )
 

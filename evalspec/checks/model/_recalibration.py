@@ -13,6 +13,7 @@ import numpy as np
 from evalspec.checks.model._losses import brier_losses, log_losses
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Column, Table
+from evalspec.evidence.words import in_percent
 from evalspec.stats import calibration, recalibration
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def table(found: Suggestion, level: float) -> Table:
         found: What was tried.
         level: Confidence of the bounds, each on its own side.
     """
-    percent = f"{level:.0%}"
+    percent = in_percent(level)
     columns = (
         Column(name="recalibration"), Column(name="fitted on", unit="rows"), Column(name="judged on", unit="rows"),
         Column(name="ece", unit="fraction"), Column(name=f"lower {percent}", unit="fraction"),

@@ -10,6 +10,7 @@ import numpy as np
 from evalspec.checks.model._points import band, known
 from evalspec.checks.model._recalibration import TITLES
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Histogram, Reference, Series, Table
+from evalspec.evidence.words import in_percent
 from evalspec.stats.calibration import CalibrationError, ece_band
 from evalspec.stats.proportion import Proportion
 
@@ -80,7 +81,7 @@ def _reach(ece: CalibrationError, level: float) -> str:
     if len(words) == 1:
         return ""
     first, last = (word.removesuffix(" calibrated") for word in (words[0], words[-1]))
-    return f"; its {level:.0%} bounds reach from {first} to {last}"
+    return f"; its {in_percent(level)} bounds reach from {first} to {last}"
 
 
 def by_class(names: Sequence[str], found: ClasswiseError, level: float) -> Table:
@@ -91,7 +92,7 @@ def by_class(names: Sequence[str], found: ClasswiseError, level: float) -> Table
         found: Their errors.
         level: Confidence of the bounds, each on its own side.
     """
-    percent = f"{level:.0%}"
+    percent = in_percent(level)
     columns = (
         Column(name="class"), Column(name="said", unit="fraction"), Column(name="true", unit="fraction"),
         Column(name="ece", unit="fraction"), Column(name=f"lower {percent}", unit="fraction"),
@@ -116,7 +117,7 @@ def _reliability(ece: CalibrationError, found: Suggestion, level: float) -> Curv
             series.append(_series(f"after {title}", tried.error, level))
     return Curve(
         title="Reliability",
-        caption=f"Below the diagonal the model is over-confident. Bands: {level:.0%} for each bin by itself.",
+        caption=f"Below the diagonal the model is over-confident. Bands: {in_percent(level)} for each bin by itself.",
         x_label="mean confidence",
         y_label="accuracy",
         references=(Reference(label="calibrated", axis="diagonal"),),
@@ -163,7 +164,7 @@ def _confidences(confidence: NDArray[np.float64], correct: NDArray[np.bool_], th
 
 
 def _bins(error: CalibrationError, level: float) -> Table:
-    bins, percent = error.bins, f"{level:.0%}"
+    bins, percent = error.bins, in_percent(level)
     columns = (
         Column(name="from"), Column(name="to"), Column(name="rows", unit="rows"),
         Column(name="confidence", unit="fraction"), Column(name="accuracy", unit="fraction"),

@@ -16,6 +16,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Example, Examples, Reference, Series, Table
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import in_percent, plural
 from evalspec.language.parts import CheckResult
 from evalspec.stats.conjunction import AllParts
 from evalspec.stats.mean import mean, paired_mean
@@ -178,7 +179,7 @@ def _missing(check: Robustness, ours: Answered) -> dict[str, str]:
     if not ours.unchanged:
         return found
     each, *over_all = of[what]
-    rows = f"{len(ours.clean):,} rows"
+    rows = plural(len(ours.clean), "row")
     against = dict.fromkeys(one.model for one in check.requirements if one.model is not None)
     for copy in ours.unchanged:
         reason = f"{copy} changes none of the {rows}; {_remedy(copy)}"
@@ -255,7 +256,8 @@ def _curve(
         )  # fmt: skip
 
     return Curve(
-        title=f"{what} by severity", caption=f"1 is light, 5 heavy. Bands: {confidence:.0%} for each bound by itself.",
+        title=f"{what} by severity",
+        caption=f"1 is light, 5 heavy. Bands: {in_percent(confidence)} for each bound by itself.",
         x_label="severity", y_label=what, y_unit=unit,
         series=tuple(one for one in (line(name) for name in check.corruptions) if one.x),
         references=(Reference(label="rows as they are", value=clean),),
@@ -271,7 +273,7 @@ def _all(bounds: Iterable[float | None]) -> tuple[float, ...] | None:
 def _table(
     parts: Mapping[str, Estimate], changed: Mapping[str, int], clean: float, what: str, unit: str, confidence: float
 ) -> Table:
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     columns = (
         Column(name="copy"), Column(name="rows changed", unit="rows"), Column(name=what, unit=unit),
         Column(name=f"lower {percent}", unit=unit), Column(name=f"upper {percent}", unit=unit),

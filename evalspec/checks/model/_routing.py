@@ -12,6 +12,7 @@ from evalspec.checks.model._same_rows import beside
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Parts
+from evalspec.evidence.words import in_percent
 from evalspec.stats.calibration import top_label
 from evalspec.stats.proportion import Proportion, proportion
 
@@ -111,7 +112,7 @@ def _bounds(share: Proportion, level: float) -> tuple[float | None, float | None
 def _table(lines: tuple[tuple[Cell, ...], ...], model: str, other: str, threshold: float, level: float) -> Table:
     columns = (
         Column(name="rows that are answered"), Column(name="rows", unit="rows"), Column(name="share", unit="%"),
-        Column(name=f"lower {level:.0%}", unit="%"), Column(name=f"upper {level:.0%}", unit="%"),
+        Column(name=f"lower {in_percent(level)}", unit="%"), Column(name=f"upper {in_percent(level)}", unit="%"),
         Column(name=f"accuracy of {model}", unit="fraction"), Column(name=f"accuracy of {other}", unit="fraction"),
     )  # fmt: skip
     caption = f"Alone: with a confidence of {threshold:g} or more. Rows that change sides change who does the work."

@@ -9,6 +9,8 @@ from evalspec.checks.model._catalogue import SLICED
 from evalspec.evidence.metric import Metric
 
 TOO_SMALL = "slices_too_small"
+CELLS_MAX = 500
+"""Slices of one check: of more, one looks bad by luck alone."""
 WEAK = "weak_slices"
 GROUPED = (
     "accuracy", "precision", "recall", "f1", "log_loss", "brier", "mae", "rmse", "subset_accuracy", "hamming_loss",
@@ -91,7 +93,10 @@ def _named() -> dict[str, tuple[Asked, Metric]]:
                     ),
                 )
             )  # fmt: skip
-    small = Metric(TOO_SMALL, "count", "lower", "Cells enumerated from columns with fewer than min_n rows.", exact=True)
+    small = Metric(
+        TOO_SMALL, "count", "lower", "Cells enumerated from columns with fewer than min_n rows.", exact=True,
+        most=float(CELLS_MAX),
+    )  # fmt: skip
     weak = Metric(
         WEAK, "count", "lower", "Slices found by `discover:` and confirmed on the other half of the rows.",
         interval="Holm over the candidates; that there are no more by the chance to miss one",

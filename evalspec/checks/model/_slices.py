@@ -32,6 +32,7 @@ from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Refe
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import from_unit
+from evalspec.evidence.words import in_percent, plural, verb
 from evalspec.language.parts import CheckResult
 from evalspec.stats.conjunction import AllParts, Gap
 from evalspec.stats.value_only import ValueOnly
@@ -128,8 +129,8 @@ def _by(
     found = cells(inputs, check.dataset, check.entries, check.min_n)
     over = [_sliced(metric, rows, found, tools) for metric in _metrics(check, rows)]
     sofar.estimates[TOO_SMALL] = Fact(
-        len(found.small), found.enumerated, f"cells with fewer than {check.min_n} rows"
-    )  # fmt: skip
+        len(found.small), found.enumerated, f"cells with fewer than {check.min_n} rows", first=found.first_small
+    )
     for sliced in over:
         sofar.missing |= sliced.missing
         sofar.estimates |= _estimates(sliced)
@@ -152,7 +153,7 @@ def _over_groups(check: Slices, column: str, inputs: Inputs, rows: Scored, tools
     groups = groups_of(inputs, check.dataset, column)
     sofar.covered |= groups.codes >= 0
     if groups.missing:
-        sofar.notes.append(f"{groups.missing} rows have no value for {groups.column!r} and are in none of its groups")
+        sofar.notes.append(_nowhere(groups.missing, groups.column, "groups"))
     for metric in _wanted(check, rows, "percentile"):
         name = percentile_name(METRICS[metric])
         try:
@@ -254,6 +255,12 @@ def _without(sliced: Sliced, found: Cells, min_n: int) -> dict[str, str]:
     return {}
 
 
+def _nowhere(rows: int, column: str, what: str) -> str:
+    """That rows have no value in a column."""
+    has, are = verb(rows, "has", "have"), verb(rows, "is", "are")
+    return f"{plural(rows, 'row')} {has} no value for {column!r} and {are} in none of its {what}"
+
+
 def _largest(found: Cells) -> int:
     return max((cell.n for cell in found.small), default=0)
 
@@ -331,14 +338,14 @@ def _forest(check: Slices, sliced: Sliced, bounds: Mapping[str, Bounds], confide
     if sliced.overall is not None and sliced.overall.value is not None:
         references.insert(0, Reference(label="overall", value=sliced.overall.value, axis="x"))
     return Intervals(
-        title=f"{sliced.metric} by slice", caption=f"One-sided bounds at {confidence:.0%} each; worst first.",
+        title=f"{sliced.metric} by slice", caption=f"One-sided bounds at {in_percent(confidence)} each; worst first.",
         unit=metric.unit, rows=lines, references=tuple(references),
     )  # fmt: skip
 
 
 def _table(rows: Scored, found: Cells, sliced: Sliced, bounds: Mapping[str, Bounds], confidence: float) -> Table:
     unit = METRICS[sliced.metric].unit
-    percent = f"{confidence:.0%}"
+    percent = in_percent(confidence)
     overall = None if sliced.overall is None else sliced.overall.value
     sizes = {cell.name: cell.n for cell in found.kept}
     lines: list[tuple[TableCell, ...]] = [
@@ -355,9 +362,7 @@ def _table(rows: Scored, found: Cells, sliced: Sliced, bounds: Mapping[str, Boun
 
 
 def _notes(found: Cells, min_n: int) -> Sequence[str]:
-    notes = [
-        f"{rows} rows have no value for {name!r} and are in none of its slices" for name, rows in found.missing.items()
-    ]
+    notes = [_nowhere(rows, name, "slices") for name, rows in found.missing.items()]
     if found.small:
         notes.append(f"{len(found.small)} of {found.enumerated} cells have fewer than {min_n} rows and do not count")
     return notes

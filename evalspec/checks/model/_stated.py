@@ -8,6 +8,7 @@ import numpy as np
 
 from evalspec.checks.model._points import band, known
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Series, Table
+from evalspec.evidence.words import in_percent
 from evalspec.stats.proportion import proportion
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _thirds(rows: Predictions) -> list[tuple[str, str, NDArray[np.bool_]]]:
 
 
 def _table(rows: Predictions, inside: NDArray[np.bool_], level: float) -> Table:
-    unit, percent = rows.label_unit or "", f"{level:.0%}"
+    unit, percent = rows.label_unit or "", in_percent(level)
     columns = (
         Column(name="third of the rows"), Column(name="from", unit=unit), Column(name="to", unit=unit),
         Column(name="rows", unit="rows"), Column(name="inside", unit="%"), Column(name=f"lower {percent}", unit="%"),
@@ -96,7 +97,7 @@ def _curve(rows: Predictions, inside: NDArray[np.bool_], level: float) -> Curve:
         upper=tuple(high for _, high in bands),
         size=tuple(float(len(g)) for g in groups),
     )
-    caption = f"A tenth of the rows each, narrow intervals first. Bands: {level:.0%} for each by itself."
+    caption = f"A tenth of the rows each, narrow intervals first. Bands: {in_percent(level)} for each by itself."
     return Curve(
         title="Coverage by width", caption=caption, x_label="mean width", y_label="share inside",
         x_unit=rows.label_unit or "", series=(series,),

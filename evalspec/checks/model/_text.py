@@ -18,6 +18,7 @@ from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.checks.model._scores import MeanLoss, Resampled, Score, Share
 from evalspec.checks.model._statistics import OfSums
 from evalspec.checks.model._text_blocks import worst_texts
+from evalspec.evidence.words import plural, verb
 
 if TYPE_CHECKING:
     from evalspec.checks.model.quality import Quality
@@ -100,7 +101,8 @@ def notes(seen: Seen) -> Sequence[str]:
     lost = text.lost_references(seen.rows)
     if lost and any(name in seen.found.estimates for name in ("rouge1", "rouge2", "rouge_l")):
         found.append(
-            f"rouge-score keeps a to z and 0 to 9 only: {lost:,} rows, whose references hold none, count as 0 in ROUGE"
+            f"rouge-score keeps a to z and 0 to 9 only: {plural(lost, 'row')}, whose references "
+            f"hold none, {verb(lost, 'counts', 'count')} as 0 in ROUGE"
         )
     empty = sum(not one.strip() for one in text.said(seen.rows))
     if empty:

@@ -125,7 +125,9 @@ class Calibration(Check):
             "Mean gap of a class's own probability and its share; without a class the mean over classes.",
             parts="class", interval=_CLASSES, whole=True,
         ),
-        Metric("brier", "score", "lower", "Mean squared error of the probabilities.", interval=_MEAN),
+        Metric(
+            "brier", "score", "lower", "Mean squared error of the probabilities.", interval=_MEAN, least=0.0, most=2.0
+        ),
         Metric("temperature", "score", "neither", "What logits must be divided by; over 1: over-confident."),
         Metric("ece_after_temperature", "fraction", "lower", "`ece` after temperature scaling.", interval=_INVERSION),
         Metric(

@@ -42,7 +42,8 @@ MANDATORY: dict[Method, tuple[tuple[str, ...], str]] = {
 """What a blocking requirement must be about, and why."""
 DROPS = ("accuracy_drop", "top_5_drop", "worst_slice_drop")
 RATES = ("flip_rate", "break_rate")
-MEANS = ("output_divergence", "mae_increase")
+MEANS = ("output_divergence", "logit_distance", "mae_increase")
+OF_OPERATORS = ("operator_coverage", "operators_lost")
 PAIRS = 5
 BLOCK_S = 1.0
 START_S = 3.0
@@ -66,21 +67,33 @@ class Compression(Check):
     `flip_rate`: rows that get another class; `break_rate`: rows that only the baseline gets right.
     `worst_slice_drop`: the largest loss of a slice (`by:`); `slices_too_small`: cells enumerated from columns that
     have too few rows to count. `output_divergence`: mean Kullback-Leibler divergence of the probabilities from the
-    baseline's, in nats. Models with values: `mae_increase`, and as divergence the mean difference of the two in
-    standard deviations of the baseline's values.
+    baseline's, in nats. `logit_distance`: mean distance of the scores before softmax from the baseline's, where 1 is
+    the spread of the baseline's own from row to row. `operator_coverage`: share of the operators that ran on the
+    device asked for. `operators_lost`: convolutions, products, attention and recurrent operators that the baseline is
+    written with and the candidate is not. Models with values: `mae_increase`, and as divergence the mean difference of
+    the two in standard deviations of the baseline's values. Where a row may have several classes, an answer is right
+    where all of them are, and `ece_increase` is of what is said of each.
 
     ## Why it matters
     An INT8 copy that loses 0.3 points may lose 6 in the dark, flip 4 % of all answers, and be surer than it is right.
     Each kind of compression hides its damage elsewhere, so each has a mandatory requirement: quantization on
     `ece_increase`, pruning on `worst_slice_drop`, distillation on `accuracy_drop` and `ece_increase`. Agreement with
-    the baseline alone decides nothing: it may be wrong itself.
+    the baseline alone decides nothing: it may be wrong itself. A layer that was left out because the top answer seldom
+    changes shows in the scores under it, and in the count of operators; one operator that the device can't run is
+    handed back to the CPU, with copies around it.
 
     ## Method
     Both models answer the same rows. Drops by Tango's score interval, corrected for skewness and continuity; exact
     McNemar is printed. The worst slice: all slices must hold, as in `slices`. Shares of rows by Clopper-Pearson.
     The increase of ECE by the bounds of both, each at half the level: wide rather than narrow. Divergence and mean
     errors: BCa of the mean, from 200 rows on; the standard deviation that differences of values are divided by is that
-    of these rows, and is taken as known. Speed: A B B A blocks of at least 1 s in pairs of fresh processes,
+    of these rows, and is taken as known. Distance before softmax: Euclidean over the classes, each row's scores less
+    their mean (softmax does not see what all classes have more), by the root mean square distance of the baseline's
+    rows from their mean; of several classes a row the log-odds of each. Probabilities tell such scores as logits do,
+    unless one is 0, as a forest's may be: then there is none. Operators as `precision` sees them, in one fresh process
+    of the candidate and one of the baseline, for one item; exact facts. Lost ones are counted as the models are
+    written, before a runtime fuses anything; between frameworks an attention counts as two products, and recurrent
+    layers can't be counted. Speed: A B B A blocks of at least 1 s in pairs of fresh processes,
     one item at a time; t on the log ratio of each pair's medians (further candidates are timed beside the check's
     own model). Size: bytes of the files. `candidates:` names further models for the table and the front (smaller,
     faster, more accurate: those that no other beats in all three); requirements are about `model:`. A model
@@ -94,7 +107,10 @@ class Compression(Check):
 
     ## What it cannot show
     Speed under load, memory and energy: see `load`, `memory`, `energy` of the candidate. Where no slice is named, who
-    pays. Whether the calibration data resemble what comes in: see `shift`.
+    pays. Whether the calibration data resemble what comes in: see `shift`. Operators of models that show none
+    (scikit-learn, Python, servers, files of predictions), and whether other operators than those counted were left
+    out: a table names them where both models are of one framework, but exporters fuse or fold them rightly too. A
+    network that is meant to have fewer layers loses operators by design.
 
     ## Example
     ```yaml
@@ -112,6 +128,7 @@ class Compression(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    compares: ClassVar[bool] = True
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("size_ratio", "x", "higher", "Bytes of the baseline's files by those of the candidate's.", exact=True),
         Metric(
@@ -141,6 +158,17 @@ class Compression(Check):
             interval="BCa of the mean (saddlepoint), from 200 rows on",
         ),
         Metric(
+            "logit_distance", "score", "lower",
+            "Mean distance of the scores before softmax from the baseline's, by the spread of those.",
+            interval="BCa of the mean (saddlepoint), from 200 rows on",
+        ),
+        Metric("operator_coverage", "%", "higher", "Operators that ran on the device asked for.", exact=True),
+        Metric(
+            "operators_lost", "count", "lower",
+            "Convolutions, products, attention and recurrent operators of the baseline that it is written without.",
+            exact=True,
+        ),
+        Metric(
             "mae_increase", "label", "lower", "Mean absolute error of the candidate less the baseline's.",
             interval="BCa of the paired differences (saddlepoint), from 200 rows on",
         ),
@@ -155,6 +183,7 @@ class Compression(Check):
     min_n: int = Field(100, ge=1, description="Rows from which on a cell enumerated from columns counts.")
     bins: int = Field(10, gt=1, le=100, description="Bins of `ece` before merging.")
     speed: bool = Field(True, description="Time the models; false: for predictions that were made elsewhere.")
+    operators: bool = Field(True, description="Look at the operators; false: for models that show none.")
     float_model: str | None = Field(
         None, description="ONNX file of the same network in floats, for the signal-to-noise ratio of each tensor."
     )
@@ -220,6 +249,8 @@ class Compression(Check):
             return "worst_slice_drop needs `by:`, the slices that it is about"
         if requirement.metric == "speedup" and not self.speed:
             return "speedup needs timings, and the check has `speed: false`"
+        if requirement.metric in OF_OPERATORS and not self.operators:
+            return f"{requirement.metric} needs the operators, and the check has `operators: false`"
         sample = Sample(self.dataset, rows.get(self.dataset), confidence)
         if requirement.metric in DROPS:
             return None if self.method == "distillation" else never_shown_of_pairs(requirement, sample)

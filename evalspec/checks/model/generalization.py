@@ -105,6 +105,10 @@ class Generalization(Check):
         """The outside datasets; None where a column's values are the origins."""
         return None if self.by is not None else self.outside
 
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """The inside dataset and each of the others."""
+        return tuple((self.inside, one) for one in self.outside)
+
     def check_names(self, names: SpecNames) -> str | None:
         """That inside and outside are from different origins, as far as the spec says it."""
         here = names.origins.get(self.inside, {})

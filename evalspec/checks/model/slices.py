@@ -12,6 +12,7 @@ from evalspec.checks.model._reach import Sample, fewest_in_groups, kind_of, neve
 from evalspec.checks.model._sliced_metrics import BY_FORMS, DECLARED, TOO_SMALL, Form, asked_of
 from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.metric import Metric
+from evalspec.evidence.words import in_percent
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows, Part, SpecNames
 from evalspec.language.requirement import Requirement
 from evalspec.language.units import Points, Share, custom_error
@@ -296,8 +297,8 @@ class Slices(Check):
         if rows >= groups * each:
             return None
         return (
-            f"{rows:,} rows of {self.dataset} can't show {requirement.sentence} at {confidence:.0%} confidence, were "
-            f"every group the best it can be: {groups:,} groups of {each:,} rows are needed; add rows"
+            f"{rows:,} rows of {self.dataset} can't show {requirement.sentence} at {in_percent(confidence)} "
+            f"confidence, were every group the best it can be: {groups:,} groups of {each:,} rows are needed; add rows"
         )
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:

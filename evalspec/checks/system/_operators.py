@@ -11,6 +11,7 @@ from evalspec.checks.system import _probed
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Fact
+from evalspec.evidence.words import first_of, in_percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +27,8 @@ MOST_KINDS = 5
 class Operators:
     """The operators of one batch, as arrays of one entry for each.
 
-    ``took_us`` is empty where no time was measured. ``written_kinds`` and ``written_families`` are of the model as it is
-    written, before a runtime fuses or adds anything.
+    ``took_us`` is empty where no time was measured. ``written_kinds`` and ``written_families`` are of the model as it
+    is written, before a runtime fuses or adds anything.
     """
 
     def __init__(self, probe: Probe) -> None:
@@ -87,13 +88,17 @@ def device_of(name: str) -> str:
     return "cuda:0" if name == "cuda" else name
 
 
-def coverage(there: NDArray[np.bool_]) -> Fact:
+def coverage(operators: Operators, there: NDArray[np.bool_]) -> Fact:
     """Share of the operators that ran where they were asked to.
 
     Args:
+        operators: All.
         there: shape (operators,), those that did.
     """
-    return Fact(float(there.mean()), len(there), "operators that ran, counted")
+    away = [f"{operators.kinds[at]} on {operators.places[at]}" for at in np.flatnonzero(~there)]
+    return Fact(
+        float(there.mean()), len(there), "operators that ran, counted", first=first_of(list(dict.fromkeys(away)))
+    )
 
 
 def fell_back(operators: Operators, there: NDArray[np.bool_], device: str, of: str = "") -> list[str]:
@@ -110,7 +115,7 @@ def fell_back(operators: Operators, there: NDArray[np.bool_], device: str, of: s
     kinds = sorted(set(operators.kinds[~there].astype(str)))
     listed = ", ".join(kinds[:MOST_KINDS]) + (", ..." if len(kinds) > MOST_KINDS else "")
     share = operators.time_share(~there)
-    took = "" if share is None else f" They took {share:.0%} of one run's time."
+    took = "" if share is None else f" They took {in_percent(round(share, 3))} of one run's time."
     away = int((~there).sum())
     return [f"{away:,} of {len(operators):,} operators{of} did not run on {device}: {listed}.{took}"]
 

@@ -52,7 +52,7 @@ def measure(check: Precision, inputs: Inputs) -> CheckResult:
     facts = inputs.model_facts(check.model)
     device, asked = device_of(str(facts.get("device") or "cpu")), facts.get("precision")
     there = operators.on(device)
-    estimates: dict[str, Estimate | Fact] = {"operator_coverage": coverage(there)}
+    estimates: dict[str, Estimate | Fact] = {"operator_coverage": coverage(operators, there)}
     missing: dict[str, str] = {}
     inside = _in_precision(operators, asked)
     if isinstance(inside, str):

@@ -215,7 +215,7 @@ class Load(Check):
     @property
     def searches(self) -> bool:
         """There is an objective to search by."""
-        return self.search and self.objective is not None and self.arrivals.kind != TRACE
+        return self.search and self.objective is not None and self.arrivals.kind != TRACE and bool(self.all_rates)
 
     def planned(self, rate: float) -> int:
         """Queries of the steady part at this rate."""

@@ -98,7 +98,7 @@ class Stages(Check):
         ),
         Metric(
             "amdahl_ceiling", "x", "neither", "Speed-up of a query if the stage took no time.", parts="stage",
-            interval="that of the share, carried over",
+            interval="that of the share, carried over", least=1.0,
         ),
     )  # fmt: skip
 

@@ -71,7 +71,10 @@ class Sustained(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("sustained_ratio", "x", "higher", "Throughput of the last fifth by that of the fastest first.",
                interval="t over processes (log ratios against the fastest start); from 5 processes on"),
-        Metric("throttled", "count", "lower", "1 where the device slowed itself down in this run, else 0.", exact=True),
+        Metric(
+            "throttled", "count", "lower", "1 where the device slowed itself down in this run, else 0.", exact=True,
+            most=1.0,
+        ),
         Metric("temperature_max", "C", "lower", "Highest temperature of the device in this run.", exact=True),
     )  # fmt: skip
 

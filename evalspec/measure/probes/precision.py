@@ -18,7 +18,7 @@ def probe(context: Context) -> Found:
     Returns:
         Texts, one entry for each operator: ``names``, ``kinds``, ``places``, ``providers``, ``computes``, ``weights``,
         ``activations``; ``written_kinds`` and ``written_families`` of the operators of the model as it is written.
-        Series ``operations`` and ``weight_bytes``, shape (operators,); ``took_us``, the same or empty where no time was
+        Series ``operations`` and ``weight_bytes``, shape (operators,); ``took_us``, the same, where a time was
         measured.
 
     Raises:
@@ -26,7 +26,7 @@ def probe(context: Context) -> Found:
     """
     loaded = context.loaded
     if not isinstance(loaded, Inspectable):
-        raise NotRunError(f"the number types of kind {context.model.kind!r} can't be seen: it shows no operators")
+        raise NotRunError(f"the operators of kind {context.model.kind!r} can't be seen")
     batch = loaded.fixed_batch or int(context.options["batch"])
     rows = Rotation(context.rows.n, batch, context.seed).rows(0)
     inside = loaded.inspect(context.tensors(rows))
@@ -45,7 +45,7 @@ def probe(context: Context) -> Found:
         series={
             "operations": np.array([one.operations for one in operators], dtype=np.float64),
             "weight_bytes": np.array([one.weight_bytes for one in operators], dtype=np.float64),
-            "took_us": np.array(took if len(took) == len(operators) else [], dtype=np.float64),
+            **({"took_us": np.array(took, dtype=np.float64)} if len(took) == len(operators) else {}),
         },
         texts={
             "names": tuple(one.name for one in operators),

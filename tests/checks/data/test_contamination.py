@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,7 @@ def texts(n: int, seed: int, length: int = 30) -> list[str]:
     return [" ".join(row) for row in WORDS[rng.integers(0, len(WORDS), (n, length))]]
 
 
-def text_table(rows: list[str]) -> pa.Table:
+def text_table(rows: Sequence[str | None]) -> pa.Table:
     return pa.table({"text": rows, "y": np.zeros(len(rows))})
 
 
@@ -209,8 +210,18 @@ def test_rows_without_content_are_left_out_and_counted(tmp_path: Path) -> None:
     result = run(tmp_path, text_table(["", "seen before"]), text_table(["", "  ", "seen before", "not seen"]))
     assert value(result, "exact_duplicates") == 1
     assert (result.counts.attempted, result.counts.used, result.counts.dropped) == (4, 2, 2)
-    assert "2 rows of test and 1 row of train without anything in text" in withheld(result, "exact_duplicates")
+    assert withheld(result, "exact_duplicates").startswith("2 rows of test without anything in text")
     assert "without anything" in withheld(result, "near_duplicates")
+
+
+def test_blank_training_texts_hide_nothing_and_missing_ones_may(tmp_path: Path) -> None:
+    train, test = ["", " \u200b\n", "other"], text_table(["not seen", "new"])
+    result = run(tmp_path, text_table(train), test)
+    assert isinstance(result.estimates["exact_duplicates"], Fact)
+    assert "2 rows of train with nothing but blank text in text: nothing of the test set is in them." in result.notes
+    gone = run(tmp_path, text_table([*train, None]), test)
+    assert withheld(gone, "exact_duplicates").startswith("1 row of train without anything in text")
+    assert any(note.startswith("2 rows of train with nothing but blank text") for note in gone.notes)
 
 
 def test_columns_that_a_training_set_lacks_are_named(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def groups(result: CheckResult) -> dict[str, float]:
 
 def test_groups_are_counted(tmp_path: Path) -> None:
     result = run(tmp_path, ROWS, conditions=[NIGHT], by=["site"], min_n=2)
+    assert fact(result, "slices_too_small").first == "y=b & site=south (0 of 2 rows)"
     assert groups(result) == {
         "night": 2, "y=a": 6, "y=b": 2, "site=north": 5, "site=south": 2, "y=a & site=north": 3,
         "y=a & site=south": 2, "y=b & site=north": 2, "y=b & site=south": 0,
@@ -119,8 +120,7 @@ def test_a_condition_that_nothing_shows_is_a_finding(
 
 
 def test_slices_of_the_spec_are_conditions_too(tmp_path: Path) -> None:
-    inside = np.arange(8) < 3
-    inputs = FakeInputs(tmp_path, tables={"test": pa.table(ROWS)}, slices={("dark", "test"): (inside, 2)})
+    inputs = FakeInputs(tmp_path, tables={"test": pa.table(ROWS)}, wheres={"dark": "lux < 25"})
     check = Coverage.model_validate(
         {"check": "coverage", "dataset": "test", "conditions": ["dark"], "report_only": True}
     )
@@ -132,14 +132,10 @@ def test_slices_of_the_spec_are_conditions_too(tmp_path: Path) -> None:
 
 
 def test_a_slice_whose_column_is_not_there_is_a_finding(tmp_path: Path) -> None:
-    class Lacking(FakeInputs):
-        def slice_mask(self, name: str, dataset: str) -> Any:
-            raise InputError("unknown column 'lux' in where")
-
     check = Coverage.model_validate(
         {"check": "coverage", "dataset": "test", "conditions": ["dark"], "report_only": True}
     )
-    result = check.run(Lacking(tmp_path, tables={"test": pa.table(ROWS)}))
+    result = check.run(FakeInputs(tmp_path, tables={"test": pa.table(ROWS)}, wheres={"dark": "luxx < 10"}))
     assert fact(result, "missing_conditions").value == 1
 
 
@@ -389,3 +385,31 @@ def test_what_is_read() -> None:
 def test_no_rows(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="test has no rows to count"):
         run(tmp_path, pa.table(ROWS).slice(0, 0), by=["site"])
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_rows_some_at_a_time_give_what_all_of_them_do(clustered: bool, tmp_path: Path) -> None:
+    def found(batch_rows: int) -> tuple[Any, ...]:
+        inputs, check = crossing(tmp_path, rows=400)
+        inputs.batch_rows = batch_rows
+        # Values that come late, numbers and cells without one.
+        rng = np.random.default_rng(8)
+        for name in inputs.tables:
+            table = inputs.tables[name].set_column(0, "lux", pa.array(rng.random(400) * 30, mask=rng.random(400) < 0.1))
+            late = pa.array(np.arange(400) // 90, mask=np.arange(400) % 7 == 3)
+            inputs.tables[name] = table.append_column("wave", late)  # type: ignore[index]
+        inputs.cluster_of = {"traffic": rng.integers(0, 50, 400)} if clustered else {}
+        result = check.model_copy(update={"by": ("site", "wave")}).run(inputs)
+        gaps: Any = result.estimates["representation_gap"]
+        bounds = {name: (one.value, one.n, one.bound(0.95, "upper")) for name, one in gaps.parts.items()}
+        return groups(result), bounds, result.blocks, pq.read_table(tmp_path / result.evidence[0][0]).to_pylist()
+
+    assert found(7) == found(65_536)
+
+
+def test_no_more_values_are_held_than_groups_could_be(tmp_path: Path) -> None:
+    many = [f"answer {one}" for one in range(10_500)]
+    result = run(tmp_path, {"y": many * 2, "who": many * 2})
+    assert "holds more than 10,000 distinct texts in 21,000 rows" in result.missing["class_imbalance"]
+    with pytest.raises(InputError, match="more than 10,000 distinct values, more than 200"):
+        run(tmp_path, {"y": many, "who": many}, by=["who"])

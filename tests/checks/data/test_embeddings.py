@@ -77,7 +77,7 @@ def test_a_row_without_direction_has_no_neighbour(tmp_path: Path) -> None:
     train, test = clouds()
     train[0], test[50] = 0.0, 0.0
     made = detector(tmp_path, train, test)
-    assert made.notes == ("1 rows of test have an embedding of zeros, without neighbours.",)
+    assert made.notes == ("1 row of test has an embedding of zeros, without neighbours.",)
     assert not made.levels()[0].rows[50]
 
 

@@ -161,16 +161,19 @@ def test_every_file_needs_a_digest_once_one_is_stated(tmp_path: Path) -> None:
 def test_columns_that_are_not_what_they_should_be(tmp_path: Path) -> None:
     table = pa.table({"n": ["1", "2.5", "x", None], "w": [1.0, 2.5, None, float("inf")], "t": [1, 2, 3, 4]})
     schema = {
-        "n": {"type": "integer"},
+        "n": {"type": "integer", "max": 9},
         "w": {"type": "integer"},
-        "t": {"type": "text", "pattern": "a", "min": "2026-01-01"},
+        "t": {"type": "text", "pattern": "a"},
         "gone": {},
     }
     result = run(table, tmp_path, 2, table_schema=schema, only=True)
+    broken = result.estimates["schema_violations"]
+    assert isinstance(broken, Fact)
+    assert broken.first == "'n': integer (2 cells), 'gone': the column is not there and 5 more"
     assert rules(result) == {
         ("n", "the column is string, not integer"): 1, ("n", "integer"): 2, ("w", "integer"): 1,
         ("t", "the column is int64, not text"): 1, ("t", "pattern: the column is int64"): 1,
-        ("t", "min 2026-01-01: the column is int64"): 1, ("gone", "the column is not there"): 1,
+        ("n", "max 9: the column is string"): 1, ("gone", "the column is not there"): 1,
     }  # fmt: skip
     extra = run(table, tmp_path, table_schema={"n": {}}, only=True)
     assert rules(extra) == {(name, "the schema does not name the column"): 1 for name in ("w", "t")}
@@ -214,8 +217,8 @@ def test_odd_columns(tmp_path: Path) -> None:
 
 def test_what_can_not_be_applied_is_one_sentence(tmp_path: Path) -> None:
     table = patients(60)
-    with pytest.raises(InputError, match=r"min '1 May' of column 'seen' is no date32\[day\]; write 2026-01-31"):
-        run(table, tmp_path, table_schema={"seen": {"min": "1 May"}})
+    with pytest.raises(InputError, match=r"min '12:30' of column 'seen' is no date32\[day\]; write 2026-01-31"):
+        run(table, tmp_path, table_schema={"seen": {"min": "12:30"}})
     with pytest.raises(
         InputError, match=r"pattern '\(\?<=a\)b' of column 'id' is no regular expression.*no look-around"
     ):
@@ -234,11 +237,20 @@ def test_what_can_not_be_applied_is_one_sentence(tmp_path: Path) -> None:
     assert fact(run(pa.table({"u": union, "x": [1, 1, 1]}), tmp_path, duplicates_by=["x"]), "duplicate_rows") == 2
 
 
+def test_of_one_split_no_row_stands_in_two(tmp_path: Path) -> None:
+    table = pa.table({"x": [1, 1, 2], "part": ["train"] * 3})
+    found = run(table, tmp_path, split="part").estimates["schema_violations"]
+    assert isinstance(found, Measured)
+    assert found.withhold == "'part' names one split only (train), so no row could stand in two"
+    both = pa.table({"x": [1, 1, 2], "part": ["train", "test", "test"]})
+    assert fact(run(both, tmp_path, split="part"), "schema_violations") == 2
+
+
 def test_names(tmp_path: Path) -> None:
     check = Integrity.model_validate({"dataset": "test", "record_set": "rows"})
     assert "there is none" in str(check.check_names(SpecNames(models=(), datasets=("test",), slices=())))
     none = Requirement("schema_violations == 0", "schema_violations", None, "==", 0.0, "count")
-    assert "needs something to hold the rows against" in str(check.check_requirement(none))
+    assert "needs something to hold the rows against" in str(check.check_requirement(none, {"test": None}))
 
 
 CARD = {

@@ -446,3 +446,12 @@ def test_small_slices_must_be_bounded() -> None:
     metric = named.metric("label_error_rate")
     assert metric is not None and named.part_names(metric, NAMES) == ("snow",)
     assert the(named, "label_error_rate(snow) <= 3 %").part == "snow"
+
+
+@pytest.mark.parametrize(("anywhere", "looked", "told"), [(0.0, 1.0, True), (0.03, 1.0, False), (0.0, 0.5, False)])
+def test_an_audit_that_may_be_a_copy_of_the_label_is_named(
+    anywhere: float, looked: float, told: bool, tmp_path: Path
+) -> None:
+    result = World(anywhere=anywhere, looked=looked).run(tmp_path, check(require=["label_error_rate <= 5 %"]))
+    said = f"the audit agrees with the label in each of {ROWS:,} rows: see that 'looked' is no copy of it"
+    assert list(result.weakens) == ([said] if told else [])

@@ -79,6 +79,7 @@ def test_counts_are_those_that_were_planted_and_pairs_are_written(tmp_path: Path
     assert written == [
         {"metric": "group_overlap", "test_row": row, "other_set": "train", "other_row": 21} for row in range(5)
     ]
+    assert fact(result, "group_overlap").first == "row 0 (row 21 of train), row 1 (row 21 of train) and 3 more"
     examples = next(block for block in result.blocks if isinstance(block, Examples))
     assert (examples.total, examples.pairs) == (5, True)
     assert [one.fields["patient"] for one in examples.examples[:2]] == ["P7", "P7"]
@@ -190,6 +191,7 @@ def test_times_are_compared_as_instants(train: pa.Array, test: pa.Array, overlap
     ("train", "test", "what"),
     [
         (["2026-01-01"], ["2026-02-01"], r"text \('2026-02-01'\), which has no order of time; store it as a date"),
+        (["2026-01-01"], ["2026-02-01", "soon"], r"text \('soon'\), which has no order of time"),
         (days(0), days(1, zone="UTC"), "has a time zone in test and none in train: which is later can't be told"),
         (days(0), pa.array([5]), "they have no common order"),
         ([True], [False], "bool, which has no order of time"),
@@ -401,11 +403,17 @@ def test_labels_that_nothing_could_tell(y: Any, why: str, tmp_path: Path) -> Non
     assert why in result.missing["target_leakage"]
 
 
+def test_test_rows_of_one_class_are_told_no_label(tmp_path: Path) -> None:
+    rows = {"x": np.arange(100.0), "y": ["u", "v"] * 50}
+    result = run(tmp_path, rows, {"x": np.arange(60.0) + 0.5, "y": ["v"] * 60}, label="y")
+    assert result.missing["target_leakage"] == "the rows that are judged hold one class only (v)"
+
+
 def test_rare_classes_are_left_out_and_named(tmp_path: Path) -> None:
     y = ["a"] * 150 + ["b"] * 140 + ["c"] * 5
     rows = {"x": np.arange(295.0), "y": y}
     result = run(tmp_path, rows, {**rows, "x": np.arange(295.0) + 0.5}, label="y")
-    assert any("not held against one of the 1 rarest classes, of 5 rows" in note for note in result.notes)
+    assert any("not held against the rarest class, of 5 rows" in note for note in result.notes)
     found = result.estimates["target_leakage"]
     assert isinstance(found, Measured) and "5 of 295 rows that are judged" in (found.withhold or "")
     assert isinstance(found.estimate, Parts)
@@ -507,3 +515,44 @@ def test_a_column_that_names_rows_hides_no_conflict(tmp_path: Path) -> None:
     assert any("taken for a name of the row" in note for note in result.notes)
     named = run(tmp_path, rows(0, 0), rows(500, 1), label="y", columns=["id", "x"])
     assert fact(named, "conflicting_labels").value == 0
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_rows_some_at_a_time_give_what_all_of_them_do(flaw: str, tmp_path: Path) -> None:
+    def found(batch_rows: int) -> tuple[Any, ...]:
+        inputs, check = hospital(tmp_path, flaw, rows=200)
+        inputs.batch_rows = batch_rows
+        # A second training set, in which some entities and times come again, and some are missing.
+        again = inputs.tables["train"].slice(200, 300)
+        inputs.tables["late"] = changed(again, patient=[None, *again["patient"].to_pylist()[1:]])  # type: ignore[index]
+        inputs.labels = {**inputs.labels, "late": "ill"}
+        result = check.model_copy(update={"train": ("late", "train")}).run(inputs)
+        counts = {one.name: withheld(result, one.name) for one in check.metrics if one.name.endswith("overlap")}
+        rows = pq.read_table(tmp_path / result.evidence[0][0]).to_pylist()
+        return counts, {name: fact(result, name) for name in counts}, result.notes, result.blocks, rows
+
+    assert found(13) == found(65_536)
+
+
+def test_only_what_is_judged_is_read_of_training(tmp_path: Path) -> None:
+    asked: list[tuple[str, tuple[str, ...] | None]] = []
+
+    class Watching(FakeInputs):
+        def table(self, dataset: str, columns: Any = None) -> pa.Table:
+            raise AssertionError("no set is held whole")
+
+        def batches(self, dataset: str, columns: Any = None) -> Any:
+            asked.append((dataset, None if columns is None else tuple(columns)))
+            return super().batches(dataset, columns)
+
+    inputs, check = hospital(tmp_path)
+    wide = {name: changed(table, scan=[[1.0, 2.0]] * table.num_rows) for name, table in inputs.tables.items()}
+    check.run(Watching(tmp_path, tables=wide, labels=inputs.labels))
+    placing, judged = ("patient", "visited", "line"), ("age", "site", "code")
+    assert asked == [
+        ("test", None), ("train", None),
+        ("test", (*placing, *judged, "ill")),
+        ("test", (*judged, "scan", "ill")),
+        ("train", (*placing, *judged, "scan", "ill")),
+        ("train", (*placing, *judged, "ill")),
+    ]  # fmt: skip

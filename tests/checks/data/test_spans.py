@@ -15,6 +15,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Table
 from evalspec.evidence.estimate import Fact, Measured
 from evalspec.language.parts import CheckResult, SpecNames
+from evalspec.sources._subwords import Subwords
 from tests.fakes import FakeInputs
 
 WORDS = np.array([f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("n", "r", "st", "lk")])
@@ -167,7 +168,7 @@ def test_common_phrases_are_dropped_and_said(tmp_path: Path) -> None:
     result = run(tmp_path, {"train": train}, test)
     assert value(result) == 0
     (weakens,) = result.weakens
-    assert "1 rows of test share only spans that occur in more than 10 training rows" in weakens
+    assert "1 row of test shares only spans that occur in more than 10 training rows" in weakens
     kept = run(tmp_path, {"train": train}, test, ngram={"max_rows": 11})
     assert value(kept) == pytest.approx(1 / 50)
     assert not kept.weakens
@@ -217,7 +218,7 @@ def test_rows_too_short_for_a_span_are_told_and_do_not_count(tmp_path: Path) -> 
     fact = found.estimate if isinstance(found, Measured) else found
     assert isinstance(fact, Fact)
     assert fact.n == 20
-    assert any("1 rows of test have fewer than 13 words" in note for note in result.notes)
+    assert any("1 row of test has fewer than 13 words" in note for note in result.notes)
     assert (result.counts.attempted, result.counts.used, result.counts.dropped) == (23, 21, 2)
     short = run(tmp_path, {"train": train}, ["a few words", "more of them"])
     assert "ngram_overlap" not in short.estimates
@@ -343,3 +344,56 @@ def test_tables_and_arrays_come_in_batches_too(tmp_path: Path, rows: int) -> Non
         assert value(result, "near_duplicates") == pytest.approx(0.30)
         found = pq.read_table(tmp_path / "duplicates-contamination.parquet").to_pydict()
         assert found["train_row"] == [*range(100, 120), *range(400, 410)]
+
+
+def _tokenizer(folder: Path) -> str:
+    """Pieces of words; the file says to cut texts after four tokens, and to fill them up."""
+    tokenizers = pytest.importorskip("tokenizers")
+    model = tokenizers.models.WordPiece(
+        {
+            "[UNK]": 0,
+            **{
+                piece: at + 1
+                for at, piece in enumerate([*"abcdefgh", *(f"##{one}" for one in "abcdefgh\u00e9"), "\u00e9"])
+            },
+        },
+        unk_token="[UNK]",
+    )
+    made = tokenizers.Tokenizer(model)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.enable_truncation(4)
+    made.enable_padding(length=40)
+    made.save(str(folder / "tokenizer.json"))
+    return "tokenizer.json"
+
+
+def test_spans_of_tokens_are_those_of_the_tokenizer(tmp_path: Path) -> None:
+    tokens = {"unit": "tokens", "tokenizer": _tokenizer(tmp_path), "n": 6}
+    test: list[str | None] = ["here \u00e9ab  CDEFGH too", "aaa bbb ccc"]
+    copied = run(tmp_path, {"train": ["a", None, "so \u00c9AB cdefgh is"]}, test, ngram=tokens)
+    assert value(copied) == 0.5
+    written = pq.read_table(tmp_path / copied.evidence[0][0]).to_pylist()
+    assert [(row["test_row"], row["train_row"], row["text"]) for row in written] == [(0, 2, "\u00e9ab cdefgh")]
+    # The same letters, but the pieces that begin a word are others than those within one.
+    joined: dict[str, list[str | None]] = {"train": ["\u00e9abcdefgh"]}
+    assert value(run(tmp_path, joined, test, ngram=tokens)) == 0.0
+    assert value(run(tmp_path, joined, test, ngram={"unit": "characters", "n": 6})) == 0.5
+
+
+def test_what_a_tokenizer_needs(tmp_path: Path) -> None:
+    tokens = {"unit": "tokens", "tokenizer": _tokenizer(tmp_path)}
+    check = {"check": "contamination", "train": ["train"], "test": "test", "ngram": tokens, "report_only": True}
+    asked = Contamination.model_validate(check)
+    assert asked.check_names(SpecNames(("candidate",), ("train", "test"), ())) is None
+    assert list(asked.files_named()) == [(("ngram", "tokenizer"), "tokenizer.json")]
+
+
+def test_a_tokenizer_that_is_none_is_refused(tmp_path: Path) -> None:
+    assert "go together" in str(Ngram(unit="tokens").problem)
+    assert "go together" in str(Ngram(tokenizer="tokenizer.json").problem)
+    pytest.importorskip("tokenizers")
+    for text, said in ((None, "can't be read"), ("{}", "is no tokenizer"), ("no", "is no tokenizer")):
+        if text is not None:
+            (tmp_path / "tokenizer.json").write_text(text)
+        with pytest.raises(InputError, match=said):
+            Subwords(tmp_path / "tokenizer.json")

@@ -13,11 +13,12 @@ import pytest
 from evalspec.checks.data import _c2st, _summaries
 from evalspec.checks.data._shift_columns import compare_columns
 from evalspec.checks.data._shift_pairs import pair_columns
-from evalspec.checks.data._summaries import ColumnSummary, RowSample, TableSummary
+from evalspec.checks.data._summaries import ColumnSummary, RowSample, TableSummary, summary_scans, table_summary
 from evalspec.checks.data.shift import Shift
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.language.parts import CheckResult
+from evalspec.language.scans import look
 from evalspec.stats import columns as column_stats
 from evalspec.stats.columns import Categories, Numbers
 from evalspec.stats.ranks import Ranks
@@ -26,10 +27,8 @@ from tests.fakes import FakeInputs
 
 
 def summary(table: pa.Table, rows: int = 97) -> TableSummary:
-    found = TableSummary(table.column_names, np.random.default_rng(0))
-    for batch in table.to_batches(rows):
-        found.update(batch)
-    return found
+    scans = summary_scans("test", table.column_names, np.random.default_rng(0), "shift")
+    return table_summary(look(scans, lambda _, names: iter(table.select(names).to_batches(rows))))
 
 
 def mixed(n: int, seed: int) -> pa.Table:

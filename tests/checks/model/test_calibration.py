@@ -195,7 +195,7 @@ def test_the_word_in_print_fits_the_number_in_print(shown: float, starts: str) -
 
 def test_a_word_that_is_in_doubt_says_so(tmp_path: Path) -> None:
     word = run(predictions(150), tmp_path).notes[0]
-    assert "its 95% bounds reach from well to" in word
+    assert "its 95 % bounds reach from well to" in word
 
 
 def routed(confidence: NDArray[np.float64], truth: NDArray[np.int64], model: str) -> Predictions:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from evalspec.checks.model._compression import divergences
 from evalspec.checks.model._compression_blocks import front
-from evalspec.checks.model._scored import scored
+from evalspec.checks.model._compression_outputs import divergences, logit_distances, logits
+from evalspec.checks.model._scored import Scored, Undefined, scored
 from evalspec.checks.model.compression import Compression, uncalibrated
 from evalspec.checks.model.quality import Quality
 from evalspec.evidence.blocks import Bars, Examples, Intervals, Table
@@ -22,7 +22,8 @@ from evalspec.language.names import SpecNames
 from evalspec.language.parts import CheckResult, NeedTiming
 from tests.checks.deciding import outcome, the
 from tests.checks.planted import confident
-from tests.fakes import FakeInputs, classifier, regressor, samples
+from tests.checks.system.probed import Row, operators_of
+from tests.fakes import FakeInputs, classifier, regressor, samples, tagger
 
 
 def check(*require: str, **fields: Any) -> Compression:
@@ -145,7 +146,6 @@ def test_divergence_is_scipys(tmp_path: Path) -> None:
     truth = np.arange(300) % 4
     inputs = inputs_of(tmp_path, truth, classifier(q, truth, model="candidate"), classifier(p, truth, model="baseline"))
     each = divergences(scored(inputs, "test", "candidate"), scored(inputs, "test", "baseline"))
-    assert each is not None
     assert np.isfinite(each).all()
     assert each[1:] == pytest.approx(np.array([entropy(a, b) for a, b in zip(p, q, strict=True)])[1:], rel=1e-6)
 
@@ -284,3 +284,156 @@ def test_worked_table(tmp_path: Path) -> None:
         result = asked.run(both(discordance))
         assert value(result, "accuracy_drop") == pytest.approx(0.009)
         assert outcome(result, the(asked, "accuracy_drop <= 1 pp")) == word
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def of_scores(folder: Path, ours: np.ndarray, theirs: np.ndarray) -> tuple[Scored, Scored]:
+    truth = theirs.argmax(axis=1)
+    sides = [classifier(softmax(one), truth, model=name) for one, name in ((ours, "candidate"), (theirs, "baseline"))]
+    inputs = inputs_of(folder, truth, *sides)
+    return scored(inputs, "test", "candidate"), scored(inputs, "test", "baseline")
+
+
+def test_distance_before_softmax_is_that_of_the_scores_themselves(tmp_path: Path) -> None:
+    """Whatever all classes have more: probabilities tell the rest."""
+    draw = np.random.default_rng(2)
+    theirs = 5.0 * draw.standard_normal((300, 4))
+    moved = draw.standard_normal((300, 4))
+    centred, off = (one - one.mean(axis=1, keepdims=True) for one in (theirs, moved))
+    spread = np.sqrt(((centred - centred.mean(axis=0)) ** 2).sum(axis=1).mean())
+    rows = of_scores(tmp_path, theirs + moved + draw.standard_normal((300, 1)), theirs)
+    assert logit_distances(*rows) == pytest.approx(np.sqrt((off**2).sum(axis=1)) / spread, rel=1e-9)
+    assert logits(rows[1]) == pytest.approx(centred, abs=1e-9)
+    truth = theirs.argmax(axis=1)
+    found = check().run(inputs_of(tmp_path, truth, *(classifier(one.shares(), truth, model=one.model)
+                                                     for one in rows)))  # fmt: skip
+    assert value(found, "logit_distance") == pytest.approx(logit_distances(*rows).mean())
+    tails = next(block for block in found.blocks if block.title == "Distance before softmax")
+    assert isinstance(tails, Table)
+    assert tails.rows[0][5] == pytest.approx(logit_distances(*rows).max())
+
+
+def test_of_two_classes_it_is_the_distance_of_the_log_odds(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    theirs = 10.0 * draw.standard_normal(400)
+    ours = theirs + draw.standard_normal(400)
+    zero = np.zeros(400)
+    rows = of_scores(tmp_path, np.stack([zero, ours], axis=1), np.stack([zero, theirs], axis=1))
+    assert logit_distances(*rows) == pytest.approx(np.abs(ours - theirs) / theirs.std(), rel=1e-9)
+
+
+def test_a_temperature_moves_no_answer_and_is_seen(tmp_path: Path) -> None:
+    scores = 4.0 * np.random.default_rng(4).standard_normal((500, 5))
+    truth = scores.argmax(axis=1)
+    sides = (
+        classifier(softmax(one), truth, model=name) for one, name in ((scores / 2, "candidate"), (scores, "baseline"))
+    )
+    found = check().run(inputs_of(tmp_path, truth, *sides))
+    assert value(found, "flip_rate") == 0.0
+    assert 0.4 < value(found, "logit_distance") < 0.6
+
+
+def test_a_score_whose_probability_is_nothing_is_not_known(tmp_path: Path) -> None:
+    shares = np.full((400, 4), 0.25)
+    forest = np.where(np.arange(4) == 0, 0.0, 1 / 3) * np.ones((400, 1))
+    truth = np.arange(400) % 4
+    mixed = np.where((np.arange(400) < 3)[:, None], forest, shares)
+    told = classifier(mixed, truth, model="candidate"), classifier(shares, truth, model="baseline")
+    found = check().run(inputs_of(tmp_path, truth, *told))
+    assert "3 of 400 rows of candidate have a probability of 0" in found.missing["logit_distance"]
+    alike = classifier(shares, truth, model="candidate"), classifier(shares, truth, model="baseline")
+    assert "answers every row alike" in check().run(inputs_of(tmp_path, truth, *alike)).missing["logit_distance"]
+    labels = tagger(np.eye(4)[truth] > 0, np.eye(4)[truth] > 0)
+    with pytest.raises(Undefined, match="labels without probabilities"):
+        logits(scored(FakeInputs(tmp_path, answers={("test", "candidate"): labels}), "test", "candidate"))
+
+
+def test_any_number_of_classes_a_row(tmp_path: Path) -> None:
+    """A row is right where all of its classes are; distances are of the log-odds of each."""
+    draw = np.random.default_rng(5)
+    truth = draw.random((1500, 3)) < 0.4
+    theirs = np.where(truth, 3.0, -3.0) + draw.standard_normal((1500, 3))
+    ours = theirs.copy()
+    ours[:90, 0] *= -1.0
+    odds = {"candidate": ours, "baseline": theirs}
+    said = {name: tagger(one >= 0, truth, probabilities=1 / (1 + np.exp(-one)), model=name)
+            for name, one in odds.items()}  # fmt: skip
+    inputs = FakeInputs(
+        tmp_path, labels={"test": "tags"}, answers={("test", name): one for name, one in said.items()},
+        tables={"test": pa.table({"x": np.arange(1500), "tags": [["a"]] * 1500})},
+    )  # fmt: skip
+    found = check(method="distillation").run(inputs)
+    before, after = ((one >= 0) == truth for one in (theirs, ours))
+    assert value(found, "accuracy_drop") == pytest.approx(before.all(axis=1).mean() - after.all(axis=1).mean())
+    assert value(found, "flip_rate") == pytest.approx(90 / 1500)
+    spread = np.sqrt(((theirs - theirs.mean(axis=0)) ** 2).sum(axis=1).mean())
+    assert value(found, "logit_distance") == pytest.approx((2 * np.abs(theirs[:90, 0])).sum() / spread / 1500)
+    p, q = (1 / (1 + np.exp(-one)) for one in (theirs, ours))
+    each = (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).sum(axis=1)
+    assert value(found, "output_divergence") == pytest.approx(each.mean(), rel=1e-6)
+    assert "any number of classes" in found.missing["top_5_drop"]
+    ece = found.estimates["ece_increase"]
+    assert isinstance(ece, Estimate) and ece.n == 4500
+    examples = found.blocks[-1]
+    assert isinstance(examples, Examples)
+    assert set(examples.examples[0].fields["true"].split(", ")) <= {"0", "1", "2", "none"}  # type: ignore[union-attr]
+
+
+def looked_at(folder: Path, models: dict[str, list[Row]], **fields: Any) -> CheckResult:
+    sides = told(ROWS % 9 > 0, TRUTH, "candidate"), told(ROWS % 10 > 0, TRUTH, "baseline")
+    facts: dict[str, Any] = {name: {"device": "cuda:0", "size_bytes": 1} for name in ("candidate", "baseline")}
+    return check(**fields).run(inputs_of(folder, TRUTH, *sides, probes=operators_of(models), facts=facts))
+
+
+def row(name: str, kind: str, place: str = "cuda:0") -> Row:
+    return (name, kind, place, "float32", "float32", "float32", 1e6)
+
+
+CONVOLUTIONS = [row("one", "Conv"), row("two", "Conv"), row("act", "Relu"), row("last", "Gemm")]
+
+
+def test_operators_that_fell_back_and_that_were_left_out(tmp_path: Path) -> None:
+    int8 = [row("one", "QLinearConv"), row("q", "QuantizeLinear", "cpu"), row("last", "QGemm")]
+    found = looked_at(tmp_path, {"candidate": int8, "baseline": CONVOLUTIONS})
+    assert value(found, "operator_coverage") == pytest.approx(2 / 3)
+    assert value(found, "operators_lost") == 1.0
+    assert any("1 of 3 operators of candidate did not run on cuda:0: QuantizeLinear" in note for note in found.notes)
+    blocks = {block.title: block for block in found.blocks}
+    places, kinds = blocks["Where operators ran"], blocks["Operators lost and gained"]
+    assert isinstance(places, Table) and isinstance(kinds, Table)
+    assert [one[:4] for one in places.rows] == [("candidate", "cuda:0", 3, 2), ("baseline", "cuda:0", 4, 4)]
+    assert ("Conv", 2, 0, -2) in kinds.rows and ("QLinearConv", 0, 1, 1) in kinds.rows
+    assert "Operators of candidate that did not run on cuda:0" in blocks
+    verdict = found.blocks[0]
+    assert isinstance(verdict, Table)
+    assert ("operators that run on the device asked for", "%", pytest.approx(200 / 3)) in [r[:3] for r in verdict.rows]
+
+
+def test_operators_of_two_frameworks_are_counted_by_what_they_do(tmp_path: Path) -> None:
+    torch = [row("0", "aten.convolution"), row("1", "aten.convolution"), row("2", "aten.relu"), row("3", "aten.addmm")]
+    found = looked_at(tmp_path, {"candidate": CONVOLUTIONS, "baseline": torch})
+    assert value(found, "operators_lost") == 0.0
+    attention = [row("0", "aten._scaled_dot_product_flash_attention"), row("1", "aten.mm")]
+    products = [row("0", "MatMul"), row("1", "MatMul"), row("2", "MatMul")]
+    assert value(looked_at(tmp_path, {"candidate": products, "baseline": attention}), "operators_lost") == 0.0
+    assert value(looked_at(tmp_path, {"candidate": products[:2], "baseline": attention}), "operators_lost") == 1.0
+    recurrent = looked_at(tmp_path, {"candidate": [row("0", "LSTM")], "baseline": torch})
+    assert "write recurrent layers otherwise" in recurrent.missing["operators_lost"]
+
+
+def test_where_operators_can_not_be_seen_or_counted(tmp_path: Path) -> None:
+    alone = looked_at(tmp_path, {"candidate": CONVOLUTIONS})
+    assert value(alone, "operator_coverage") == 1.0
+    assert alone.missing["operators_lost"].startswith("baseline: the operators of baseline can't be seen")
+    neither = looked_at(tmp_path, {"baseline": CONVOLUTIONS})
+    assert {"operator_coverage", "operators_lost"} <= set(neither.missing)
+    trees = [row("0", "TreeEnsembleClassifier")]
+    assert "could be lost" in looked_at(tmp_path, {"candidate": trees, "baseline": trees}).missing["operators_lost"]
+    off = looked_at(tmp_path, {"candidate": CONVOLUTIONS, "baseline": CONVOLUTIONS}, operators=False)
+    assert "`operators: false`" in off.missing["operator_coverage"]
+    asked = check("operators_lost == 0", "worst_slice_drop <= 5 pp", by=["dark"], operators=False)
+    assert "operators: false" in str(asked.check_requirement(asked.require[0], {}))

@@ -518,7 +518,7 @@ def test_many_classes_show_the_most_frequent_mistakes(tmp_path: Path) -> None:
         ("accuracy >= baseline - 1 pp", 3, None),
         ("f1(fraud) >= 90 %", 14, "15 are needed"),
         ("f1(fraud) >= 90 %", 15, None),
-        ("log_loss <= 0.1", 40, "can't show log_loss <= 0.1 at 95% confidence, bounds of a mean of rows take"),
+        ("log_loss <= 0.1", 40, "can't show log_loss <= 0.1 at 95 % confidence, bounds of a mean of rows take"),
         ("log_loss <= 0.1", 199, "200 are needed; add rows"),
         ("log_loss <= 0.1", 200, None),
         ("log_loss <= baseline", 199, "200 are needed"),

@@ -109,7 +109,7 @@ def test_what_has_no_value_says_so(tmp_path: Path) -> None:
     assert "below 0" in below.missing["ndcg(5)"]
     labels = dataclasses.replace(classifier(np.eye(2)[[0, 1, 0, 1, 0, 1]], [0, 1, 0, 1, 0, 0]), probabilities=None)
     assert "probabilities" in run(tmp_path, check("mrr >= 10 %"), query, labels).missing["mrr"]
-    with pytest.raises(InputError, match="empty in 1 rows"):
+    with pytest.raises(InputError, match="empty in 1 row"):
         run(tmp_path, check(), ["a", None, "b", "b", "c", "c"], regressor(np.arange(6.0), np.ones(6)))
     with pytest.raises(InputError, match="needs words or numbers"):
         run(tmp_path, check(), [["a"]] * 6, regressor(np.arange(6.0), np.ones(6)))

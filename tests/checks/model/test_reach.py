@@ -56,6 +56,7 @@ def test_every_metric_of_quality_says_what_its_bounds_are_made_of() -> None:
         (Robustness, "robustness_drop <= 5 pp", 200, {}),
         (Robustness, "corruption_accuracy(blur 1) >= 99 %", 299, {}),
         (Compression, "output_divergence <= 0.1", 200, {}),
+        (Compression, "logit_distance <= 0.1", 200, {}),
         (Compression, "flip_rate <= 1 %", 299, {}),
         (Compression, "accuracy_drop <= 5 pp", 62, {"method": "quantization"}),
         (Compression, "worst_slice_drop <= 5 pp", 62, {"method": "quantization"}),
@@ -73,7 +74,7 @@ def test_every_metric_of_quality_says_what_its_bounds_are_made_of() -> None:
 def test_told_by_every_check(kind: type[Any], sentence: str, needed: int, fields: dict[str, Any]) -> None:
     assert why(kind, sentence, needed, **fields) is None
     told = why(kind, sentence, needed - 1, **fields)
-    assert told is not None and f"can't show {sentence} at 95% confidence" in told and "needed; " in told, told
+    assert told is not None and f"can't show {sentence} at 95 % confidence" in told and "needed; " in told, told
     assert "of test" in told and f"{needed - 1:,} rows" in told
 
 

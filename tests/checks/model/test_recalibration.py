@@ -120,7 +120,7 @@ def test_every_map_stands_beside_what_it_was_before_on_the_same_held_out_rows(tm
     assert found["as it is"]["fitted on"] is None and found["temperature"]["fitted on"] == 2000
     assert [name for name, line in found.items() if line["suggestion"]] == ["temperature"]
     for line in found.values():
-        assert line["lower 95%"] <= line["ece"] <= line["upper 95%"]
+        assert line["lower 95 %"] <= line["ece"] <= line["upper 95 %"]
     # A temperature moves no answer.
     assert found["temperature"]["accuracy"] == found["as it is"]["accuracy"]
     assert found["temperature"]["log loss"] < found["as it is"]["log loss"]

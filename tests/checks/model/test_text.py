@@ -185,7 +185,7 @@ def test_rouge_says_so_where_its_tokenizer_leaves_nothing(tmp_path: Path) -> Non
     assert value(result, "chrf") == pytest.approx(100.0) and value(result, "token_f1") == 1.0
     few = run(tmp_path, check(), writer([*said[:1], *["a b"] * 199], [*truth[:1], *["a b"] * 199]))
     assert value(few, "rouge1") == pytest.approx(199 / 200)
-    assert any("1 rows, whose references hold none, count as 0 in ROUGE" in note for note in few.notes)
+    assert any("1 row, whose references hold none, counts as 0 in ROUGE" in note for note in few.notes)
 
 
 def test_texts_without_spaces_are_cut_as_asked(tmp_path: Path) -> None:

@@ -44,6 +44,10 @@ def test_operators_in_two_types(tmp_path: Path) -> None:
     by_kind = dict(zip(found.texts["kinds"], found.texts["computes"], strict=True))
     assert by_kind["MatMulInteger"] == "int8"
     assert any(kind.endswith("Conv") and computes == "float32" for kind, computes in by_kind.items())
+    families = dict(zip(found.texts["written_kinds"], found.texts["written_families"], strict=True))
+    assert (families["Conv"], families["Relu"], families["MatMulInteger"]) == ("convolution", "", "product")
+    assert len(found.series["took_us"]) == len(found.texts["names"])
+    assert 0.0 < found.series["took_us"].sum() <= float(str(found.facts["run_us"]))
 
 
 def test_a_torch_model(tmp_path: Path, linear_pt2: Path) -> None:
@@ -55,5 +59,5 @@ def test_a_torch_model(tmp_path: Path, linear_pt2: Path) -> None:
 
 
 def test_a_model_that_shows_no_operators() -> None:
-    with pytest.raises(NotRunError, match="number types of kind 'python' can't be seen"):
+    with pytest.raises(NotRunError, match="operators of kind 'python' can't be seen"):
         probe(bare(SimpleNamespace(observed={}), batch=1))

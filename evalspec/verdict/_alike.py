@@ -1,0 +1,40 @@
+"""What was held against itself under another name: nothing would be found there."""
+
+from __future__ import annotations
+
+from evalspec.evidence.record import ModelRecord, Record
+
+
+def same_models(record: Record) -> list[str]:
+    """Models that are held against themselves under another name."""
+    known = {model.name: model for model in record.models}
+    pairs = [
+        (name, test.against)
+        for check in record.checks
+        for test in check.tests
+        for name in check.models
+        if test.against in known and name in known and name not in check.baseline_models
+    ]
+    return [
+        f"{name} and {other} are the same artifact, run alike: to be no worse than itself shows nothing"
+        for name, other in dict.fromkeys(pairs)
+        if other is not None and _as_run(known[name]) == _as_run(known[other])
+    ]
+
+
+def _as_run(model: ModelRecord) -> tuple[object, ...]:
+    """What tells a model from another one; one without a digest is like no other."""
+    return (model.digest or object(), model.kind, model.precision, model.device, model.batch, model.preprocess_digest)
+
+
+def same_rows(record: Record) -> list[str]:
+    """Checks that held rows against the same rows under another name."""
+    digests = {dataset.name: dataset.digest for dataset in record.datasets if dataset.digest}
+    lines = []
+    for check in record.checks:
+        names: dict[str, str] = {}
+        for name in check.datasets:
+            before = names.setdefault(digests.get(name, name), name)
+            if before != name:
+                lines.append(f"{check.id} is of {before} and {name}, which hold the same rows")
+    return lines
