@@ -16,7 +16,7 @@ from evalspec.cli import app
 from evalspec.language.parts import Access
 from evalspec.language.registry import discover
 from evalspec.spec.catalogue import markdown
-from evalspec.spec.profile import load_profile, profile_names
+from evalspec.spec.profile import Item, load_profile, profile_names
 from evalspec.spec.schema import dump, record_schema, spec_schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,6 +47,11 @@ def table(name: str) -> str:
     return "\n".join(lines)
 
 
+def served(item: Item) -> str:
+    """That an item is asked of servers only."""
+    return ", where the model is served" if item.served else ""
+
+
 def profiles() -> str:
     """What stands in docs/profiles.md: what each profile that comes with evalspec asks for, and why."""
     own = discover(plugins=False)
@@ -68,10 +73,11 @@ def profiles() -> str:
             "|---|---|---|---|",
         ]
         lines += [
-            f"| `{one.called}` | {one.words(soft=one.soft)} | {one.why} | {one.source} |" for one in file.mandatory
+            f"| `{one.called}` | {one.words(soft=one.soft)}{served(one)} | {one.why} | {one.source} |"
+            for one in file.mandatory
         ]
         lines += [
-            f"| `{one.called}` (recommended) | {one.words(soft=True)} | {one.why} | {one.source} |"
+            f"| `{one.called}` (recommended) | {one.words(soft=True)}{served(one)} | {one.why} | {one.source} |"
             for one in file.recommended
         ]
     return "\n".join(lines) + "\n"

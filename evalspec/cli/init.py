@@ -27,9 +27,11 @@ def command(
     """Write a commented spec to start from, and the schema that an editor completes it with."""
     from evalspec.spec.starting import start
 
-    spec, schema = start(folder, force=force, profile=profile)
+    spec, schema, left = start(folder, force=force, profile=profile)
     if as_json:
         echo_json({"spec": str(spec), "schema": str(schema)})
         return
     typer.echo(f"wrote {spec} and {schema}")
+    if left:
+        typer.echo(left)
     typer.echo(f"edit {spec}, then: evalspec validate {spec}")

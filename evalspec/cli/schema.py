@@ -19,6 +19,9 @@ def command(
     model_card: Annotated[
         bool, typer.Option("--model-card", help="The schema of what `report --model-card` prints.")
     ] = False,
+    attestation: Annotated[
+        bool, typer.Option("--attestation", help="The schema of what `report --attestation` prints.")
+    ] = False,
     output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it there.")] = None,
     plugins: Annotated[
         bool, typer.Option("--plugins/--no-plugins", help="With the checks and kinds of other distributions.")
@@ -27,21 +30,22 @@ def command(
 ) -> None:
     """Print the JSON Schema that an editor completes a spec with."""
     from evalspec.language.registry import discover
-    from evalspec.spec.schema import dump, model_card_schema, monitoring_schema, record_schema, save, spec_schema
+    from evalspec.spec import schema
 
     kinds = {
-        "--record": (record, record_schema),
-        "--monitoring": (monitoring, monitoring_schema),
-        "--model-card": (model_card, model_card_schema),
+        "--record": (record, schema.record_schema),
+        "--monitoring": (monitoring, schema.monitoring_schema),
+        "--model-card": (model_card, schema.model_card_schema),
+        "--attestation": (attestation, schema.attestation_schema),
     }
     asked = [option for option, (wanted, _) in kinds.items() if wanted]
     if len(asked) > 1:
         raise SpecError(Problem(f"{' and '.join(asked)} are several schemas", remedy="name one"))
-    text = dump(kinds[asked[0]][1]() if asked else spec_schema(discover(plugins=plugins)))
+    text = schema.dump(kinds[asked[0]][1]() if asked else schema.spec_schema(discover(plugins=plugins)))
     if output is None:
         typer.echo(text, nl=False)
         return
-    save(text, output)
+    schema.save(text, output)
     if as_json:
         echo_json({"schema": str(output)})
     else:

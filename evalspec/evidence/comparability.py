@@ -76,12 +76,15 @@ def unlike(ours: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[str, ...
 def own_fields(record: Record, check: CheckRecord, test: Test) -> dict[str, str]:
     """`holds_for` of the model that a check is about; of a check that has none, the dataset alone.
 
-    With it stands the artifact of each model that the number of ``test`` is held against.
+    With it stand the column of the truth, and the artifact of each model that the number of ``test`` is held against.
     """
     models = {one.name: one for one in record.models}
     relative = check.check in RELATIVE_CHECKS or test.metric in RELATIVE_METRICS
     others = (test.against,) if test.against else check.baseline_models if relative else ()
     against = {f"{BASELINE}{name}": short_digest(models[name].digest) for name in others if name in models}
+    labels = {one.name: one.label for one in record.datasets if one.label is not None and one.name in check.datasets}
+    if labels and check.dimension == "model":
+        against["label"] = ", ".join(f"{label} of {name}" for name, label in labels.items())
     own = [name for name in check.models if name not in check.baseline_models and name in models]
     if own:
         return holds_for(record, check, models[own[0]]) | against
@@ -105,8 +108,8 @@ class Apart(NamedTuple):
 def apart(dimension: Dimension, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Apart:
     """Hold the fields of one requirement in two runs against each other.
 
-    A timing needs all of them alike, a score only its rows, and what is held against another model the same one. What
-    neither run recorded is no difference.
+    A timing needs all of them alike, a score only its rows and their truth, and what is held against another model the
+    same one, which must be shown. What else neither run recorded is no difference.
 
     Args:
         dimension: Of the check.
@@ -114,11 +117,11 @@ def apart(dimension: Dimension, ours: Mapping[str, str], theirs: Mapping[str, st
         theirs: Of the later run.
     """
     others = sorted(name for name in {**ours, **theirs} if name.startswith(BASELINE))
-    wanted = (*(FIELDS if dimension == "system" else ("dataset",)), *others)
+    wanted = (*(FIELDS if dimension == "system" else ("dataset", "label")), *others)
     words = {
         name: f"{name}: {ours.get(name, NOT_SHOWN)}, then {theirs.get(name, NOT_SHOWN)}"
         for name in wanted
-        if ours.get(name, NOT_SHOWN) != theirs.get(name, NOT_SHOWN)
+        if ours.get(name, NOT_SHOWN) != theirs.get(name, NOT_SHOWN) or (name in others and ours.get(name) == NOT_SHOWN)
     }
     return Apart(
         tuple(text for name, text in words.items() if name not in SUBJECT),

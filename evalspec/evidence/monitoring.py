@@ -50,12 +50,13 @@ class LeftOut(Frozen):
 
 
 class Percentile(Frozen):
-    """A latency of the distribution that was measured."""
+    """A latency of the distribution that was measured; where one is required, its bounds stand in `expected`."""
 
     check: str
     metric: str
     value: float
     unit: str
+    queries: int = Field(description="Queries that the check timed, at all of its rates together.")
 
 
 class DriftReference(Frozen):

@@ -29,6 +29,9 @@ class Asked(Frozen):
     kinds: tuple[str, ...] = Field((), description="Kinds of check that can answer it.")
     why: str
     source: str = ""
+    states: str = Field(
+        "", description="What it asks to be stated: rollback, baseline, quantization; empty: it asks for a check."
+    )
     mandatory: bool = Field(True, description="It blocks where it is missing; else it is recommended.")
     found: tuple[str, ...] = Field((), description="What of the spec answers it; nothing: it is missing.")
     near: tuple[str, ...] = Field((), description="Where it is missing: what comes near, and why it does not count.")

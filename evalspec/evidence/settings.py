@@ -52,7 +52,7 @@ def shortly(text: str) -> str:
 
 
 def settings_of(spec: object, check: CheckRecord, test: Test) -> dict[str, str] | None:
-    """What one number was measured with: fields of its check, slices that it is about, columns of the truth.
+    """What one number was measured with: fields of its check, and the slices that it is about.
 
     Args:
         spec: The spec as plain values, as it was run.
@@ -70,11 +70,6 @@ def settings_of(spec: object, check: CheckRecord, test: Test) -> dict[str, str] 
     found = {f"{check.id}.{key}": as_text(value) for key, value in entry.items() if key not in aside}
     about = set(re.findall(r"\w+", part or as_text(entry)))
     found |= {f"slice {name}": as_text(where) for name, where in slices(spec).items() if name in about}
-    datasets = spec.get("datasets")
-    for name in check.datasets:
-        one = datasets.get(name) if isinstance(datasets, Mapping) else None
-        if isinstance(one, Mapping) and "label" in one:
-            found[f"dataset {name}.label"] = as_text(one["label"])
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from evalspec.evidence.record import Record
 from evalspec.evidence.words import short_digest
-from evalspec.verdict.profile import holding
+from evalspec.verdict.profile import as_run, holding
 
 
 def run_notes(before: Record, after: Record) -> Iterator[str]:
@@ -48,7 +48,7 @@ def _profiles(before: Record, after: Record) -> list[tuple[str, object, object]]
 
 
 def _asked(record: Record) -> dict[str, str]:
-    profile = record.profile
+    profile = as_run(record)
     if profile is None:
         return {}
     aside = holding(record)
@@ -66,6 +66,12 @@ MOVES = ("machine cpu_steal_s_since_boot", "machine cpu_MHz")
 def _facts(record: Record) -> dict[str, object]:
     """What a run took place with: field, its value."""
     found: dict[str, object] = {f"model {one.name}": short_digest(one.digest) for one in record.models}
+    # Stages of one name may be set otherwise, so the digest stands beside them.
+    found |= {
+        f"model {one.name} preprocess": f"{', '.join(one.preprocess)} ({one.preprocess_digest[:8]})"
+        for one in record.models
+        if one.preprocess
+    }
     found |= {f"dataset {one.name}": short_digest(one.digest) for one in record.datasets}
     found |= {f"machine {name}": value for name, value in record.environment.facts.items()}
     found |= {f"package {name}": value for name, value in record.environment.packages.items()}

@@ -31,21 +31,23 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
         The new folder, and the record.
 
     Raises:
-        RecordError: No record, a draft, an interrupted run, a changed verdict or answers, a name that is none or taken.
+        RecordError: No record, or that of a draft, a part or an interrupted run; a changed verdict, answers that are
+            changed or gone, a name that is none or taken.
         WriteError: It can't be written.
     """
     record = read_record(run)
     if NAME.fullmatch(name) is None:
         raise RecordError(f"{name!r} is no name for a baseline; use small letters, digits, and . _ - between them")
-    if record.draft or record.interrupted:
-        what = "a draft" if record.draft else "interrupted"
+    if record.draft or record.interrupted or record.only:
+        what = "a draft" if record.draft else "interrupted" if record.interrupted else "a part of its spec (`--only`)"
         raise RecordError(f"{run} is {what}, so it holds nothing against another run; bless a whole one")
     check_decided(record, run)
     place = (run / record.spec_file).resolve().parent
     if not (run / record.spec_file).is_file():
         raise RecordError(f"the spec of {run} is not at {record.spec_file} from there: one of them was moved")
-    files = [file for file in record.predictions if (run / file.path).is_file()]
-    for file in files:
+    for file in record.predictions:
+        if not (run / file.path).is_file():
+            raise RecordError(f"{file.path} of {run} is gone, so no answer could be paired with it; bless a whole run")
         if sha256_of(run / file.path) != file.digest:
             raise RecordError(
                 f"{file.path} in {run} is not what the run wrote; `evalspec verify` says what else differs"
@@ -54,7 +56,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
     if target.exists() and not replace:
         raise RecordError(f"there is a baseline {name} already, in {target}; pass --replace to set it anew")
     kept = [PROFILE_FILE] if (run / PROFILE_FILE).is_file() else []
-    _write(run, target, ["record.json", "spec.yaml", *kept, *(file.path for file in files)], record)
+    _write(run, target, ["record.json", "spec.yaml", *kept, *(file.path for file in record.predictions)], record)
     return target, record
 
 

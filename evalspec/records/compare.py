@@ -100,6 +100,7 @@ class Smallest:
     points: float = 0.005
 
 
+NO_SPEC = "there is no spec to be read beside one of the records, so that settings of checks are not compared"
 ORDER: Mapping[Word, int] = {
     "regression": 0, "not comparable": 1, "changed": 2, "no change shown": 3, "improvement": 4, "same": 5,
 }  # fmt: skip
@@ -130,8 +131,11 @@ def compare(
     place = (second / after.spec_file).resolve().parent
     access = None if allow_outside is None else Access(place, allow_outside=allow_outside)
     paired = flips(before, after, first, second, access)
-    found = compare_records(before, after, smallest, paired, (spec_beside(first), spec_beside(second)))
-    return replace(found, asked=otherwise(first, before, second, after))
+    specs = spec_beside(first), spec_beside(second)
+    found = compare_records(before, after, smallest, paired, specs)
+    blind = before.spec_digest != after.spec_digest and None in specs
+    notes = (*found.notes, NO_SPEC) if blind else found.notes
+    return replace(found, asked=otherwise(first, before, second, after), notes=notes)
 
 
 def compare_records(

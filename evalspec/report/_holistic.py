@@ -16,6 +16,7 @@ from evalspec.report._tables import WHOLE, cell
 from evalspec.report._words import DASH, Badge
 from evalspec.verdict.claims import Examined, examine, only_claimed
 from evalspec.verdict.diagnosis import AXES, RESOURCES, Symptom, diagnose
+from evalspec.verdict.owners import conclude
 from evalspec.verdict.trade import trades
 
 
@@ -77,6 +78,14 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class Pointer:
+    """Where failing requirements point to; ``checks`` are ids with their anchors."""
+
+    sentence: str
+    checks: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """All that the page *Together* shows."""
 
@@ -86,6 +95,7 @@ class Together:
     datasets: tuple[DatasetUse, ...]
     beside: tuple[Beside, ...]
     claims: tuple[ClaimRow, ...]
+    pointers: tuple[Pointer, ...]
     diagnosis: Matrix
     trades: tuple[str, ...]
 
@@ -106,6 +116,7 @@ def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> T
             if row.test is not None and row.test.against and row.test.candidate is not None
         ),
         claims=tuple(_claim(one) for one in examine(record, doubts)),
+        pointers=_pointers(record),
         diagnosis=_matrix(record),
         trades=tuple(
             f"{one.sentence} {only_claimed(record, one.model, one.baseline)}".rstrip() for one in trades(record)
@@ -113,13 +124,22 @@ def together(record: Record, rows: Sequence[Row], parts: Sequence[Section]) -> T
     )
 
 
+def _anchors(record: Record) -> dict[str, str]:
+    ids = [check.id for check in record.checks]
+    return dict(zip(ids, anchors("check", ids), strict=True))
+
+
+def _pointers(record: Record) -> tuple[Pointer, ...]:
+    at = _anchors(record)
+    return tuple(Pointer(one.sentence, tuple((id, at[id]) for id in one.checks)) for one in conclude(record))
+
+
 def _matrix(record: Record) -> Matrix:
     symptoms = diagnose(record)
     if all(one.state == "not measured" for one in symptoms):
         return Matrix(RESOURCES, (), {})
-    ids = [check.id for check in record.checks]
     rows = tuple((axis, tuple(one for one in symptoms if one.axis == axis)) for axis in AXES)
-    return Matrix(RESOURCES, rows, dict(zip(ids, anchors("check", ids), strict=True)))
+    return Matrix(RESOURCES, rows, _anchors(record))
 
 
 def _meanings(status: Mapping[str, str], agreements: Sequence[Agreement]) -> tuple[str, ...]:

@@ -72,8 +72,8 @@ def next_steps(rows: Sequence[Row], said: str) -> Next:
     """
     blocking = [row for row in rows if row.blocking and not row.holds]
     warned = [row for row in rows if not (row.blocking or row.decision.waived or row.holds)]
-    # What blocks for the same cause is to be done anyway.
-    causes = {cause(row.decision.reason) for row in blocking if row.decision.reason}
+    # What blocks for the same cause is to be done anyway; a check that lacks two things is changed for each.
+    causes = {cause(row.decision.reason) for row in blocking if row.decision.reason and row.check != PROFILE}
     left = [row for row in warned if not row.decision.reason or cause(row.decision.reason) not in causes]
     steps = [_step(group, said) for group in (*_groups(blocking), *_groups(left))]
     return Next(tuple(steps[:MOST]), max(0, len(steps) - MOST))
@@ -112,7 +112,7 @@ def _verb(row: Row) -> str:
     if row.decision.looks_violated:
         return VERBS["FAIL"]
     if row.test is None and row.check == PROFILE:
-        return "Add or set aside"
+        return "Change or set aside" if row.decision.reason else "Add or set aside"
     if (row.decision.reason or "").startswith(UNREAD):
         return "Mend the data, then judge again"
     if row.decision.status == "INCONCLUSIVE" and _more(row) == "data":
@@ -131,7 +131,8 @@ def _more(row: Row) -> str:
 def _text(group: Sequence[Row]) -> str:
     first = group[0]
     if first.test is None and first.check == PROFILE:
-        return ", ".join(row.name.partition("/")[2] for row in group)
+        names = ", ".join(row.name.partition("/")[2] for row in group)
+        return f"{names}: {first.decision.reason}" if first.decision.reason else names
     reason = first.decision.reason
     if reason and first.decision.status != "FAIL":
         return reason

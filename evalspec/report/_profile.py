@@ -9,7 +9,7 @@ from evalspec.evidence.profile import Asked
 from evalspec.evidence.record import Record
 from evalspec.report._checks import CheckView, Section
 from evalspec.report._words import Badge, badge
-from evalspec.verdict.profile import holding
+from evalspec.verdict.profile import as_run, holding
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ProfileView:
 
 def profile_view(record: Record, parts: Sequence[Section]) -> ProfileView | None:
     """The profile of a record; None: its spec names none."""
-    profile = record.profile
+    profile = as_run(record)
     if profile is None:
         return None
     checks = {check.id: check for part in parts for check in part.checks}

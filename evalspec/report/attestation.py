@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
+from evalspec.evidence.attestation import Artifact, Descriptor, Predicate, Statement
 from evalspec.evidence.record import ModelRecord, Record
 from evalspec.evidence.verdict import Decision, Verdict
 from evalspec.evidence.words import plain_digest
 
-STATEMENT = "https://in-toto.io/Statement/v1"
-PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 OF_LIST = "evalspecFileList"
 """Name of the digest of an artifact of several files: sha256 over the list of their names, sizes and digests."""
 
@@ -34,34 +31,36 @@ def attestation(record: Record, verdict: Verdict) -> str:
     failed = [one.name for one in verdict.decisions if one.blocking and one.status != "PASS"]
     warned = [one.name for one in verdict.decisions if _warns(one)]
     passed = [one.name for one in verdict.decisions if one.status == "PASS"]
-    result = "FAILED" if verdict.word != "READY" else "WARNED" if warned else "PASSED"
-    statement = {
-        "_type": STATEMENT,
-        "subject": subject,
-        "predicateType": PREDICATE,
-        "predicate": {
-            "result": result,
-            "configuration": [
-                {"name": "spec.yaml", "digest": {"sha256": record.spec_digest}},
-                *([{"name": "profile.yaml", "digest": {"sha256": record.profile.digest}}] if record.profile else ()),
-                *({"name": f"dataset {one.name}", "digest": {"evalspecRows": plain_digest(one.digest)}}
-                  for one in record.datasets),
-            ],
-            "passedTests": passed,
-            "warnedTests": warned,
-            "failedTests": failed,
-        },
-    }  # fmt: skip
-    return json.dumps(statement, indent=1) + "\n"
+    configuration = [_descriptor("spec.yaml", "sha256", record.spec_digest)]
+    if record.profile is not None:
+        configuration.append(_descriptor("profile.yaml", "sha256", record.profile.digest))
+    configuration += [_descriptor(f"dataset {one.name}", "evalspecRows", one.digest) for one in record.datasets]
+    statement = Statement(
+        _type="https://in-toto.io/Statement/v1",
+        subject=tuple(subject),
+        predicateType="https://in-toto.io/attestation/test-result/v0.1",
+        predicate=Predicate(
+            result="FAILED" if verdict.word != "READY" else "WARNED" if warned else "PASSED",
+            configuration=tuple(configuration),
+            passedTests=tuple(passed),
+            warnedTests=tuple(warned),
+            failedTests=tuple(failed),
+        ),
+    )
+    return statement.model_dump_json(by_alias=True, exclude_none=True, indent=1) + "\n"
 
 
 def _warns(one: Decision) -> bool:
     return one.waived or (not one.blocking and one.status != "PASS")
 
 
-def _subject(model: ModelRecord) -> dict[str, object]:
+def _descriptor(name: str, kind: str, digest: str) -> Descriptor:
+    return Descriptor(name=name, digest={kind: plain_digest(digest)})
+
+
+def _subject(model: ModelRecord) -> Artifact:
     assert model.digest is not None
     kind = "sha256" if model.files == 1 else OF_LIST
-    found: dict[str, object] = {"name": model.path or model.name, "digest": {kind: plain_digest(model.digest)}}
     # Nothing here looked into what answered, so a policy must be able to tell.
-    return found | ({"annotations": {"evalspecDigest": "as stated"}} if model.digest_stated else {})
+    stated = {"evalspecDigest": "as stated"} if model.digest_stated else None
+    return Artifact(name=model.path or model.name, digest={kind: plain_digest(model.digest)}, annotations=stated)

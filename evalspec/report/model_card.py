@@ -41,6 +41,11 @@ def model_card(record: Record, verdict: Verdict) -> str:
 
     _refuse_parts(record)
     made, left_out = _results(record, verdict)
+    if not made and all(one.hub is None for one in record.datasets):
+        raise RecordError(
+            "no dataset of this run says which benchmark of the hub its rows are; add to one that is "
+            "`hub: {id: owner/name, task: TASK, metric: METRIC}` and run again"
+        )
     if not made:
         named = "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:MOST])
         more = f"; and {len(left_out) - MOST} more" if len(left_out) > MOST else ""

@@ -82,7 +82,8 @@ def _percentiles(record: Record) -> Iterator[Percentile]:
             continue
         for name, value in check.measured.items():
             if name.startswith("latency_p") and isinstance(value, int | float):
-                yield Percentile(check=check.id, metric=name, value=value, unit=check.units.get(name, "ms"))
+                unit = check.units.get(name, "ms")
+                yield Percentile(check=check.id, metric=name, value=value, unit=unit, queries=check.counts.used)
 
 
 def _references(record: Record) -> Iterator[DriftReference]:

@@ -124,6 +124,7 @@ def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
     shown = (
         *(f"waived: {waiver.of}:" for waiver in record.waivers),
         *(f"set aside: profile/{one.of}:" for one in record.without),
+        *(f"the setting aside of profile/{one.of} ended" for one in record.without),
     )
     found = [line for line in verdict.weakened if not line.startswith(shown)]
     said = " ".join(found).lower()

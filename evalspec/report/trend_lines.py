@@ -66,6 +66,8 @@ def run_notes(run: PastRun, found: History) -> Iterator[str]:
         yield f"nothing was timed: timings are those of {run.timings_from}"
     if run.earlier_runs:
         yield f"{plural(run.earlier_runs, 'decided run')} before on its test set"
+    if run.points and all(point.settings is None for point in run.points):
+        yield "no spec can be read beside its record, so that settings of its checks are not compared"
     yield from (words(one, numbers.get(one.run, "")) for one in run.asked_otherwise)
 
 

@@ -7,6 +7,7 @@ from evalspec.evidence.record import Record
 from evalspec.language.docstring import first_line, sections
 from evalspec.language.parts import Check
 from evalspec.spec import Spec
+from evalspec.verdict.profile import as_run
 
 
 def words(check: Check) -> tuple[str, str]:
@@ -38,4 +39,5 @@ def not_tested(record: Record, spec: Spec) -> tuple[str, ...]:
 
 
 def _missing(record: Record) -> tuple[Asked, ...]:
-    return () if record.profile is None else record.profile.missing
+    profile = as_run(record)
+    return () if profile is None else profile.missing

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from evalspec.errors import EvalspecError, InputError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import DatasetRecord, EvidenceFile, ModelRecord
+from evalspec.evidence.subject import subject_model
 from evalspec.language.parts import Access
 from evalspec.run.files import Journal, make_folder, sha256_of
 from evalspec.run.jobs import Parts, WorkerJob, predictions_file
@@ -271,7 +272,7 @@ def subject_of(
     about = set(named)
     if not about:
         return digest_of(sorted(one.digest for one in datasets.values())) if datasets else None
-    name = min(about) if len(about) == 1 else "candidate"
+    name = subject_model(about)
     return models[name].digest if name in models else None
 
 

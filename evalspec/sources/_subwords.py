@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,9 @@ class Subwords:
     Args:
         path: The file.
 
+    Attributes:
+        digest: sha256 of the file.
+
     Raises:
         InputError: It can't be read, or is no tokenizer.
     """
@@ -30,7 +34,9 @@ class Subwords:
         from tokenizers import Tokenizer
 
         try:
-            self._tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+            content = path.read_bytes()
+            self.digest = hashlib.sha256(content).hexdigest()
+            self._tokenizer = Tokenizer.from_str(content.decode())
         except OSError as error:
             raise InputError(f"tokenizer {path.name} can't be read: {error.strerror or error}") from error
         except Exception as error:  # the package raises nothing narrower

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalspec.evidence.subject import subject_model
 from evalspec.evidence.words import and_list
 from evalspec.language.parts import Check, Model
 from evalspec.language.requirement import Requirement
@@ -13,7 +14,6 @@ from evalspec.language.requirement import Requirement
 if TYPE_CHECKING:
     from evalspec.spec.profile import Item
 
-CANDIDATE = "candidate"
 COARSE = ("fp8", "int8", "int4")
 """Precisions that a model is brought to with data."""
 MIXED = "mixed"
@@ -42,9 +42,8 @@ class Subject:
 
     @classmethod
     def of(cls, checks: Sequence[Check]) -> Subject:
-        """Of all checks of a spec: the candidate, else the only model that they are about."""
-        about = {check.model for check in checks if check.uses_model}
-        model = min(about) if len(about) == 1 else CANDIDATE
+        """Of all checks of a spec."""
+        model = subject_model(check.model for check in checks if check.uses_model)
         trained = frozenset(name for check in checks for name in _datasets(check, (TRAINED,)))
         scored = (one for one in checks if one.dimension == "model" and one.model == model and one.blocking)
         return cls(model, trained, frozenset(name for one in scored for name in _datasets(one, ROWS)) - trained)

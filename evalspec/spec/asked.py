@@ -64,13 +64,15 @@ def hold(loaded: Loaded, checks: Sequence[Check], models: Mapping[str, Model], f
         fields: The rest of it.
     """
     subject = Subject.of(checks)
+    model = models.get(subject.model)
     stated = {
         "rollback": ("rollback",) if fields.rollback else (),
-        "quantization": quantization(models.get(subject.model)),
+        "quantization": quantization(model),
         "baseline": compares(checks, subject),
     }
     items = [(one, one.soft, True) for one in loaded.file.mandatory]
     items += [(one, True, False) for one in loaded.file.recommended]
+    items = [given for given in items if not given[0].served or (model is not None and model.served)]
     return Profile(
         name=loaded.file.name,
         digest=loaded.digest,
@@ -130,6 +132,7 @@ def _asked(
         kinds=item.kinds,
         why=item.why,
         source=item.source,
+        states=item.states or "",
         mandatory=mandatory,
         found=found,
         near=() if found else near,

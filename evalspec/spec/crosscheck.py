@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.evidence.metric import Metric, Op
-from evalspec.evidence.policy import Rollback, Waiver
+from evalspec.evidence.policy import Claim, Rollback, Waiver
 from evalspec.evidence.profile import PROFILE
-from evalspec.language.parts import Check, Model, SpecNames
+from evalspec.evidence.words import and_list
+from evalspec.language.parts import Check, Dataset, Model, SpecNames
 from evalspec.language.requirement import Requirement, parse_requirement, split_sentence
 from evalspec.spec.entries import Entry
 from evalspec.spec.model import Slice, SpecRollback
@@ -131,6 +132,31 @@ def check_waivers(problems: Problems, waivers: Sequence[Waiver], requirements: S
             problems.add(path, Problem(message, choices=choices, remedy=remedy or did_you_mean(waiver.of, choices)))
         if waiver.of in [other.of for other in waivers[:index]]:
             problems.add(path, Problem(f"{waiver.of!r} is waived twice", remedy="keep one of the two"))
+
+
+def claimed_alone(claims: Sequence[Claim], entries: Sequence[Entry]) -> list[str]:
+    """Sentences: claims of what no check of the spec measures, so that nothing will stand beside them."""
+    known = list(dict.fromkeys(metric.name for entry in entries for metric in entry.check.metrics))
+    alone = dict.fromkeys(claim.metric for claim in claims if claim.metric.partition("(")[0] not in known)
+    hints = {name: did_you_mean(name, known) for name in alone}
+    named = [f"{name} ({hint})" if hint else name for name, hint in hints.items()]
+    return [f"what is claimed of {and_list(named)}: no check of this spec measures it"] if named else []
+
+
+def without_score(datasets: Mapping[str, Dataset], entries: Sequence[Entry]) -> list[str]:
+    """Sentences: benchmarks of the hub whose score no requirement asks for, so that no model card can tell it."""
+    asked = [
+        requirement.name("").lstrip("/")
+        for entry in entries
+        if entry.check.dimension == "model"
+        for requirement, _ in entry.places
+    ]
+    return [
+        f"a score of {one.hub.id}: no requirement on the model asks for {one.hub.metric}"
+        + (f"; {hint}" if (hint := did_you_mean(one.hub.metric, asked)) else "")
+        for one in datasets.values()
+        if one.hub is not None and one.hub.metric not in asked
+    ]
 
 
 def rollbacks(problems: Problems, wanted: Sequence[SpecRollback], entries: Sequence[Entry]) -> tuple[Rollback, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +22,14 @@ ROLES = {
     "elsewhere": ("elsewhere", "external", "outside", "other"),
     "test": ("test", "valid", "eval", "holdout"),
 }
-LABELS = ("label", "labels", "target", "class", "y", "outcome")
+LABELS = (
+    *("label", "labels", "target", "class", "y", "outcome", "answer", "truth", "category", "species", "diagnosis"),
+    *("sentiment", "digit", "score", "rating"),
+)
 NO_FEATURES = ("id", "key", "index", "group", "patient", "audited", "reader_1", "reader_2", "time")
+TEXTS = ("text", "sentence", "review", "comment", "message", "prompt", "question", "title", "name", "path", "url")
+WORDS = ("string", "large_string", "dictionary")
+WHOLE = ("int", "uint", "bool")
 NUMBERS = ("int", "uint", "float", "double", "half", "bool", "list", "fixed_size_list", "large_list")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _WORDS = frozenset(("null", "true", "false"))
@@ -39,13 +45,13 @@ class Looks:
 
     Args:
         precision: What it computes in.
-        takes: Name of its input.
+        takes: Name of each input: the column that it reads, or several in brackets.
         gives: Name of its output.
         scores: What that output is: ``logits`` or ``probabilities``.
     """
 
     precision: str
-    takes: str
+    takes: Mapping[str, str]
     gives: str = "output"
     scores: str = "logits"
 
@@ -59,7 +65,6 @@ class Finding:
         datasets: Role: kind and path.
         found: Roles that files were found for.
         label: Name of the label's column.
-        features: What the model reads: a column, or several in brackets.
         looks: Role: what the model takes, gives and computes in, read from its file where that tells, else a guess.
         doubles: Features are numbers of 64 bits, which few models take.
     """
@@ -68,7 +73,6 @@ class Finding:
     datasets: Mapping[str, tuple[str, str]]
     found: frozenset[str]
     label: str
-    features: str
     looks: Mapping[str, Looks]
     doubles: bool
 
@@ -76,9 +80,14 @@ class Finding:
         """What was found of these roles, and what was not, in lines."""
         named = {role: path for role, (_, path) in (*self.models.items(), *self.datasets.items()) if role in roles}
         here = [f"{path} ({role})" for role, path in named.items() if role in self.found]
-        left = [path for role, path in named.items() if role not in self.found]
-        lines = [f"Found here: {', '.join(here)}."] if here else []
-        return [*lines, f"Still to be put here, or named otherwise: {', '.join(left)}."] if left else lines
+        lines = [f"Found here: {', '.join(here)}.", self.left(roles)]
+        return [line for line in (lines if here else lines[1:]) if line]
+
+    def left(self, roles: Container[str]) -> str:
+        """A sentence on the files of these roles that were not found; empty: all were."""
+        named = {role: path for role, (_, path) in (*self.models.items(), *self.datasets.items()) if role in roles}
+        paths = [path for role, path in named.items() if role not in self.found]
+        return f"Still to be put here, or named otherwise: {', '.join(paths)}." if paths else ""
 
 
 def find(folder: Path, registry: Registry) -> Finding:
@@ -95,15 +104,14 @@ def find(folder: Path, registry: Registry) -> Finding:
     models = {role: models.get(role, f"{name}.onnx") for role, name in (("candidate", "model"), ("baseline",) * 2)}
     datasets = {role: datasets.get(role, f"{role}.parquet") for role in ("test", "train", "traffic", "elsewhere")}
     columns = _columns(folder, datasets["test"], registry)
-    label = next((name for name in columns if name.lower() in LABELS), "label")
+    label = _label(columns)
     features = _features(columns, label)
     return Finding(
         models={role: (MODELS[Path(name).suffix.lower()], name) for role, name in models.items()},
         datasets={role: (KINDS[Path(name).suffix.lower()], name) for role, name in datasets.items()},
         found=found,
         label=plain(label),
-        features=_listed([plain(name) for name in features]),
-        looks={role: _looks(folder / name) for role, name in models.items()},
+        looks={role: _looks(folder / name, columns, label, features) for role, name in models.items()},
         doubles=any("double" in columns[name] for name in features),
     )
 
@@ -145,9 +153,9 @@ def _columns(folder: Path, name: str, registry: Registry) -> Mapping[str, str]:
         return {}
 
 
-def _looks(path: Path) -> Looks:
+def _looks(path: Path, columns: Iterable[str], label: str, features: Sequence[str]) -> Looks:
     kind = MODELS[path.suffix.lower()]
-    guess = Looks("fp64" if kind == "sklearn" else "fp32", INPUTS[kind])
+    guess = Looks("fp64" if kind == "sklearn" else "fp32", {INPUTS[kind]: _listed(features)})
     if kind != "onnx":
         return guess
     from evalspec.runtimes._onnx_graph import read_graph
@@ -159,10 +167,31 @@ def _looks(path: Path) -> Looks:
     likely = [name for name in graph.outputs if "prob" in name.lower()]
     return Looks(
         precision=graph.precision or guess.precision,
-        takes=next(iter(graph.inputs), guess.takes),
+        takes=_takes(tuple(graph.inputs), [name for name in columns if name != label], features) or guess.takes,
         gives=next(iter((*likely, *graph.outputs)), guess.gives),
         scores="probabilities" if likely else guess.scores,
     )
+
+
+def _takes(inputs: Sequence[str], columns: Iterable[str], features: Sequence[str]) -> dict[str, str]:
+    """Which columns each input reads: of several inputs each that of its own name, else what no other one reads."""
+    if len(inputs) == 1:
+        return {inputs[0]: _listed(features)}
+    known = {name.lower(): name for name in columns}
+    own = {name: known[name.lower()] for name in inputs if name.lower() in known}
+    rest = _listed([name for name in features if name not in own.values()])
+    return {name: plain(own[name]) if name in own else rest for name in inputs}
+
+
+def _label(columns: Mapping[str, str]) -> str:
+    """The column that is called as labels are, else the only one of words, else the only one of whole numbers."""
+    named = [name for one in LABELS for name in columns if name.lower() == one]
+    named += [name for name in columns if name.lower().rpartition("_")[2] in LABELS]
+    others = {name: kind for name, kind in columns.items() if name.lower() not in (*NO_FEATURES, *TEXTS)}
+    for kinds in (WORDS, WHOLE):
+        alike = [name for name, kind in others.items() if kind.startswith(kinds)]
+        named += alike if len(alike) == 1 and len(columns) > 1 else []
+    return named[0] if named else "label"
 
 
 def _features(columns: Mapping[str, str], label: str) -> list[str]:
@@ -175,4 +204,6 @@ def _features(columns: Mapping[str, str], label: str) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return "features" if not names else names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+    """Columns as a spec names them; none is a name to be replaced."""
+    shown = [plain(name) for name in names] or ["features"]
+    return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"

@@ -305,6 +305,8 @@ class _Loader:
         self.seen = looking.look_at_small(self.problems, entries, looking.Readable(readable, headers, access))
         self.unverified += looking.not_looked_at(entries, self.seen)
         self._note(models, datasets, headers)
+        self.unverified += crosscheck.without_score(datasets, entries)
+        self.unverified += crosscheck.claimed_alone(fields.claims if fields is not None else (), entries)
         # The day is the run's: reading a spec looks at no clock.
         self.unverified += [
             f"whether the waiver of {waiver.of} still holds: {waiver.expires} is its last day"

@@ -52,12 +52,16 @@ class SpecPolicy(Policy):
     )
 
 
+NOT_BLANK = r"\S"
+"""Whoever sets something aside says so in words."""
+
+
 class SpecWaiver(Waiver):
     """A requirement set aside on purpose; shown first in the report."""
 
     of: str = Field(description="Name of the requirement: <check id>/<metric>[(part)][ vs <model>], or `subject`.")
-    why: str = Field(min_length=1, description="Why it may be set aside.")
-    owner: str = Field(min_length=1, description="Who answers for it.")
+    why: str = Field(pattern=NOT_BLANK, description="Why it may be set aside.")
+    owner: str = Field(pattern=NOT_BLANK, description="Who answers for it.")
     expires: str = Field(description="The last day on which it holds: 2026-12-31.")
 
     @field_validator("expires")
@@ -70,8 +74,8 @@ class SpecWithout(Without):
     """A mandatory item of the profile, set aside on purpose; shown first in the report, like a waiver."""
 
     of: str = Field(description="Name of the item: energy.")
-    why: str = Field(min_length=1, description="Why it may be set aside.")
-    owner: str = Field(min_length=1, description="Who answers for it.")
+    why: str = Field(pattern=NOT_BLANK, description="Why it may be set aside.")
+    owner: str = Field(pattern=NOT_BLANK, description="Who answers for it.")
     expires: str | None = Field(None, description="The last day on which it holds; left out: for good.")
 
     @field_validator("expires")

@@ -17,6 +17,7 @@ NAME_REMEDY = "a name is made of a-z, 0-9 and _, and starts with a letter"
 _PATTERN_REMEDIES = {
     r"^[a-z][a-z0-9_]*$": NAME_REMEDY,
     r"^[a-z0-9][a-z0-9._-]*$": "a name is made of a-z, 0-9, dot, _ and -",
+    r"\S": "write it in words",
     r"^(cpu|cuda(:\d+)?)$": "write cpu, cuda or cuda:0",
 }
 

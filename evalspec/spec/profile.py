@@ -47,6 +47,7 @@ class Item(Part):
         default_factory=dict, alias="with", description="Field of the check: one of these choices."
     )
     soft: bool = Field(False, description="A `warn` requirement is enough.")
+    served: bool = Field(False, description="It is asked only where the model is a server's, of kind http.")
     number: bool = Field(False, description="The requirement names a number, and not only another model.")
     why: str = Field(min_length=1, description="Why it must be there, in one sentence.")
     source: str = Field("", alias="from", description="Where that is from.")

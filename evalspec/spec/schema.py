@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from evalspec.errors import Problem, SpecError
+from evalspec.evidence.attestation import Statement
 from evalspec.evidence.model_card import EvalResults
 from evalspec.evidence.monitoring import Monitoring
 from evalspec.evidence.record import RECORD_VERSION, Record
@@ -71,6 +72,12 @@ def model_card_schema() -> dict[str, Any]:
     """The JSON Schema of a file of ``.eval_results/``, as a run gives it."""
     schema: dict[str, Any] = _tidy(EvalResults.model_json_schema(mode="serialization"))
     return {"$schema": DIALECT, "$id": "model_card.v1.json", **schema, "title": "Scores for a model's page on its hub"}
+
+
+def attestation_schema() -> dict[str, Any]:
+    """The JSON Schema of what ``report --attestation`` prints."""
+    schema: dict[str, Any] = _tidy(Statement.model_json_schema(mode="serialization"))
+    return {"$schema": DIALECT, "$id": "attestation.v1.json", **schema, "title": "The verdict as an in-toto statement"}
 
 
 def dump(schema: Mapping[str, Any]) -> str:

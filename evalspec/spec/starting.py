@@ -6,12 +6,13 @@ import re
 import textwrap
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 from evalspec.errors import Problem, SpecError
 from evalspec.language.parts import Access
 from evalspec.language.registry import Registry, discover
 from evalspec.spec.answering import COARSE, MIXED
-from evalspec.spec.finding import Finding, find, plain
+from evalspec.spec.finding import Finding, Looks, find, plain
 from evalspec.spec.profile import Loaded, known_profile, load_profile
 from evalspec.spec.schema import SPEC_VERSION, dump, spec_schema
 
@@ -28,29 +29,47 @@ GUESSED = (
 _TOKEN = re.compile(r"@(\w+)@")
 
 
+class Started(NamedTuple):
+    """What was written.
+
+    Args:
+        spec: The spec's file.
+        schema: Its schema's.
+        left: A sentence on the files that it names and that are not there; empty: none is known of.
+    """
+
+    spec: Path
+    schema: Path
+    left: str
+
+
 def template() -> str:
     """The text of the template."""
     return resources.files("evalspec.spec").joinpath("template.yaml").read_text(encoding="utf-8")
 
 
-def profile_template(profile: str, folder: Path, registry: Registry) -> str:
-    """The text of a new spec for a profile, with the files that are there and suggested thresholds.
+def profile_template(profile: str, folder: Path, registry: Registry) -> tuple[str, str]:
+    """A new spec for a profile, with the files that are there and suggested thresholds.
 
     Args:
         profile: Name of a profile that comes with evalspec.
         folder: Where the spec will stand.
         registry: The kinds there are.
 
+    Returns:
+        Its text, and a sentence on the files that are still missing; empty: none is.
+
     Raises:
         SpecError: There is no such profile; with the choices.
     """
     name = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower()).strip("-._") or "my-model"
     loaded = load_profile(known_profile(profile), Access(folder), registry)
-    text = resources.files("evalspec.spec").joinpath("starts", f"{profile}.yaml").read_text(encoding="utf-8")
-    values = _values(loaded, find(folder, registry), frozenset(_TOKEN.findall(text)))
-    for token, value in (values | {"name": plain(name)}).items():
+    starts = resources.files("evalspec.spec").joinpath("starts")
+    text = "".join(starts.joinpath(f"{one}.yaml").read_text(encoding="utf-8") for one in ("_head", profile))
+    found, tokens = find(folder, registry), frozenset(_TOKEN.findall(text))
+    for token, value in (_values(loaded, found, tokens) | {"name": plain(name)}).items():
         text = text.replace(f"@{token}@", value)
-    return text
+    return text, found.left(tokens | {"candidate"})
 
 
 def _values(loaded: Loaded, found: Finding, tokens: frozenset[str]) -> dict[str, str]:
@@ -61,7 +80,7 @@ def _values(loaded: Loaded, found: Finding, tokens: frozenset[str]) -> dict[str,
         "about": "\n# ".join(line for text in about for line in textwrap.wrap(text, WIDTH)),
         "profile": loaded.file.name,
         "label": found.label,
-        "features": found.features,
+        "inputs": _inputs(found.looks["candidate"]),
         "artifact": plain(found.models["candidate"][1]),
     }
     values |= {role: _model(role, found) for role in found.models}
@@ -79,7 +98,7 @@ def _model(role: str, found: Finding) -> str:
         lines.append("quantization: {method: dynamic}")
     if found.doubles and kind != "sklearn":
         lines.append("preprocess: [{cast: float32}]")
-    lines.append(f"inputs: {{{plain(looks.takes)}: {found.features}}}")
+    lines.append(f"inputs: {_inputs(looks)}")
     if kind != "sklearn":
         guesses = [f"outputs: {{{looks.scores}: {plain(looks.gives)}}}", CLASSES]
         if role == "candidate":
@@ -88,9 +107,13 @@ def _model(role: str, found: Finding) -> str:
     return "\n    ".join(lines)
 
 
+def _inputs(looks: Looks) -> str:
+    return f"{{{', '.join(f'{plain(name)}: {columns}' for name, columns in looks.takes.items())}}}"
+
+
 def start(
     folder: Path, *, force: bool = False, registry: Registry | None = None, profile: str | None = None
-) -> tuple[Path, Path]:
+) -> Started:
     """Write a spec and its schema into a folder, which is made where it is not there.
 
     Args:
@@ -99,14 +122,11 @@ def start(
         registry: The kinds that the schema shows; None: all that are installed.
         profile: Name of the profile that the spec is for; None: the template that shows the language.
 
-    Returns:
-        The spec and the schema.
-
     Raises:
         SpecError: A file is there already, the folder can't be written, or there is no such profile.
     """
     registry = registry or discover()
-    content = template() if profile is None else profile_template(profile, folder, registry)
+    content, left = (template(), "") if profile is None else profile_template(profile, folder, registry)
     spec, schema = folder / SPEC_FILE, folder / SCHEMA_FILE
     there = [path for path in (spec, schema) if path.exists()]
     if there and not force:
@@ -120,4 +140,4 @@ def start(
     except OSError as error:
         message = f"can't be written: {error.strerror or error}"
         raise SpecError(Problem(message, file=error.filename or str(folder))) from error
-    return spec, schema
+    return Started(spec, schema, left)

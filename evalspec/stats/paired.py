@@ -30,6 +30,7 @@ class ScoreDifference:
         factor: K.
         clusters: How many there are; None: rows are independent.
         degrees: Of freedom of the design effect; None: normal.
+        largest: Rows of the largest cluster; None: rows are independent.
 
     References:
         Tango (1998), Statistics in Medicine 17; Laud (2017), Pharmaceutical Statistics 16.
@@ -40,6 +41,7 @@ class ScoreDifference:
     factor: float = 1.0
     clusters: int | None = None
     degrees: float | None = None
+    largest: int | None = None
 
     @property
     def value(self) -> float | None:
@@ -79,7 +81,7 @@ class ScoreDifference:
         return math.ceil((self.n / self.table.n) * ((reach / distance) ** 2 + 1.0 / distance))
 
     def _p(self, threshold: float, side: Side) -> float:
-        return tail(score_z(self.table, self.factor, threshold, side), self.degrees)
+        return _in_clusters(self, self.factor, threshold, side)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class ScoreRatio:
         n: Rows.
         clusters: How many there are; None: rows are independent.
         degrees: Of freedom of the design effect; None: normal.
+        largest: Rows of the largest cluster; None: rows are independent.
 
     References:
         Nam and Blackwelder (2002), Statistics in Medicine 21; Tang, Tang and Chan (2003), Statistics in Medicine 22.
@@ -100,6 +103,7 @@ class ScoreRatio:
     n: int
     clusters: int | None = None
     degrees: float | None = None
+    largest: int | None = None
 
     @property
     def value(self) -> float:
@@ -133,7 +137,7 @@ class ScoreRatio:
     def _p(self, threshold: float, side: Side) -> float:
         if threshold <= 0.0:
             return 0.0 if side == "lower" else 1.0
-        return tail(score_z(self.table, threshold, 0.0, side), self.degrees)
+        return _in_clusters(self, threshold, 0.0, side)
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,8 @@ class PairedProportion:
             return ScoreDifference(self.table, self.n, factor)
         if design.clusters < 2:
             return ValueOnly(self.table.difference(factor), self.n, _ONE_CLUSTER)
-        return ScoreDifference(self.table.scaled(1.0 / design.effect), self.n, factor, design.clusters, design.degrees)
+        table = self.table.scaled(1.0 / design.effect)
+        return ScoreDifference(table, self.n, factor, design.clusters, design.degrees, design.largest)
 
     def ratio(self) -> ScoreRatio | ValueOnly | None:
         """Estimate of candidate / baseline; None where the baseline is never right."""
@@ -214,7 +219,8 @@ class PairedProportion:
             return ScoreRatio(self.table, self.n)
         if design.clusters < 2:
             return ValueOnly(value, self.n, _ONE_CLUSTER)
-        return ScoreRatio(self.table.scaled(1.0 / design.effect), self.n, design.clusters, design.degrees)
+        table = self.table.scaled(1.0 / design.effect)
+        return ScoreRatio(table, self.n, design.clusters, design.degrees, design.largest)
 
     def _design(self, factor: float) -> Design | None:
         """What clustering does to candidate - factor x baseline; None without clusters."""
@@ -222,6 +228,19 @@ class PairedProportion:
             return None
         scores = self.candidate.astype(np.float64) - factor * self.baseline
         return design_effect(scores, self.codes, self.groups)
+
+
+def _in_clusters(found: ScoreDifference | ScoreRatio, factor: float, threshold: float, side: Side) -> float:
+    """The score test; with clusters the better one of two, as for a share (`evalspec.stats.proportion.Proportion`).
+
+    Few discordant rows say little about the design effect, and t pays for it. Where the rows of a cluster are taken for
+    copies of each other there is nothing to know: n / largest pairs.
+    """
+    p = tail(score_z(found.table, factor, threshold, side), found.degrees)
+    if found.largest is None:
+        return p
+    copies = found.table.scaled(found.n / (found.largest * found.table.n))
+    return min(p, tail(score_z(copies, factor, threshold, side), None))
 
 
 def tail(z: float, degrees: float | None) -> float:

@@ -152,7 +152,7 @@ def proportion(hits: BoolArray, clusters: IntArray | None = None) -> Proportion:
     if groups == n:
         return Proportion(successes=float(successes), n=n)
     design = design_effect(rows.astype(np.float64), codes, groups)
-    return Proportion(float(successes), n, design.effect, groups, design.degrees, int(np.bincount(codes).max()))
+    return Proportion(float(successes), n, design.effect, groups, design.degrees, design.largest)
 
 
 def binomial_power(n: FloatArray, truth: float, threshold: float, alpha: float) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalspec.evidence.record import ModelRecord, Record
+from evalspec.evidence.record import CheckRecord, ModelRecord, Record
 
 
 def same_models(record: Record) -> list[str]:
@@ -20,6 +20,25 @@ def same_models(record: Record) -> list[str]:
         for name, other in dict.fromkeys(pairs)
         if other is not None and _as_run(known[name]) == _as_run(known[other])
     ]
+
+
+def against_itself(record: Record, check: CheckRecord) -> str | None:
+    """The model that is all that a check's blocking requirements hold its model against, and is that model itself.
+
+    Args:
+        record: The run.
+        check: One of its checks, which compares models.
+
+    Returns:
+        Its name; None: the check holds the model against another one, or compares nothing.
+    """
+    known = {model.name: model for model in record.models}
+    asked = {test.against for test in check.tests if test.severity == "require" and test.against is not None}
+    others = [known[name] for name in (asked or check.baseline_models) if name in known]
+    own = next((known[name] for name in check.models if name in known and name not in check.baseline_models), None)
+    if own is None or not others or any(_as_run(one) != _as_run(own) for one in others):
+        return None
+    return others[0].name
 
 
 def _as_run(model: ModelRecord) -> tuple[object, ...]:

@@ -57,6 +57,11 @@ def decide(record: Record) -> Verdict:
     return _conclude(record, tuple(decisions), expired)
 
 
+def by_own_evidence(record: Record) -> dict[str, Status]:
+    """Requirement: what its own evidence decides, whatever the data leave of it."""
+    return {one.test.name: one.status for one in _judge_all(record, 1.0 - record.policy.confidence)}
+
+
 def _judge_all(record: Record, alpha: float) -> list[_Judged]:
     pairs = [(check, test) for check in record.checks for test in check.tests]
     p_fail = {test.name: test.p_fail if _has_evidence(check, test) else None for check, test in pairs}

@@ -8,6 +8,7 @@ from typing import Literal
 
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.units import format_quantity
+from evalspec.evidence.words import and_list
 
 Axis = Literal["data", "algorithm", "machine"]
 Resource = Literal["compute", "memory", "I/O"]
@@ -24,10 +25,13 @@ NO_ROOF = 105.0
 """Percent of the measured roof beyond which it is none for this model."""
 NEARLY_FULL = 80.0
 """Percent of the memory."""
-MODEL_STAGES = ("inference", "server")
+INFERENCE = "inference"
+MODEL_STAGES = (INFERENCE, "server")
 COPIES = ("copy_to_device", "copy_to_host")
 NETWORK = "transfer"
 """What is left of the wait for a server that tells of its own time."""
+OWN_CODE = "python"
+"""A stage of preprocessing that only its own code tells of: it may as well take requests apart."""
 PARSING = ("serialize", "parse", "frame", "postprocess", "server_parse", "server_serialize")
 
 
@@ -134,6 +138,29 @@ def _share(check: CheckRecord, stages: Sequence[str], nothing: str) -> Found:
     return "found" if total >= LARGE_SHARE else "not found", words, (check.id,)
 
 
+def _parsing(check: CheckRecord) -> Found:
+    """A cell that is about text and its like, which a stage of one's own may read as well."""
+    shares, told = stage_shares(check), server_stages(check)
+    parsing = [stage for stage in shares if stage in PARSING]
+    state, words, checks = _share(check, parsing, "nothing is parsed")
+    total, model = sum(shares[stage] for stage in parsing), shares.get(INFERENCE)
+    if state == "found":
+        more = model is not None and total > model
+        return state, f"{words}, and more than inference" if more else words, checks
+    own = {stage: share for stage, share in shares.items() if _is_own(stage) and stage not in told}
+    if total + sum(own.values()) < LARGE_SHARE:
+        return state, words, checks
+    beside = "" if model is None else f", {format_quantity(model, '%')} inference"
+    words = f"{format_quantity(sum(own.values()), '%')} of a query is code of one's own ({and_list(list(own))}){beside}"
+    return "not measured", f"{words}; only that code tells whether it parses", checks
+
+
+def _is_own(stage: str) -> bool:
+    """A stage of preprocessing that is a function of one's own; the second of them has a number."""
+    name, _, number = stage.rpartition("_")
+    return stage == OWN_CODE or (name == OWN_CODE and number.isdigit())
+
+
 def _ways(check: CheckRecord) -> Found:
     """A cell that is about the ways to the model and back, in a machine or between two."""
     told = NETWORK in server_stages(check)
@@ -195,7 +222,7 @@ _CELLS: tuple[tuple[Axis, Resource, str, Callable[[Record], Found], str], ...] =
     ),
     (
         "data", "I/O", "taking requests apart and putting answers together is slow",
-        _stages(lambda stage: stage in PARSING, "nothing is parsed"),
+        _any("stages", _parsing),
         "a binary format, fewer fields, larger batches",
     ),
     (

@@ -35,6 +35,7 @@ def test_a_spec_for_a_profile_is_written_and_one_that_is_none_is_refused_with_th
     found = CliRunner().invoke(app, ["init", str(tmp_path / "gate"), "--profile", "edge"])
     assert found.exit_code == 0
     assert "\nprofile: edge\n" in (tmp_path / "gate" / "evalspec.yaml").read_text()
+    assert found.stdout.splitlines()[1].startswith("Still to be put here, or named otherwise: model.onnx, baseline")
     found = CliRunner().invoke(app, ["init", str(tmp_path / "none"), "--profile", "nope"])
     assert found.exit_code == 2
     assert f"unknown profile 'nope' (choices: {', '.join(profile_names())})" in found.stderr

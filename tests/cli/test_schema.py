@@ -29,5 +29,7 @@ def test_the_schema_is_written(tmp_path: Path) -> None:
 def test_one_schema_at_a_time() -> None:
     found = CliRunner().invoke(app, ["schema", "--model-card"])
     assert (found.exit_code, json.loads(found.stdout)["$id"]) == (0, "model_card.v1.json")
+    found = CliRunner().invoke(app, ["schema", "--attestation"])
+    assert (found.exit_code, json.loads(found.stdout)["$id"]) == (0, "attestation.v1.json")
     both = CliRunner().invoke(app, ["schema", "--record", "--model-card"])
     assert both.exit_code == 2 and "--record and --model-card are several schemas; name one" in both.stderr

@@ -119,11 +119,20 @@ def test_what_is_no_whole_run_is_no_baseline(there: Path) -> None:
     (there / "run" / "record.json").write_text(record.model_copy(update={"draft": True}).model_dump_json())
     with pytest.raises(RecordError, match="is a draft"):
         bless(there / "run", "v1")
+    part = record.model_copy(update={"only": ("quality",)}).model_dump_json()
+    (there / "run" / "record.json").write_text(part)
+    with pytest.raises(RecordError, match="is a part of its spec"):
+        bless(there / "run", "v1")
     text = record.model_dump_json()
     (there / "run" / "record.json").write_text(text.replace('"word":"READY"', '"word":"NOT READY"'))
     with pytest.raises(RecordError, match="its tests do not give its verdict"):
         bless(there / "run", "v1")
     (there / "run" / "record.json").write_text(text)
+    answers = there / "run" / record.predictions[0].path
+    answers.rename(answers.with_name("kept"))
+    with pytest.raises(RecordError, match="is gone, so no answer could be paired"):
+        bless(there / "run", "v1")
+    answers.with_name("kept").rename(answers)
     (there / "elsewhere" / "deep").mkdir(parents=True)
     shutil.move(there / "run", there / "elsewhere" / "deep" / "run")
     with pytest.raises(RecordError, match="one of them was moved"):

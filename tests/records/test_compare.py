@@ -18,7 +18,7 @@ from evalspec.errors import RecordError
 from evalspec.evidence.otherwise import words
 from evalspec.evidence.policy import Policy
 from evalspec.evidence.record import CheckRecord, DatasetRecord, Environment, ModelRecord, Record
-from evalspec.records.compare import Compared, Row, Smallest, compare, compare_records
+from evalspec.records.compare import NO_SPEC, Compared, Row, Smallest, compare, compare_records
 from evalspec.records.flips import Flips
 from evalspec.stats.proportion import Proportion
 from evalspec.verdict import decide
@@ -163,7 +163,7 @@ def sliced() -> CheckRecord:
         (
             {"label": "z"},
             {
-                name: "dataset test.label: y, then z"
+                name: "label: y of test, then z of test"
                 for name in ("quality/accuracy", "slices/accuracy(dark)", "slices/worst_accuracy")
             },
         ),
@@ -174,8 +174,10 @@ def test_numbers_that_were_measured_with_other_settings_are_refused(
 ) -> None:
     """A slice that was defined anew is another slice, whatever it is called; how much is shown changes no number."""
     for name, fields in (("a", {}), ("b", moved)):
-        folder = written(tmp_path / name, quality(960), sliced())
-        (folder / "spec.yaml").write_text(ASKED.format(**(GIVEN | fields)))
+        asked = GIVEN | fields
+        data = DatasetRecord(name="test", kind="parquet", digest="d" * 64, rows=1000, label=asked["label"])
+        folder = written(tmp_path / name, quality(960), sliced(), datasets=(data,))
+        (folder / "spec.yaml").write_text(ASKED.format(**asked))
     found = compare(tmp_path / "a", tmp_path / "b")
     assert {one.name: one.change for one in found.rows if one.word == "not comparable"} == unlike
     # The file of a record stands for its folder, with all that lies in it.
@@ -195,6 +197,10 @@ def test_what_is_held_against_another_baseline_is_another_number(tmp_path: Path)
     found = compare_records(before, after)
     told = row(found, "quality/accuracy vs baseline")
     assert (told.word, told.change) == ("not comparable", f"model baseline: {'b' * 12}, then {'c' * 12}")
+    assert compare_records(before, before).rows[0].word == "no change shown"
+    unknown = before.model_copy(update={"models": (models[0], models[1].model_copy(update={"digest": None}))})
+    told = row(compare_records(unknown, unknown), "quality/accuracy vs baseline")
+    assert told.change == "model baseline: not shown, then not shown"
     assert row(found, "quality/accuracy").word == "no change shown"
 
 
@@ -261,13 +267,23 @@ def test_decided_runs_before_it_are_named(tmp_path: Path) -> None:
     assert ("earlier decided runs on the test set", "0", "3") in found.differs
 
 
+def test_preprocessing_that_changed_is_named(tmp_path: Path) -> None:
+    model = ModelRecord(name="candidate", kind="onnx", digest="a" * 64, preprocess=("scale",))
+    before, after = ((model.model_copy(update={"preprocess_digest": letter * 64}),) for letter in ("b", "c"))
+    first = written(tmp_path / "first", latency(4.0), models=before)
+    found = compare(first, written(tmp_path / "second", latency(4.0), models=after))
+    assert found.differs == (("model candidate preprocess", "scale (bbbbbbbb)", "scale (cccccccc)"),)
+
+
 def test_what_is_asked_otherwise_beside_the_thresholds_is_said(tmp_path: Path) -> None:
     policy = Policy(confidence=0.9)
+    # Neither run has a spec beside it.
     found = both(tmp_path, [quality(960), latency(4.0)], [quality(960)], policy=policy, spec_digest="1" * 64)
     assert [words(one) for one in found.asked] == [
         "loosened: latency is no longer there, was 1 requirement in run a",
         "loosened: policy.confidence is 0.9, was 0.95 in run a",
     ]
+    assert found.notes == (NO_SPEC,)
 
 
 REPEATS = 400

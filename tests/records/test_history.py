@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from evalspec.cli import app
 from evalspec.errors import RecordError, SpecError
-from evalspec.evidence.history import History
+from evalspec.evidence.history import History, PastRun
 from evalspec.evidence.record import DatasetRecord, Environment, ModelRecord
 from evalspec.records import _history_index as index
 from evalspec.records.history import find_runs, history, only, to_json
-from evalspec.report.trend_lines import trend_lines
+from evalspec.report.trend_lines import run_notes, trend_lines
 from evalspec.report.trends import render_trends
 from evalspec.verdict import decide
 from tests.records.test_compare import latency, quality
@@ -52,6 +52,10 @@ def runs(tmp_path: Path) -> Path:
 
 def told(found: History) -> tuple[str, str, str]:
     return "\n".join(trend_lines(found)), json.dumps(to_json(found)), render_trends(found)
+
+
+def notes(run: PastRun) -> list[str]:
+    return list(run_notes(run, History(run.spec, (run,), ())))
 
 
 def values(found: History, name: str) -> list[float | None]:
@@ -108,6 +112,11 @@ def test_a_check_that_was_set_otherwise_breaks_the_line(tmp_path: Path) -> None:
     # The spec is part of what the index was made of.
     (folder / "spec.yaml").write_text(asked.format("positive: cow, "))
     assert history(tmp_path).trends[0].places[-1].breaks == "quality.positive: cat, then cow"
+    (folder / "spec.yaml").unlink()
+    assert history(tmp_path).trends[0].places[-1].breaks == ""
+    blind = [one.run for one in history(tmp_path).runs if any("no spec can be read" in note for note in notes(one))]
+    # That of the check which stands in no spec here, and this one.
+    assert [run[9:13] for run in blind] == ["1003", "1005"]
 
 
 def test_parts_of_a_spec_leave_no_gap_where_they_did_not_look(tmp_path: Path) -> None:

@@ -113,9 +113,10 @@ def load_blocks() -> tuple[AnyBlock, ...]:
             title="Rates", caption="The steady part of each run.",
             columns=(Column(name="rate"), Column(name="queries", unit="count"),
                      *(Column(name=name, unit="ms") for name in ("p50", "p90", "p95", "p99", "p99_9")),
-                     Column(name="upper 95% of p99", unit="ms"), Column(name="served", unit="qps"),
-                     Column(name="design effect", unit="x"), Column(name="remark")),
-            rows=tuple((f"{rate:g} qps", 5000, 0.26, 2.9, 4.2, 13.6, 49.6, None, rate, 19.4, "p99, p99_9 void")
+                     Column(name="upper 95% of p99", unit="ms"), Column(name="failed", unit="%"),
+                     Column(name="served", unit="qps"), Column(name="design effect", unit="x"),
+                     Column(name="processes", unit="count"), Column(name="remark")),
+            rows=tuple((f"{rate:g} qps", 5000, 0.26, 2.9, 4.2, 13.6, 49.6, None, 0.0, rate, 19.4, 5, "p99, p99_9 void")
                        for rate in rates),
         ),
         Intervals(

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+from jsonschema import Draft202012Validator
+
 from evalspec.evidence.record import DatasetRecord, ModelRecord, Record, Waiver
 from evalspec.report import attestation
+from evalspec.spec.schema import attestation_schema
 from evalspec.verdict import decide
 from tests.verdict.test_decide import FAILING, UNDECIDED, a_check, a_record, a_test
 from tests.verdict.test_profile import a_profile, an_item
@@ -18,8 +22,13 @@ def model(**fields: Any) -> ModelRecord:
     )
 
 
+SCHEMA = Draft202012Validator(attestation_schema())
+
+
 def stated(record: Record) -> dict[str, Any]:
+    """What is said of a record; whatever that is, it fits the schema."""
     said: dict[str, Any] = json.loads(attestation(record, decide(record)))
+    assert [error.message for error in SCHEMA.iter_errors(said)] == []
     return said
 
 
@@ -79,3 +88,15 @@ def test_without_a_digest_there_is_no_subject_and_nothing_passes() -> None:
     said = stated(a_record(a_check(a_test()), models=(model(digest=None),), subject=None))
     assert said["subject"] == [] and said["predicate"]["result"] == "FAILED"
     assert "subject" in said["predicate"]["failedTests"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [("_type", "https://in-toto.io/Statement/v0.1"), ("predicateType", "x"), ("predicate", {"result": "PASSED"})],
+)
+def test_the_schema_refuses_what_is_no_such_statement(place: str, value: object) -> None:
+    said = stated(a_record(a_check(a_test()), models=(model(),)))
+    assert not SCHEMA.is_valid(said | {place: value})
+    assert not SCHEMA.is_valid({key: one for key, one in said.items() if key != place})
+    ended = said["predicate"] | {"result": "READY"}
+    assert not SCHEMA.is_valid(said | {"predicate": ended})

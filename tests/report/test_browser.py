@@ -322,8 +322,11 @@ def test_what_is_not_to_be_trusted_is_struck_and_says_so(
 def test_on_paper_no_row_or_chart_is_cut_and_a_heading_keeps_what_it_heads(
     files: dict[str, str], open_page: Callable[..., Opened]
 ) -> None:
-    tab = open_page(files["crowded"], viewport={"width": 690, "height": 980}).tab
+    page = open_page(files["crowded"], viewport={"width": 690, "height": 980})
+    tab = page.tab
     tab.emulate_media(media="print")
+    # Nor is a table of thirteen columns wider than the paper.
+    assert page.overflow <= 0
     kinds = """([selector, name]) => {
         const found = [...document.querySelectorAll(selector)].map((one) => getComputedStyle(one)[name]);
         return [...new Set(found)];

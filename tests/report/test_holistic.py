@@ -110,3 +110,13 @@ def test_baseline_stands_beside_the_candidate() -> None:
         "0.977",
         "-0.3 pp",
     )
+
+
+def test_where_failures_point_to_is_said_with_links() -> None:
+    late = records.case("latency/metric", "metric <= 1 ms", "FAIL", "said", threshold=1, unit="ms", value=2.0, n=9)
+    right = records.case("quality/metric", "metric >= 1", "PASS", "said", threshold=1, unit="score", value=2.0, n=9)
+    checks = [records.check(name, [one], blocks=()) for name, one in (("latency", late), ("quality", right))]
+    found = seen(records.record(records.decide("NOT READY", "because", [late, right]), checks))
+    (one,) = found.pointers
+    assert one.sentence.startswith("Answers come too late, and their quality holds")
+    assert [name for name, anchor in one.checks] == ["latency", "quality"] and all(anchor for _, anchor in one.checks)

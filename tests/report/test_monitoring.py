@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from evalspec.errors import RecordError, SpecError
 from evalspec.evidence.policy import Rollback, Waiver
-from evalspec.evidence.record import CheckRecord, DatasetRecord, Record
+from evalspec.evidence.record import CheckRecord, Counts, DatasetRecord, Record
 from evalspec.report import monitoring
 from evalspec.spec import Options, load
 from evalspec.verdict import decide
@@ -59,7 +59,7 @@ def test_nothing_is_watched_against_a_draft() -> None:
 def test_percentiles_drift_references_and_rollback() -> None:
     latency = CheckRecord(
         id="latency", check="latency", dimension="system", status="measured", units={"latency_p99": "ms"},
-        measured={"latency_p99": 4.2, "latency_mean": 2.0, "jitter": 0.1},
+        measured={"latency_p99": 4.2, "latency_mean": 2.0, "jitter": 0.1}, counts=Counts(used=1200),
     )  # fmt: skip
     busy = latency.model_copy(update={"id": "busy", "tests": (a_test("busy", "latency_p50", invalid="busy"),)})
     shift = CheckRecord(
@@ -69,7 +69,8 @@ def test_percentiles_drift_references_and_rollback() -> None:
     data = (DatasetRecord(name="test", kind="parquet", path="t.parquet", digest="sha256:" + "a" * 64, rows=9),)
     back = Rollback(when="latency_p99 > 50 ms", for_s=600.0, metric="latency_p99", op=">", threshold=50.0, unit="ms")
     said = made(a_record(latency, busy, shift, datasets=data, rollback=(back,)))
-    assert said["latency_percentiles"] == [{"check": "latency", "metric": "latency_p99", "value": 4.2, "unit": "ms"}]
+    (p99,) = said["latency_percentiles"]
+    assert p99 == {"check": "latency", "metric": "latency_p99", "value": 4.2, "unit": "ms", "queries": 1200}
     (one,) = said["drift_references"]
     assert (one["role"], one["dataset"], one["rows"], one["tolerance"]) == ("reference", "test", 9, 0.1)
     assert said["rollback"] == [back.model_dump(mode="json")]

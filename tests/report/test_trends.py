@@ -107,6 +107,18 @@ def test_a_threshold_far_from_the_values_is_told_and_not_drawn() -> None:
     assert [(zone.y, zone.height) for zone in chart.zones][1:] == [(TOP, PLOT)]
 
 
+def test_numbers_stand_with_unit_n_and_level(history: History) -> None:
+    """The unit once on each axis, at the top."""
+    trend = next(one for one in history.trends if one.name == "latency/latency_p99")
+    texts = [tick.text for tick in sorted(trend_chart(trend).ticks, key=lambda tick: tick.at)]
+    assert texts[0].endswith(" ms") and not any("ms" in text for text in texts[1:])
+    level = "Each bound of an interval holds by itself, at 95 %; times are in UTC."
+    lines = trend_lines(history)
+    assert lines[-1] == level and level in render_trends(history)
+    n = next(place.point.n for place in trend.places if place.point)
+    assert n > 0 and any(f"  n {n:,}  needs" in line for line in lines)
+
+
 @pytest.mark.parametrize("count", [1, 30])
 def test_few_and_many_runs(count: int) -> None:
     found = of(*[records.ready()] * count)

@@ -66,7 +66,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def written(profile: str, files: Path, folder: Path) -> tuple[Spec, str]:
     """The spec that is written for a profile beside these files, read in full, and its text."""
     shutil.copytree(files, folder, dirs_exist_ok=True)
-    path, _ = start(folder, profile=profile, registry=OWN)
+    path = start(folder, profile=profile, registry=OWN).spec
     return load(path, registry=OWN), path.read_text()
 
 
@@ -91,14 +91,15 @@ def test_what_is_suggested_is_measured_while_somebody_waits(name: str, files: Pa
 
 def test_a_spec_is_called_like_its_folder_so_that_two_of_them_share_no_history(tmp_path: Path) -> None:
     for folder, name in (("Gate 2", "gate-2"), ("-_", "my-model"), ("2026", '"2026"')):
-        assert f"\nname: {name}\n" in profile_template("edge", tmp_path / folder, OWN)
+        assert f"\nname: {name}\n" in profile_template("edge", tmp_path / folder, OWN)[0]
 
 
 def test_inputs_and_outputs_are_called_what_the_file_calls_them(tmp_path: Path) -> None:
     weights = np.ones((4, 2), np.float32)
     (tmp_path / "net.onnx").write_bytes(a_model("MatMul", weights, "pixel values", "class_probability"))
     (tmp_path / "old.onnx").write_bytes(a_model("MatMul", weights, "x", "scores"))
-    text = profile_template("tiny", tmp_path, OWN)
+    text, left = profile_template("tiny", tmp_path, OWN)
+    assert left.endswith(": test.parquet, train.parquet, traffic.parquet.")
     assert (
         '    inputs: {"pixel values": features}\n    outputs: {probabilities: class_probability} # what it gives'
         in text
@@ -109,7 +110,8 @@ def test_inputs_and_outputs_are_called_what_the_file_calls_them(tmp_path: Path) 
 @pytest.mark.parametrize("name", profile_names())
 def test_what_is_commented_out_is_right_too(name: str, files: Path, tmp_path: Path) -> None:
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
-    text = profile_template(name, tmp_path, OWN)
+    text, left = profile_template(name, tmp_path, OWN)
+    assert left == ""
     # An example of setting something aside, at the margin, needs something that is missing.
     opened = re.sub(r"^  # (?=(  )?[a-z-])", "  ", text, flags=re.MULTILINE)
     for kept, content in (("shut.yaml", text), ("open.yaml", opened)):
@@ -133,7 +135,8 @@ def test_a_spec_whose_checks_are_taken_out_lacks_them(files: Path, tmp_path: Pat
 
 
 def test_an_empty_folder_gets_names_to_replace(tmp_path: Path) -> None:
-    text = profile_template("tiny", tmp_path / "nowhere", OWN)
+    text, left = profile_template("tiny", tmp_path / "nowhere", OWN)
+    assert f"# {left}\n" in text
     assert "# Still to be put here, or named otherwise: model.onnx, baseline.onnx, test.parquet, train.parquet" in text
     assert "Found here" not in text
     assert "path: model.onnx\n    precision: fp32\n    inputs: {input: features}" in text
@@ -149,7 +152,7 @@ def test_an_empty_folder_gets_names_to_replace(tmp_path: Path) -> None:
 def test_the_precision_is_that_of_the_file(tmp_path: Path, operator: str, said: str) -> None:
     (tmp_path / "int8.onnx").write_bytes(a_model(operator, np.ones((4, 2), np.int8)))
     (tmp_path / "fp32.onnx").write_bytes(a_model("MatMul", np.ones((4, 2), np.float32)))
-    text = profile_template("edge", tmp_path, OWN)
+    text, _ = profile_template("edge", tmp_path, OWN)
     assert f"path: int8.onnx\n    {said}" in text
     assert "path: fp32.onnx\n    precision: fp32\n    inputs" in text
 
@@ -167,8 +170,8 @@ def test_files_get_their_roles_by_their_names_and_columns_by_the_header(tmp_path
         "elsewhere": ("parquet", "elsewhere.parquet"),
     }
     assert found.found == {"candidate", "baseline", "test", "train", "traffic"}
-    assert (found.label, found.features, found.doubles) == ("Target", "[no, width]", True)
-    assert find(tmp_path / "nowhere", OWN).features == "features"
+    assert (found.label, found.looks["candidate"].takes, found.doubles) == ("Target", {"X": "[no, width]"}, True)
+    assert find(tmp_path / "nowhere", OWN).looks["candidate"].takes == {"input": "features"}
 
 
 @pytest.mark.parametrize(
@@ -194,7 +197,51 @@ def test_one_data_file_is_the_test_set_and_one_that_can_t_be_read_is_no_error(tm
     (tmp_path / "rows.parquet").write_bytes(b"no parquet")
     found = find(tmp_path, OWN)
     assert found.datasets["test"] == ("parquet", "rows.parquet")
-    assert (found.label, found.features) == ("label", "features")
+    assert (found.label, found.looks["candidate"].takes) == ("label", {"input": "features"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "label"),
+    [
+        ("a,b,y,label\n1,2,3,4", "label"),
+        ("a,b,churn_class,rest\n1.5,2,no,w", "churn_class"),
+        ("width,height,kind\n1.5,2.5,a", "kind"),
+        ("age,income,kind\n1,2.5,a", "kind"),
+        ("text,code\nwords,1", "code"),
+        ("id,width,code\n7,1.5,1", "code"),
+        ("a,b\n1,2", "label"),
+        ("code\n1", "label"),
+    ],
+)
+def test_the_label_is_known_by_its_name_or_as_the_only_column_of_its_kind(
+    tmp_path: Path, columns: str, label: str
+) -> None:
+    (tmp_path / "test.csv").write_text(f"{columns}\n")
+    assert find(tmp_path, OWN).label == label
+
+
+@pytest.mark.parametrize(
+    ("header", "takes"),
+    [
+        ("a,c,d,label\n1.5,2.5,3.5,0", {"A": "a", "b": "[c, d]"}),
+        ("b,A,c,label\n1.5,2.5,3.5,0", {"A": "A", "b": "b"}),
+        ("label\n0", {"A": "features", "b": "features"}),
+    ],
+)
+def test_every_input_is_named_and_reads_the_column_of_its_name(
+    tmp_path: Path, header: str, takes: dict[str, str]
+) -> None:
+    """``A`` and ``b``, one number each, put beside each other."""
+    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 1]) for name in ("A", "b")]
+    gives = [helper.make_tensor_value_info("out", TensorProto.FLOAT, ["n", 2])]
+    graph = helper.make_graph([helper.make_node("Concat", ["A", "b"], ["out"], axis=1)], "two inputs", given, gives)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "test.csv").write_text(f"{header}\n")
+    assert find(tmp_path, OWN).looks["candidate"].takes == takes
+    told = ", ".join(f"{name}: {columns}" for name, columns in takes.items())
+    for profile in ("tiny", "cloud"):
+        assert f"\n    inputs: {{{told}}}\n" in profile_template(profile, tmp_path, OWN)[0]
 
 
 @pytest.mark.parametrize("text", ["true", "a: b", "2nd.csv", "[x]", "weiß", "a b", "null"])

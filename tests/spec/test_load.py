@@ -72,6 +72,22 @@ def test_waivers_claims_and_policy_are_read(read: Load) -> None:
     assert [waiver.of for waiver in spec.waivers] == ["score/accuracy(dark)", "subject"]
     assert [claim.value for claim in spec.claims] == ["1200 qps", "0.97"]
     assert [claim.excludes for claim in spec.claims] == [("transfer",), ()]
+    (line,) = [line for line in spec.unverified if "claimed" in line]
+    assert line == "what is claimed of throughput: no check of this spec measures it"
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ("accuracy", []),
+        ("acuracy", ["a score of owner/name: no requirement on the model asks for acuracy; did you mean 'accuracy'?"]),
+        ("latency_p99", ["a score of owner/name: no requirement on the model asks for latency_p99"]),
+    ],
+)
+def test_a_benchmark_whose_score_nobody_asks_for_is_said(read: Load, metric: str, said: list[str]) -> None:
+    hub = f"hub: {{id: owner/name, task: default, metric: {metric}}}, "
+    found = [line for line in read(SPEC.replace("label: ", f"{hub}label: ", 1)).unverified if "a score of" in line]
+    assert found == said
 
 
 def test_the_last_day_of_a_waiver_is_said(read: Load) -> None:

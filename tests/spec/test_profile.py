@@ -129,6 +129,8 @@ WITHOUT = {
         "s.yaml:4:49: without[1].of: 'energy' is set aside twice; keep one of the two"
     ),
     "{of: energy, owner: me}": ("s.yaml:4:11: without[0]: `why` is missing: why it may be set aside; add `why:`"),
+    '{of: energy, why: " ", owner: me}': "s.yaml:4:29: without[0].why: ' ' does not fit here; write it in words",
+    '{of: energy, why: w, owner: ""}': "s.yaml:4:39: without[0].owner: '' does not fit here; write it in words",
     "{of: energy, why: w}": "s.yaml:4:11: without[0]: `owner` is missing: who answers for it; add `owner:`",
     "{of: energy, why: w, owner: me, expires: soon}": (
         "s.yaml:4:52: without[0].expires: 'soon' is no day; write such as 2026-12-31"
@@ -155,6 +157,30 @@ def test_a_waiver_of_what_a_profile_asks_for_points_to_without(tmp_path: Path) -
     (sentence,) = refused(tmp_path, "{check: energy, why: w}", more)
     assert "unknown requirement 'profile/energy'" in sentence
     assert sentence.endswith("set it aside with `without:`")
+
+
+def test_a_waiver_without_a_reason_in_words_is_refused(tmp_path: Path) -> None:
+    more = 'waivers: [{of: quality/accuracy, why: " ", owner: "\t", expires: 2030-01-01}]'
+    assert [sentence.partition(": ")[2] for sentence in refused(tmp_path, "{check: energy, why: w}", more)] == [
+        "waivers[0].why: ' ' does not fit here; write it in words",
+        "waivers[0].owner: '\\t' does not fit here; write it in words",
+    ]
+
+
+SERVED = "{check: energy, why: w}\nrecommended: [{check: recovery, served: true, why: w}]"
+
+
+@pytest.mark.parametrize(("kind", "more"), [("onnx", set()), ("http", {"recovery"})])
+def test_what_only_a_server_can_show_is_asked_of_servers_only(tmp_path: Path, kind: str, more: set[str]) -> None:
+    (tmp_path / "team.yaml").write_text(TEAM.format(item=SERVED))
+    text = SPEC.format(checks="", more="")
+    if kind == "http":
+        text = text.replace("kind: onnx, path: m.onnx", "kind: http, url: 'http://127.0.0.1:8080', model_name: m", 1)
+    (tmp_path / "s.yaml").write_text(text)
+    assert (
+        set(found(load(tmp_path / "s.yaml", options=Options(files=False), registry=OWN)))
+        == {"quality", "energy"} | more
+    )
 
 
 def test_no_check_takes_the_name_of_the_profile_s_items(tmp_path: Path) -> None:

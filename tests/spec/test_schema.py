@@ -11,7 +11,14 @@ from evalspec.evidence.policy import Policy
 from evalspec.evidence.record import Record
 from evalspec.language.registry import Registry, discover
 from evalspec.language.yaml import read_text
-from evalspec.spec.schema import dump, model_card_schema, monitoring_schema, record_schema, spec_schema
+from evalspec.spec.schema import (
+    attestation_schema,
+    dump,
+    model_card_schema,
+    monitoring_schema,
+    record_schema,
+    spec_schema,
+)
 from tests.spec.doubles import REGISTRY, SPEC
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
@@ -28,10 +35,21 @@ def errors(schema: dict[str, Any], text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("spec", ""), ("record", " --record"), ("monitoring", " --monitoring"), ("model_card", " --model-card")],
+    [
+        ("spec", ""),
+        ("record", " --record"),
+        ("monitoring", " --monitoring"),
+        ("model_card", " --model-card"),
+        ("attestation", " --attestation"),
+    ],
 )
 def test_the_committed_schema_is_that_of_the_classes(name: str, option: str) -> None:
-    schemas = {"record": record_schema, "monitoring": monitoring_schema, "model_card": model_card_schema}
+    schemas = {
+        "record": record_schema,
+        "monitoring": monitoring_schema,
+        "model_card": model_card_schema,
+        "attestation": attestation_schema,
+    }
     made = dump(schemas[name]() if name in schemas else spec_schema(discover(plugins=False)))
     name = f"{name}.v1.json"
     assert (SCHEMAS / name).read_text(encoding="utf-8") == made, (
@@ -45,6 +63,7 @@ def test_schemas_are_schemas() -> None:
         record_schema(),
         monitoring_schema(),
         model_card_schema(),
+        attestation_schema(),
         spec_schema(Registry({}, {}, {})),
     ):
         Draft202012Validator.check_schema(one)

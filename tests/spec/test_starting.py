@@ -13,15 +13,15 @@ from evalspec.spec.starting import start, template
 
 
 def test_a_new_spec_stands_beside_its_schema_and_fits_it(tmp_path: Path) -> None:
-    spec, schema = start(tmp_path / "new" / "folder")
-    assert (spec.name, schema.name) == ("evalspec.yaml", "spec.v1.json")
+    spec, schema, left = start(tmp_path / "new" / "folder")
+    assert (spec.name, schema.name, left) == ("evalspec.yaml", "spec.v1.json", "")
     assert spec.read_text().startswith("# yaml-language-server: $schema=spec.v1.json\n")
     shown = json.loads(schema.read_text())
     assert list(Draft202012Validator(shown).iter_errors(read_text(spec.read_text(), "s").value)) == []
 
 
 def test_the_template_is_right_but_for_its_files(tmp_path: Path) -> None:
-    path, _ = start(tmp_path)
+    path = start(tmp_path).spec
     assert len(load(path, options=Options(files=False)).checks) == 4
     with pytest.raises(SpecError) as caught:
         load(path)

@@ -13,7 +13,7 @@ from evalspec.errors import InputError
 from evalspec.stats._score import PairTable, moments_under, score_z
 from evalspec.stats.paired import PairedProportion, ScoreDifference, paired_proportion
 from evalspec.stats.value_only import ValueOnly
-from tests.stats.simulated import ALLOWED, REPEATS, Pair, p_values, wrong_claims
+from tests.stats.simulated import ALLOWED, REPEATS, Pair, allowed, p_values, wrong_claims
 
 
 def rows(both: int, candidate: int, baseline: int, neither: int) -> PairedProportion:
@@ -246,6 +246,31 @@ def test_clustered_pairs_err_no_more_often(groups: int, size: int, truth: float)
         found[1].append(p_values(ratio, 1 + truth / 0.9))
     assert (wrong_claims(found[0]) <= ALLOWED).all()
     assert (wrong_claims(found[1]) <= ALLOWED).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("large", "size", "small", "count"), [(10, 50, 1, 190), (0, 1, 2, 300)])
+def test_few_discordant_pairs_in_clusters_err_no_more_often(large: int, size: int, small: int, count: int) -> None:
+    """Rows that one of the models breaks or fixes, correlated by a half in clusters: 1 % and 0.5 %."""
+    rng, repeats, groups = np.random.default_rng([large, small]), 1000, large + count
+    codes, found = np.repeat(np.arange(groups), np.repeat([size, small], [large, count])), []
+    for _ in range(repeats):
+        broken, fixed = (rng.random(len(codes)) < rng.beta(p, 1.0 - p, groups)[codes] for p in (0.01, 0.005))
+        pair = paired_proportion(~broken, broken | ~fixed, codes)
+        found.append(p_values(pair.difference(), 0.005 * 0.99 - 0.01))
+    wrong = wrong_claims(found)
+    assert (wrong <= allowed(repeats)).all(), wrong
+
+
+def test_one_discordant_pair_in_clusters_is_worth_that_of_as_many_copies() -> None:
+    """t with one degree would say that up to 5 points may be lost."""
+    broken = np.arange(600) == 0
+    found = paired_proportion(~broken, np.ones(600, dtype=np.bool_), np.arange(600) // 2).difference()
+    half = paired_proportion(~broken[::2], np.ones(300, dtype=np.bool_)).difference()
+    lower, copies = found.bound(0.95, "lower"), half.bound(0.95, "lower")
+    assert lower is not None and copies is not None
+    # Half a pair of 300 is discordant, and not a whole one.
+    assert copies < lower < -1 / 600 and copies > -0.02
 
 
 def test_corrections_cost_little_width() -> None:

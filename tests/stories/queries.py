@@ -52,7 +52,7 @@ def collecting(tale: Tale, bad: bool) -> None:
 
 
 def flash(tale: Tale, bad: bool) -> None:
-    """200 qps are served in time; in a spike of four times as many they wait for each other."""
+    """What comes evenly is served in time; in a spike, and as it was recorded, queries wait for each other."""
     draw = np.random.default_rng(1)
 
     def make(model: str, schedule: Schedule) -> list[Samples]:
@@ -61,6 +61,14 @@ def flash(tale: Tale, bad: bool) -> None:
     tale.ask("system", "load", "f10_load", "spike_factor <= 10 x", "latency_p99(200 qps) <= 30 ms", queries=10_000,
              rates=["200 qps"], arrivals={"spike": {"factor": 4, "duration": "5 s"}, "ramp": "2 s"}, search=False,
              planted=Planted(make), **ASKED)  # fmt: skip
+    # As many queries a second come as in the trace, which has twenty flashes of ten times the rate between them.
+    gaps = draw.exponential(1.0, 20_000) / np.where(np.arange(20_000) % 1000 < 500, 100.0, 1000.0)
+    tale.rows("f10_calls", {"time": np.cumsum(gaps)})
+    asked = {"search": False, "planted": Planted(make), **ASKED}
+    tale.ask("system", "load", "f10_poisson", "latency_p99(182 qps) <= 100 ms", rates=["182 qps"], queries=10_000,
+             **asked)  # fmt: skip
+    tale.ask("system", "load", "f10_trace", "latency_p99(trace) <= 100 ms",
+             arrivals={"kind": "trace", "dataset": "f10_calls", "beside_poisson": True}, **asked)  # fmt: skip
 
 
 def best_of_new(tale: Tale, bad: bool) -> None:

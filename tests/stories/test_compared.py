@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,5 +85,6 @@ def test_f45_what_else_changed_is_listed(runs: dict[str, Path]) -> None:
     other = command("compare", str(runs["first"]), str(runs["other"])).output
     assert "package numpy: " in other and "then 99.0" in other
     assert "dataset test: " in other and "stages: model, then scale, model" in other
+    assert re.search(r"model candidate preprocess: absent, then scale \([0-9a-f]{8}\)", other)
     same = command("compare", str(runs["first"]), str(runs["again"])).output
-    assert "package " not in same and "dataset test: " not in same
+    assert not any(what in same for what in ("package ", "dataset test: ", "preprocess"))

@@ -49,6 +49,7 @@ def low_light(tale: Tale, bad: bool) -> None:
     said(tale, "f2_test", some(0.88 if bad else 0.97, dark) | some(0.985, ~dark))
     tale.ask("model", "quality", "f2_quality", "accuracy >= 96 %", dataset="f2_test", show_examples=False)
     tale.ask("model", "slices", "f2_slices", "accuracy(dark) >= 93 %", dataset="f2_test", by=["dark"])
+    tale.ask("model", "calibration", "f2_calibration", "ece <= 0.05", dataset="f2_test")
     tale.ask("data", "shift", "f2_shift", "shift(lux) <= 0.1", reference="f2_test", current="f2_traffic",
              columns=["lux"])  # fmt: skip
     tale.ask("data", "coverage", "f2_coverage", "representation_gap <= 10 pp", dataset="f2_test", by=["light"],
@@ -251,9 +252,12 @@ STORIES = (
     Story(
         "F2: 12 % errors in low light",
         red={"f2_slices/accuracy(dark)": "FAIL", "f2_shift/shift(lux)": "FAIL",
-             "f2_coverage/representation_gap": "FAIL", "f2_quality/accuracy": "INVALID"},
+             "f2_coverage/representation_gap": "FAIL", "f2_quality/accuracy": "INVALID",
+             "f2_calibration/ece": "INVALID"},
         says={"f2_quality/accuracy": ("not interpretable", "f2_shift/shift(lux) is FAIL")},
         shows={"f2_slices": ("dark", "500"), "f2_coverage": ("f2_test beside f2_traffic",)},
+        page=("Errors go with lux: f2_slices/accuracy(dark) and f2_shift/shift(lux) are FAIL, f2_calibration/ece is "
+              "PASS on these rows. The pattern points to the data, not to the calibration.",),
     ),
     Story(
         "F3: top-1 holds, confidence and edge cases do not",
@@ -367,3 +371,7 @@ def test_a_mean_is_no_promise_about_the_tail(tmp_path: Path) -> None:
     assert refused.exit_code == 2 and "latency_mean" in refused.output and "a mean" in refused.output.lower()
     tale.checks["system"][0]["slo"] = "latency_p99 <= 100 ms"
     assert command("validate", str(tale.write())).exit_code == 0
+
+
+def test_f2_only_where_it_is_dark_errors_point_to_the_data(tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert "Errors go with" not in told(tmp_path_factory, "judged", "green", tell).page

@@ -58,7 +58,23 @@ def test_what_a_server_tells_is_no_preprocessing_and_its_text_is_text() -> None:
     found = cells(told)
     assert found["data", "compute"].finding == "1 % of a query: cast"
     assert found["data", "I/O"].state == "found"
-    assert found["data", "I/O"].finding == "35 % of a query, most of it serialize"
+    assert found["data", "I/O"].finding == "35 % of a query, most of it serialize, and more than inference"
+
+
+def test_code_of_ones_own_may_parse_and_only_it_tells() -> None:
+    """A `python` stage is preprocessing by what it is; that nothing is parsed can't be said where it is large."""
+    found = cells(shares(python=50.0, python_2=41.0, inference=9.0))
+    assert found["data", "compute"].state == "found"
+    text = found["data", "I/O"]
+    assert text.state == "not measured" and text.checks == ("the_stages",)
+    assert text.finding == (
+        "91 % of a query is code of one's own (python and python_2), 9 % inference; "
+        "only that code tells whether it parses"
+    )
+    small = cells(shares(python=5.0, inference=94.0, postprocess=1.0))["data", "I/O"]
+    assert (small.state, small.finding) == ("not found", "1 % of a query: postprocess")
+    named = cells(shares(resize=91.0, inference=9.0))["data", "I/O"]
+    assert (named.state, named.finding) == ("not found", "nothing is parsed")
 
 
 def test_the_way_to_a_server_is_found_where_the_server_tells_its_own_time() -> None:

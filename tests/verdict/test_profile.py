@@ -10,7 +10,7 @@ import pytest
 
 from evalspec.evidence.policy import Policy
 from evalspec.evidence.profile import Asked, Profile, Without
-from evalspec.evidence.record import Record
+from evalspec.evidence.record import ModelRecord, Record
 from evalspec.evidence.verdict import Decision
 from evalspec.language.parts import Access
 from evalspec.language.registry import discover
@@ -112,6 +112,42 @@ def test_its_order_settles_ties_and_nothing_else() -> None:
         *("profile/energy", "profile/slices"),
         *("quality/recall", "memory/model_size", "quality/accuracy", "latency/latency_p99"),
     ]
+
+
+def _compared(*against: str | None, digest: str = "a", severity: str = "require", **fields: Any) -> Record:
+    """Quality against these models, under a profile that asks for a baseline; that of ``baseline`` is given."""
+    tests = [a_test(metric=f"m{index}", against=one, severity=severity) for index, one in enumerate(against)]
+    others = tuple(dict.fromkeys(one or "baseline" for one in against))
+    check = a_check(*tests).model_copy(update={"models": ("candidate", *others), "baseline_models": others})
+    models = [
+        ModelRecord(name=name, kind="onnx", digest=one)
+        for name, one in (("candidate", "a"), ("baseline", digest), ("older", "c"))
+    ]
+    item = an_item("baseline", states="baseline", kinds=(), found=("quality",), **fields)
+    return a_record(check, a_check(a_test("own"), id="own"), profile=a_profile(item), models=tuple(models))
+
+
+@pytest.mark.parametrize("against", [("baseline",), (None,)], ids=["a sentence", "a check that compares by itself"])
+def test_a_model_that_is_its_own_baseline_answers_nothing(against: tuple[str | None, ...]) -> None:
+    assert decide(_compared(*against, digest="b")).headline == "READY"
+    verdict = decide(_compared(*against))
+    assert verdict.headline == "UNDECIDED (1 undecided)"
+    assert verdict.reason == (
+        "profile/baseline: the profile edge asks for `baseline` (quality is against baseline, which is the same "
+        "artifact, run alike): it runs on a battery; compare with another model, or take the comparison out and set "
+        "the item aside with `without:`"
+    )
+
+
+def test_one_other_model_beside_it_is_a_baseline() -> None:
+    assert decide(_compared("baseline", "older")).headline == "READY"
+    assert decide(_compared("older")).headline == "READY"
+
+
+def test_a_baseline_whose_digest_nobody_knows_may_be_another_one() -> None:
+    record = _compared("baseline")
+    unknown = tuple(one.model_copy(update={"digest": None}) for one in record.models)
+    assert decide(record.model_copy(update={"models": unknown})).headline == "READY"
 
 
 def _answered(profile: Profile, without: str | None) -> Profile:

@@ -137,7 +137,7 @@ def contamination(check: Contamination, inputs: Inputs, settings: Settings, furt
             *side_by_side(pairs, test, int(compared.contaminated.sum())),
         ),
         counts=Counts(attempted=len(usable), used=compared.used, dropped=len(usable) - compared.used),
-        conditions={**_conditions(compared), **score.conditions},
+        conditions={**_conditions(compared, settings), **score.conditions},
         notes=(
             *score.notes,
             *(row_names_note(column, test, "column") for column in named_by),
@@ -293,9 +293,10 @@ def _facts(compared: Compared) -> dict[str, Fact]:
     return facts
 
 
-def _conditions(compared: Compared) -> dict[str, Cell]:
+def _conditions(compared: Compared, settings: Settings) -> dict[str, Cell]:
     near = [level.recall for level in compared.counting("near_duplicates")]
-    return {"columns": ", ".join(compared.columns), "recall at the limit": round(min(near, default=1.0), 4)}
+    tokenizer: dict[str, Cell] = {} if settings.subwords is None else {"tokenizer": settings.subwords.digest}
+    return {"columns": ", ".join(compared.columns), "recall at the limit": round(min(near, default=1.0), 4)} | tokenizer
 
 
 def _notes(compared: Compared) -> tuple[str, ...]:

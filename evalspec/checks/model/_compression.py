@@ -15,6 +15,7 @@ from evalspec.checks.model._compression_answers import answered, changed, confid
 from evalspec.checks.model._compression_operators import operators
 from evalspec.checks.model._compression_outputs import divergences, logit_distances
 from evalspec.checks.model._scored import Scored, Undefined, aligned, needs_task, scored
+from evalspec.checks.model.compression import BLOCK_S, PAIRS, QUERIES
 from evalspec.checks.system._environment import EVERY_S, surroundings
 from evalspec.checks.system._latency import compare
 from evalspec.checks.system._samples import too_short
@@ -27,7 +28,7 @@ from evalspec.language.parts import CheckResult
 from evalspec.stats.apart import Apart
 from evalspec.stats.calibration import expected_calibration_error
 from evalspec.stats.conjunction import AllParts
-from evalspec.stats.mean import mean
+from evalspec.stats.mean import mean, paired_mean
 from evalspec.stats.paired import PairedProportion, paired_proportion
 from evalspec.stats.proportion import proportion
 from evalspec.stats.value_only import ValueOnly
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 
 TOP = 5
 SETTLING_S = 0.5
-BLOCK_S = 1.0
-PAIRS = 5
-QUERIES = 200
 DRAFT_QUERIES = 20
 WARMUP = 32
 CLASSES_ONLY = (
@@ -206,11 +204,14 @@ def _divergence(
         if metric in missing:
             continue
         try:
-            each = measured(rows, baseline)
+            away = measured(rows, baseline)
         except Undefined as reason:
             missing[metric] = str(reason)
-        else:
-            estimates[metric] = mean(each, rng=inputs.rng, clusters=rows.clusters, alpha=inputs.alpha_fail)
+            continue
+        # The unit comes from the same rows and is no surer than the mean that is told in it.
+        found = paired_mean(away.each, away.unit, clusters=rows.clusters).ratio()
+        if found is not None:
+            estimates[metric] = found
 
 
 def _sizes(

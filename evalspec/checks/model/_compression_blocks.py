@@ -10,7 +10,7 @@ import numpy as np
 
 from evalspec.checks.model._blocks import cells_of, example
 from evalspec.checks.model._compression_answers import answered, changed, named, right, sureness, truth
-from evalspec.checks.model._compression_outputs import divergences, logit_distances
+from evalspec.checks.model._compression_outputs import Away, divergences, logit_distances
 from evalspec.checks.model._scored import Undefined
 from evalspec.evidence.blocks import (
     AnyBlock,
@@ -157,7 +157,7 @@ def _tails(held: Sequence[Held], baseline: Scored) -> list[AnyBlock]:
     asked = [
         (
             "Output divergence", divergences,
-            "Distance of the values from the baseline's, in standard deviations of those." if values else divergence,
+            "Distance of the values from the baseline's, in spreads of those." if values else divergence,
         ),
     ]  # fmt: skip
     if not values:
@@ -177,12 +177,10 @@ def _tails(held: Sequence[Held], baseline: Scored) -> list[AnyBlock]:
     return found
 
 
-def _spread(
-    one: Held, baseline: Scored, measured: Callable[[Scored, Scored], NDArray[np.float64]]
-) -> tuple[Cell, ...] | None:
+def _spread(one: Held, baseline: Scored, measured: Callable[[Scored, Scored], Away]) -> tuple[Cell, ...] | None:
     """A model, with mean, quantiles and largest of what is measured; None: it is not known."""
     try:
-        each = measured(one.rows, baseline)
+        each = measured(one.rows, baseline).each
     except Undefined:
         return None
     tails = (float(tail) for tail in np.quantile(each, [0.5, 0.95, 0.99]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evalspec.checks.model._losses import PROBABILITY_FLOOR
 from evalspec.checks.model._scored import Undefined
+from evalspec.stats.spreads import spread_shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,20 +19,30 @@ if TYPE_CHECKING:
     FloatArray = NDArray[np.float64]
 
 
-def divergences(rows: Scored, baseline: Scored) -> FloatArray:
-    """How far each row's output is from the baseline's, shape (n,).
+@dataclass(frozen=True, eq=False)
+class Away:
+    """How far each row's output is from the baseline's.
+
+    Args:
+        each: shape (n,), never negative.
+        unit: shape (n,), what each row adds to the unit that ``each`` is in, 1 on average; ones where that is known.
+    """
+
+    each: FloatArray
+    unit: FloatArray
+
+
+def divergences(rows: Scored, baseline: Scored) -> Away:
+    """How far each row's output is from the baseline's.
 
     Of classes: Kullback-Leibler divergence of the probabilities from the baseline's, nats; where a row may have many,
-    summed over the classes, each by itself. Of values: their difference in standard deviations of the baseline's.
+    summed over the classes, each by itself. Of values: their difference in spreads of the baseline's.
 
     Raises:
         Undefined: A model gives labels only, or the baseline always the same value.
     """
     if rows.values is not None and baseline.values is not None:
-        spread = float(baseline.values.std())
-        if spread <= 0:
-            raise Undefined(f"{baseline.model} gives every row the same value")
-        return np.asarray(np.abs(rows.values - baseline.values) / spread)
+        return _in_spreads(rows.values[:, None], baseline.values[:, None], baseline.model)
     p, q = (np.clip(one.shares(), PROBABILITY_FLOOR, None) for one in (baseline, rows))
     if rows.task == "labels":
         p, q = (np.minimum(one, 1.0 - PROBABILITY_FLOOR) for one in (p, q))
@@ -39,23 +51,28 @@ def divergences(rows: Scored, baseline: Scored) -> FloatArray:
         p, q = p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)
         each = p * (np.log(p) - np.log(q))
     # Rounding may leave -1e-17 where the two are alike, which no divergence is.
-    return np.asarray(np.maximum(0.0, each.sum(axis=1)))
+    return Away(np.asarray(np.maximum(0.0, each.sum(axis=1))), np.ones(rows.n))
 
 
-def logit_distances(rows: Scored, baseline: Scored) -> FloatArray:
-    """How far each row's scores before softmax are from the baseline's, in spreads of the baseline, shape (n,).
+def logit_distances(rows: Scored, baseline: Scored) -> Away:
+    """How far each row's scores before softmax are from the baseline's, in spreads of the baseline.
 
-    The Euclidean distance over the classes, divided by the root mean square distance of the baseline's rows from their
-    own mean: 0.1 is a tenth of what tells one row from another.
+    The Euclidean distance over the classes, divided by the mean distance of the baseline's rows from their own mean:
+    0.1 is a tenth of what tells one row from another.
 
     Raises:
         Undefined: Such scores are not known, or the baseline gives every row the same ones.
     """
-    ours, theirs = logits(rows), logits(baseline)
-    spread = float(np.sqrt(np.mean(np.sum((theirs - theirs.mean(axis=0)) ** 2, axis=1))))
-    if spread <= 0:
-        raise Undefined(f"{baseline.model} answers every row alike, so there is no spread to measure a distance by")
-    return np.asarray(np.sqrt(np.sum((ours - theirs) ** 2, axis=1)) / spread)
+    return _in_spreads(logits(rows), logits(baseline), baseline.model)
+
+
+def _in_spreads(ours: FloatArray, theirs: FloatArray, baseline: str) -> Away:
+    shares = spread_shares(theirs)
+    spread = float(shares.mean())
+    # Rounding leaves a spread of 1e-16 or so of rows that are all alike.
+    if spread <= 1e-12 * float(np.abs(theirs).max()):
+        raise Undefined(f"{baseline} answers every row alike, so there is no spread to measure a distance by")
+    return Away(np.asarray(np.sqrt(np.sum((ours - theirs) ** 2, axis=1)) / spread), shares / spread)
 
 
 def logits(rows: Scored) -> FloatArray:

@@ -34,6 +34,7 @@ from evalspec.evidence.record import Counts
 from evalspec.evidence.units import from_unit
 from evalspec.evidence.words import in_percent, plural, verb
 from evalspec.language.parts import CheckResult
+from evalspec.language.where import parse_where
 from evalspec.stats.conjunction import AllParts, Gap
 from evalspec.stats.value_only import ValueOnly
 
@@ -119,7 +120,15 @@ def measure(check: Slices, inputs: Inputs) -> CheckResult:
     return CheckResult(
         estimates=sofar.estimates, comparisons=comparisons, missing=sofar.missing, blocks=sofar.blocks,
         counts=Counts(attempted=rows.n, used=used, dropped=rows.n - used), notes=sofar.notes,
+        conditions=_looked_at(check, inputs),
     )  # fmt: skip
+
+
+def _looked_at(check: Slices, inputs: Inputs) -> dict[str, TableCell]:
+    """Columns that each named slice looks at: its name does not tell."""
+    known = set(inputs.slice_names())
+    named = dict.fromkeys(name for names in check.entries for name in names if name in known)
+    return {f"columns of {name}": ", ".join(parse_where(inputs.slice_where(name)).columns) for name in named}
 
 
 def _by(

@@ -71,8 +71,8 @@ class Compression(Check):
     the spread of the baseline's own from row to row. `operator_coverage`: share of the operators that ran on the
     device asked for. `operators_lost`: convolutions, products, attention and recurrent operators that the baseline is
     written with and the candidate is not. Models with values: `mae_increase`, and as divergence the mean difference of
-    the two in standard deviations of the baseline's values. Where a row may have several classes, an answer is right
-    where all of them are, and `ece_increase` is of what is said of each.
+    the two in spreads of the baseline's values. Where a row may have several classes, an answer is right where all of
+    them are, and `ece_increase` is of what is said of each.
 
     ## Why it matters
     An INT8 copy that loses 0.3 points may lose 6 in the dark, flip 4 % of all answers, and be surer than it is right.
@@ -86,11 +86,12 @@ class Compression(Check):
     Both models answer the same rows. Drops by Tango's score interval, corrected for skewness and continuity; exact
     McNemar is printed. The worst slice: all slices must hold, as in `slices`. Shares of rows by Clopper-Pearson.
     The increase of ECE by the bounds of both, each at half the level: wide rather than narrow. Divergence and mean
-    errors: BCa of the mean, from 200 rows on; the standard deviation that differences of values are divided by is that
-    of these rows, and is taken as known. Distance before softmax: Euclidean over the classes, each row's scores less
-    their mean (softmax does not see what all classes have more), by the root mean square distance of the baseline's
-    rows from their mean; of several classes a row the log-odds of each. Probabilities tell such scores as logits do,
-    unless one is 0, as a forest's may be: then there is none. Operators as `precision` sees them, in one fresh process
+    errors: BCa of the mean, from 200 rows on. Distance before softmax: Euclidean over the classes, each row's scores
+    less their mean (softmax does not see what all classes have more); of several classes a row the log-odds of each.
+    Probabilities tell such scores as logits do, unless one is 0, as a forest's may be: then there is none. What these
+    distances, and differences of values, are divided by, the spread, is the mean distance of the baseline's rows from
+    their mean; it comes from the same rows, and its error counts. A copy that is the baseline throughout has a value of
+    0 and no bound: its rows don't tell how far others may lie. Operators as `precision` sees them, in one fresh process
     of the candidate and one of the baseline, for one item; exact facts. Lost ones are counted as the models are
     written, before a runtime fuses anything; between frameworks an attention counts as two products, and recurrent
     layers can't be counted. Speed: A B B A blocks of at least 1 s in pairs of fresh processes,

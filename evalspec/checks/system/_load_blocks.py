@@ -9,6 +9,7 @@ import numpy as np
 
 from evalspec.checks.system import _samples
 from evalspec.checks.system._lag import allowed_ms
+from evalspec.checks.system._load_course import POINTS, course_table, depth_curves, drawn
 from evalspec.checks.system._load_gates import lag, void_percentiles
 from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Curve, Reference, Series, Table
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from evalspec.checks.system.load import Load
     from evalspec.language.inputs import Samples
 
-POINTS = 200
-MOST_COURSES = 4
-"""Rates whose course over time is drawn."""
 SHOWN = ("latency_p50", "latency_p95", "latency_p99")
 _MS = "ms"
 
@@ -45,9 +43,10 @@ def blocks(check: Load, found: Found, confidence: float) -> list[AnyBlock]:
     if any(np.isfinite(run.latencies_ms).any() for run in runs.values()):
         void = {part: list(void_percentiles(check, run, confidence)) for part, run in runs.items()}
         shown += [*_against_load(check, runs, void, confidence), _tail(check, runs), *_courses(check, runs)]
+        shown += depth_curves(check, runs)
     if check.objective is not None:
         shown.append(_goodput(runs, check.objective.threshold, check.objective.sentence))
-    shown += [_rates(check, runs, confidence), _driven(runs)]
+    shown += [_rates(check, runs, confidence), course_table(check, runs), _driven(runs)]
     shown += [table for table in (_served(runs), _outcomes(runs)) if table is not None]
     if found.poisson:
         shown.append(_beside(found.parts, found.poisson))
@@ -118,11 +117,10 @@ def _courses(check: Load, runs: Mapping[str, AtRate]) -> list[Curve]:
 
     Each rate has a chart: their runs differ in length, and bands over each other hide the lines.
     """
-    names = list(runs)
-    drawn = [names[at] for at in sorted({round(at) for at in np.linspace(0, len(names) - 1, MOST_COURSES)})]
-    left = f" {len(drawn)} of {len(names)} rates are drawn." if len(drawn) < len(names) else ""
+    parts = drawn(list(runs))
+    left = f" {len(parts)} of {len(runs)} rates are drawn." if len(parts) < len(runs) else ""
     found = []
-    for part in drawn:
+    for part in parts:
         series = _samples.stretches("median", runs[part].due_s, runs[part].latencies_ms, POINTS)
         if series is None:
             continue

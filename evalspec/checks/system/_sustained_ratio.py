@@ -58,10 +58,11 @@ def both_ends(samples: Samples) -> Ends | None:
 def _while_busy(samples: Samples, begin: int, stop: int) -> Ends | None:
     """As `both_ends`, of a server: over the time in which all connections carried a request."""
     length = int(WINDOW * (stop - begin))
-    first, last = (_under_way.stretch(samples, at, at + length) for at in (begin, stop - length))
-    if first is None or last is None or min(first.answers, last.answers) < LEAST_BATCHES:
+    first, last = (_under_way.within(samples, at, at + length) for at in (begin, stop - length))
+    if min(first.sum(), last.sum()) < LEAST_BATCHES:
         return None
-    return Ends(start=first.per_second, end=last.per_second)
+    start, end = (float(shares[samples.ok].sum()) * samples.batch / (length / 1e9) for shares in (first, last))
+    return Ends(start=start, end=end)
 
 
 @dataclass(frozen=True)

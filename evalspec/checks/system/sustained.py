@@ -45,9 +45,9 @@ class Sustained(Check):
     they were read in every process. Batches that still grow slower by more than 10 % in the second half (Kendall's
     trend of block medians) keep the ratio from PASS: the end is not reached. Much work of other processes, or much
     stolen time, voids the measurement; throttling is what the system does by itself, and does not.
-    A server has `connections:` requests under way at any time, and windows begin and end with an answer while all of
-    them are; how many stands in the result. Where our client itself was at work in over 90 % of the time the ratio is
-    void: it would be the client's.
+    A server has `connections:` requests under way at any time (how many stands in the result): windows lie where all of
+    them are, and a query counts by the share of its time that lies in one. Where our client itself was at work in over
+    90 % of the time the ratio is void: it would be the client's.
 
     References: Reddi and others, MLPerf Mobile, MLSys 2022 (sustained against peak). Hirsch, Slack, Smith, Water
     Resources Research 1982 (trend). NVML API reference, clocks event reasons.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -372,6 +373,7 @@ def test_spans_of_tokens_are_those_of_the_tokenizer(tmp_path: Path) -> None:
     test: list[str | None] = ["here \u00e9ab  CDEFGH too", "aaa bbb ccc"]
     copied = run(tmp_path, {"train": ["a", None, "so \u00c9AB cdefgh is"]}, test, ngram=tokens)
     assert value(copied) == 0.5
+    assert copied.conditions["tokenizer"] == sha256((tmp_path / "tokenizer.json").read_bytes()).hexdigest()
     written = pq.read_table(tmp_path / copied.evidence[0][0]).to_pylist()
     assert [(row["test_row"], row["train_row"], row["text"]) for row in written] == [(0, 2, "\u00e9ab cdefgh")]
     # The same letters, but the pieces that begin a word are others than those within one.

@@ -145,7 +145,7 @@ def test_divergence_is_scipys(tmp_path: Path) -> None:
     q[0], p[1] = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]
     truth = np.arange(300) % 4
     inputs = inputs_of(tmp_path, truth, classifier(q, truth, model="candidate"), classifier(p, truth, model="baseline"))
-    each = divergences(scored(inputs, "test", "candidate"), scored(inputs, "test", "baseline"))
+    each = divergences(scored(inputs, "test", "candidate"), scored(inputs, "test", "baseline")).each
     assert np.isfinite(each).all()
     assert each[1:] == pytest.approx(np.array([entropy(a, b) for a, b in zip(p, q, strict=True)])[1:], rel=1e-6)
 
@@ -160,7 +160,7 @@ def test_values(tmp_path: Path) -> None:
     )  # fmt: skip
     result = check(method="distillation").run(inputs)
     assert value(result, "mae_increase") == pytest.approx(np.abs(wave).mean())
-    assert value(result, "output_divergence") == pytest.approx(np.abs(wave).mean() / (truth + wave).std())
+    assert value(result, "output_divergence") == pytest.approx(np.abs(wave).mean() / distance(truth + wave))
     assert set(result.missing) >= {"accuracy_drop", "ece_increase", "flip_rate", "worst_slice_drop", "speedup"}
 
 
@@ -286,6 +286,12 @@ def test_worked_table(tmp_path: Path) -> None:
         assert outcome(result, the(asked, "accuracy_drop <= 1 pp")) == word
 
 
+def distance(points: np.ndarray) -> float:
+    """Mean distance of rows from their mean."""
+    apart = (points - points.mean(axis=0)).reshape(len(points), -1)
+    return float(np.sqrt((apart**2).sum(axis=1)).mean())
+
+
 def softmax(scores: np.ndarray) -> np.ndarray:
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
@@ -304,17 +310,17 @@ def test_distance_before_softmax_is_that_of_the_scores_themselves(tmp_path: Path
     theirs = 5.0 * draw.standard_normal((300, 4))
     moved = draw.standard_normal((300, 4))
     centred, off = (one - one.mean(axis=1, keepdims=True) for one in (theirs, moved))
-    spread = np.sqrt(((centred - centred.mean(axis=0)) ** 2).sum(axis=1).mean())
+    spread = distance(centred)
     rows = of_scores(tmp_path, theirs + moved + draw.standard_normal((300, 1)), theirs)
-    assert logit_distances(*rows) == pytest.approx(np.sqrt((off**2).sum(axis=1)) / spread, rel=1e-9)
+    assert logit_distances(*rows).each == pytest.approx(np.sqrt((off**2).sum(axis=1)) / spread, rel=1e-9)
     assert logits(rows[1]) == pytest.approx(centred, abs=1e-9)
     truth = theirs.argmax(axis=1)
     found = check().run(inputs_of(tmp_path, truth, *(classifier(one.shares(), truth, model=one.model)
                                                      for one in rows)))  # fmt: skip
-    assert value(found, "logit_distance") == pytest.approx(logit_distances(*rows).mean())
+    assert value(found, "logit_distance") == pytest.approx(logit_distances(*rows).each.mean())
     tails = next(block for block in found.blocks if block.title == "Distance before softmax")
     assert isinstance(tails, Table)
-    assert tails.rows[0][5] == pytest.approx(logit_distances(*rows).max())
+    assert tails.rows[0][5] == pytest.approx(logit_distances(*rows).each.max())
 
 
 def test_of_two_classes_it_is_the_distance_of_the_log_odds(tmp_path: Path) -> None:
@@ -323,7 +329,7 @@ def test_of_two_classes_it_is_the_distance_of_the_log_odds(tmp_path: Path) -> No
     ours = theirs + draw.standard_normal(400)
     zero = np.zeros(400)
     rows = of_scores(tmp_path, np.stack([zero, ours], axis=1), np.stack([zero, theirs], axis=1))
-    assert logit_distances(*rows) == pytest.approx(np.abs(ours - theirs) / theirs.std(), rel=1e-9)
+    assert logit_distances(*rows).each == pytest.approx(np.abs(ours - theirs) / distance(theirs), rel=1e-9)
 
 
 def test_a_temperature_moves_no_answer_and_is_seen(tmp_path: Path) -> None:
@@ -370,7 +376,7 @@ def test_any_number_of_classes_a_row(tmp_path: Path) -> None:
     before, after = ((one >= 0) == truth for one in (theirs, ours))
     assert value(found, "accuracy_drop") == pytest.approx(before.all(axis=1).mean() - after.all(axis=1).mean())
     assert value(found, "flip_rate") == pytest.approx(90 / 1500)
-    spread = np.sqrt(((theirs - theirs.mean(axis=0)) ** 2).sum(axis=1).mean())
+    spread = distance(theirs)
     assert value(found, "logit_distance") == pytest.approx((2 * np.abs(theirs[:90, 0])).sum() / spread / 1500)
     p, q = (1 / (1 + np.exp(-one)) for one in (theirs, ours))
     each = (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).sum(axis=1)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from evalspec.evidence.blocks import Curve
 from evalspec.language.inputs import Samples, Schedule
@@ -114,3 +115,44 @@ def test_the_words_of_a_void_percentile_are_those_of_its_requirement(tmp_path: P
     result = run(tmp_path, late(0.005, 15.0, 0.2), check)
     invalid = written(result, check)["load/latency_p99_9(20 qps)"].invalid
     assert invalid is not None and invalid in said(result)
+
+
+def test_queries_under_way_are_counted_and_seconds_over_the_limit(tmp_path: Path) -> None:
+    """A server that stops for 3 s: what comes meanwhile waits, all of it late, and 10 queries a second pile up."""
+
+    def stopped(due: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        spent = np.full(len(due), 5.0)
+        spent[np.searchsorted(due, 30.0)] = 3_000.0
+        return spent
+
+    check = load(rates=["10 qps"], queries=2_000, arrivals={"kind": "constant"}, require=["latency_p50 <= 1 s"])
+    result = run(tmp_path, by(stopped), check)
+    rows = {str(row[1]): row[2:] for row in table(result, "Queue and seconds over the limit").rows}
+    queries, median, most, watched, over = rows["steady"]
+    assert (queries, median, watched) == (2_000, 1.0, 200)
+    # Each of 5 processes: the query that stops it, and those that come in the 3 s.
+    assert most in (30, 31)
+    # Half of a second's queries waited over 1 s: those that were due in the first 2 of the 3 s.
+    assert over in (10, 15)
+    (curve,) = titled(result, "Queries under way")
+    assert max(curve.series[0].upper or ()) == most and curve.references == ()
+
+
+def test_ramp_and_spike_are_marked_and_have_rows(tmp_path: Path) -> None:
+    """A spike over what the server can do: its seconds are over the limit, the steady ones are not."""
+    arrivals = {"kind": "poisson", "ramp": "2 s", "spike": {"factor": 5, "duration": "4 s"}}
+    check = load(rates=["200 qps"], arrivals=arrivals, slo=slo("latency_p99 <= 50 ms"), require=[])
+    result = run(tmp_path, by(exponential(1.6)), check)
+    rows = {str(row[1]): row[2:] for row in table(result, "Queue and seconds over the limit").rows}
+    assert list(rows) == ["ramp and lead-in", "steady", "spike", "after the spike"]
+    assert rows["steady"][-1] == 0 and rows["spike"][-1] >= 15 and rows["spike"][-2] in range(20, 26)
+    assert rows["spike"][2] > 20 * rows["steady"][2]
+    (curve,) = titled(result, "Queries under way")
+    assert [line.label for line in curve.references] == ["the ramp ends", "the spike begins", "the spike ends"]
+    begins, ends = (line.value or 0.0 for line in curve.references[1:])
+    assert ends - begins == pytest.approx(4.0, rel=0.05)
+
+
+def test_without_a_limit_no_second_is_called_over_it(tmp_path: Path) -> None:
+    result = run(tmp_path, by(exponential(0.5)), load(rates=["50 qps"], queries=1_000, require=["error_rate <= 10 %"]))
+    assert {row[-1] for row in table(result, "Queue and seconds over the limit").rows} == {None}

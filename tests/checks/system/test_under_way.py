@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from evalspec.checks.system._metered import metered
 from evalspec.checks.system._sustained_blocks import course
 from evalspec.checks.system._sustained_ratio import both_ends
-from evalspec.checks.system._under_way import full, lanes, stretch
+from evalspec.checks.system._under_way import full, lanes, stretch, within
 from evalspec.checks.system.contention import Contention
 from evalspec.checks.system.energy import Energy
 from evalspec.checks.system.sustained import Sustained
@@ -79,7 +79,7 @@ def rate(one: Samples) -> float:
     window = full(one)
     found = None if window is None else stretch(one, *window)
     assert found is not None
-    return found.per_second
+    return found.items * SECOND / (found.end_ns - found.begin_ns)
 
 
 @pytest.mark.parametrize(("connections", "workers", "count"), [(16, 16, 60), (16, 4, 60), (16, 1, 100), (4, 4, 40)])
@@ -96,7 +96,9 @@ def test_answers_that_come_all_at_once_are_counted_whole() -> None:
     assert window == (1 * SECOND, 5 * SECOND)
     found = stretch(one, int(1.5 * SECOND), int(3.5 * SECOND))
     assert found is not None and (found.begin_ns, found.end_ns) == (SECOND, 3 * SECOND)
-    assert found.items == found.answers == 32 and found.per_second == 16.0
+    assert found.items == 32
+    # A wave takes a second, of which half lies in a window of half a second.
+    assert within(one, int(1.2 * SECOND), int(1.7 * SECOND)).sum() == pytest.approx(8.0)
 
 
 def test_what_failed_is_no_item() -> None:
@@ -124,6 +126,16 @@ def test_the_ends_of_a_slow_server_that_keeps_its_rate_are_alike() -> None:
     assert ends is not None and ends.end / ends.start == pytest.approx(1.0, abs=0.1)
     lost = both_ends(closed_loop(np.concatenate([work(600, 0.5), work(300, 1.0, 1)]), 16))
     assert lost is not None and lost.end / lost.start == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize(("waves", "spread", "bias", "give_or_take"), [(15, 0.05, 0.01, 0.03), (10, 1.0, 0.07, 0.3)])
+def test_the_ends_of_a_steady_server_are_alike_on_average(
+    waves: int, spread: float, bias: float, give_or_take: float
+) -> None:
+    """In waves, and at any time. Counted whole the logarithms would be 0.05 +- 0.09 where answers come in waves."""
+    found = [both_ends(closed_loop(work(16 * waves, 2.0, seed, spread), 16)) for seed in range(150)]
+    ratios = np.array([np.log(one.end / one.start) for one in found if one is not None])
+    assert len(ratios) == 150 and abs(ratios.mean()) < bias and ratios.std() < give_or_take
 
 
 def test_the_course_of_many_connections_has_the_servers_level() -> None:

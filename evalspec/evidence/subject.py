@@ -1,0 +1,18 @@
+"""Which of a spec's models the verdict is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+CANDIDATE = "candidate"
+"""What the model that is to ship is usually called."""
+
+
+def subject_model(about: Iterable[str]) -> str:
+    """The candidate, else the only model that checks are about.
+
+    Args:
+        about: Names of the models that checks are about.
+    """
+    names = set(about)
+    return names.pop() if len(names) == 1 else CANDIDATE
