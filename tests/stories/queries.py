@@ -64,11 +64,11 @@ def flash(tale: Tale, bad: bool) -> None:
     # As many queries a second come as in the trace, which has twenty flashes of ten times the rate between them.
     gaps = draw.exponential(1.0, 20_000) / np.where(np.arange(20_000) % 1000 < 500, 100.0, 1000.0)
     tale.rows("f10_calls", {"time": np.cumsum(gaps)})
-    asked = {"search": False, "planted": Planted(make), **ASKED}
     tale.ask("system", "load", "f10_poisson", "latency_p99(182 qps) <= 100 ms", rates=["182 qps"], queries=10_000,
-             **asked)  # fmt: skip
+             search=False, planted=Planted(make), **ASKED)  # fmt: skip
     tale.ask("system", "load", "f10_trace", "latency_p99(trace) <= 100 ms",
-             arrivals={"kind": "trace", "dataset": "f10_calls", "beside_poisson": True}, **asked)  # fmt: skip
+             arrivals={"kind": "trace", "dataset": "f10_calls", "beside_poisson": True}, search=False,
+             planted=Planted(make), **ASKED)  # fmt: skip
 
 
 def best_of_new(tale: Tale, bad: bool) -> None:

@@ -328,10 +328,11 @@ def test_a_subject_that_is_not_shown_needs_a_waiver() -> None:
     assert waived.headline == "READY (1 waived)"
 
 
-def test_a_stated_digest_weakens() -> None:
-    model = ModelRecord(name="candidate", kind="predictions", digest="ab" * 32, digest_stated=True)
+@pytest.mark.parametrize(("name", "digest", "weak"), [("candidate", "ab", 1), ("mine", "ab", 1), ("baseline", "cd", 0)])
+def test_a_stated_digest_of_the_subject_weakens(name: str, digest: str, weak: int) -> None:
+    model = ModelRecord(name=name, kind="predictions", digest=digest * 32, digest_stated=True)
     verdict = decide(a_record(a_check(a_test()), models=(model,)))
-    assert any("as its maker stated it" in line for line in verdict.weakened)
+    assert sum("as its maker stated it" in line for line in verdict.weakened) == weak
 
 
 @pytest.mark.parametrize("change", [{"draft": True}, {"only": ("quality",)}, {"interrupted": True}])

@@ -295,8 +295,9 @@ def _facts(compared: Compared) -> dict[str, Fact]:
 
 def _conditions(compared: Compared, settings: Settings) -> dict[str, Cell]:
     near = [level.recall for level in compared.counting("near_duplicates")]
-    tokenizer: dict[str, Cell] = {} if settings.subwords is None else {"tokenizer": settings.subwords.digest}
-    return {"columns": ", ".join(compared.columns), "recall at the limit": round(min(near, default=1.0), 4)} | tokenizer
+    columns, recall = ", ".join(compared.columns), round(min(near, default=1.0), 4)
+    tokenizer = {} if settings.subwords is None else {"tokenizer": settings.subwords.digest}
+    return {"columns": columns, "recall at the limit": recall, **tokenizer}
 
 
 def _notes(compared: Compared) -> tuple[str, ...]:

@@ -83,8 +83,8 @@ def course_table(check: Load, runs: Mapping[str, AtRate]) -> Table:
     )  # fmt: skip
     caption = (
         "Under way: due and not yet ended, as each query found it that came, itself among them. The SLO is violated "
-        "in a second if more of the queries due in it than the percentile leaves took longer than its limit, or "
-        "failed; all processes together. Only the steady part is judged."
+        "in a second if more of the queries due in it than the percentile leaves took longer than its limit (the "
+        "SLO's, or a requirement's at this rate), or failed; all processes together. Only the steady part is judged."
     )
     return Table(title="Queue and seconds over the limit", caption=caption, columns=columns, rows=rows)
 
