@@ -17,6 +17,8 @@ COLUMNS_OF = "columns of "
 """What a condition of `slices` begins with that tells which columns a named slice looks at."""
 MOST_NAMED = 4
 TIMED = ("latency", "load")
+LATE = ("latency_", "deadline_miss_rate", "max_rate", "goodput", "spike_factor")
+"""What metrics begin with that tell of time; a query that fails is no late one."""
 ASSOCIATED = ("shift", "drifted_columns", "missingness_shift")
 REPRESENTED = ("representation_gap", "missing_conditions", "smallest_slice")
 Judged = tuple[CheckRecord, Test]
@@ -108,17 +110,17 @@ def _data(seen: _Seen) -> Iterator[Conclusion]:
     Where the data fail no score is shown for others, so that confidence counts as it is on these rows.
     """
     failing: dict[tuple[str, str, str], list[Judged]] = {}
-    names: dict[str, set[str]] = {}
+    names: dict[tuple[str, str, str], set[str]] = {}
     for check, test in seen.failing("slices"):
         for slice_ in violated_parts(test):
             for column in slice_columns(check, slice_) or (slice_,):
-                failing.setdefault((model_of(check), dataset_of(check), column), []).append((check, test))
-                names.setdefault(column, {column}).add(slice_)
+                at = model_of(check), dataset_of(check), column
+                failing.setdefault(at, []).append((check, test))
+                names.setdefault(at, {column}).add(slice_)
     for (model, dataset, column), slices in failing.items():
+        called = names[model, dataset, column]
         moved = [one for one in seen.failing("shift", dataset=dataset) if column in _moved(*one)]
-        lacking = [
-            one for one in seen.failing("coverage", dataset=dataset) if not names[column].isdisjoint(_lacking(one[1]))
-        ]
+        lacking = [one for one in seen.failing("coverage", dataset=dataset) if not called.isdisjoint(_lacking(one[1]))]
         calibrated = seen.holding("calibration", model, dataset, on_these_rows=True)
         if dataset and (moved or lacking) and calibrated:
             yield _said(
@@ -140,10 +142,11 @@ def _calibration(seen: _Seen) -> Iterator[Conclusion]:
 
 def _system(seen: _Seen) -> Iterator[Conclusion]:
     """Answers come too late, and their quality holds."""
-    for model in dict.fromkeys(model_of(check) for kind in TIMED for check, _ in seen.failing(kind)):
+    late_ones = [one for kind in TIMED for one in seen.failing(kind) if one[1].metric.startswith(LATE)]
+    for model in dict.fromkeys(model_of(check) for check, _ in late_ones):
         right = seen.holding("quality", model)
         if right:
-            late = [one for kind in TIMED for one in seen.failing(kind, model)]
+            late = [one for one in late_ones if model_of(one[0]) == model]
             yield _said("system", "Answers come too late, and their quality holds", late, right,
                         "The pattern points to the system")  # fmt: skip
 

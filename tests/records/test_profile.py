@@ -76,7 +76,10 @@ def test_a_run_that_lacks_a_mandatory_check_is_undecided_and_says_so_everywhere(
     record = read_record(run)
     assert record.verdict is not None and record.profile is not None
     assert record.verdict.headline == "UNDECIDED (1 waived, 1 undecided)"
-    said = "the profile team asks for `slices` with a blocking requirement: averages hide; add it, or set it aside with `without:`"
+    said = (
+        "the profile team asks for `slices` with a blocking requirement: averages hide; "
+        "add it, or set it aside with `without:`"
+    )
     assert record.verdict.reason == f"profile/slices: {said}"
     assert (
         "`slices` with a blocking requirement: the profile asks for it, and nothing here answers" in record.not_tested

@@ -113,7 +113,9 @@ def test_baseline_stands_beside_the_candidate() -> None:
 
 
 def test_where_failures_point_to_is_said_with_links() -> None:
-    late = records.case("latency/metric", "metric <= 1 ms", "FAIL", "said", threshold=1, unit="ms", value=2.0, n=9)
+    late = records.case(
+        "latency/latency_p50", "latency_p50 <= 1 ms", "FAIL", "said", threshold=1, unit="ms", value=2.0, n=9
+    )
     right = records.case("quality/metric", "metric >= 1", "PASS", "said", threshold=1, unit="score", value=2.0, n=9)
     checks = [records.check(name, [one], blocks=()) for name, one in (("latency", late), ("quality", right))]
     found = seen(records.record(records.decide("NOT READY", "because", [late, right]), checks))

@@ -64,6 +64,19 @@ def test_what_is_not_shown_is_not_concluded(checks: tuple[CheckRecord, ...]) -> 
     assert concluded(*checks) == ()
 
 
+def test_a_column_among_those_that_drifted_is_found_by_its_own_bound() -> None:
+    parts = tuple(
+        PartTest(part=name, value=low + 0.1, n=500, lower=low, upper=low + 0.2)
+        for name, low in (("lux", 0.3), ("x", 0.0))
+    )
+    drifted = a_test("shift", "drifted_columns", parts=parts, part_unit="score", **(FAILING | MORE))
+    check = of("shift", drifted, conditions={"tolerance": 0.1})
+    (found,) = concluded(of("slices", DARK), check, of("calibration", ECE_HOLDS))
+    assert found.sentence.startswith("Errors go with lux: slices/accuracy(dark) and shift/drifted_columns are FAIL")
+    about_x = of("slices", DARK, conditions={"columns of dark": "x"})
+    assert concluded(about_x, check, of("calibration", ECE_HOLDS)) == ()
+
+
 @pytest.mark.parametrize(
     "lacking",
     [
@@ -99,6 +112,8 @@ def test_answers_that_are_late_and_right_are_the_systems() -> None:
     late = of("latency", a_test("latency", "latency_p99", **(FAILING | MORE | {"unit": "ms"})))
     (found,) = concluded(late, of("quality", a_test()))
     assert (found.owner, found.checks) == ("system", ("latency", "quality"))
+    erring = of("load", a_test("load", "error_rate", **(FAILING | MORE)))
+    assert concluded(erring, of("quality", a_test())) == ()
     assert concluded(late) == concluded(late, of("quality", a_test(**FAILING))) == ()
     # A score on rows that are not those of production holds for nobody.
     assert concluded(late, of("quality", a_test()), of("shift", MOVED)) == ()
