@@ -25,6 +25,7 @@ class Metric:
         whole: It also has a value without a part, although it has parts (``throughput``: the best batch).
         least: The smallest value that it can have, in its unit; None: what the unit tells (a fraction is 0 at least).
         most: The largest, likewise.
+        edge_shown: A sample can show that it is 0, although it is no exact fact: of each of its parts it shows enough.
     """
 
     name: str
@@ -37,3 +38,4 @@ class Metric:
     whole: bool = False
     least: float | None = None
     most: float | None = None
+    edge_shown: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from evalspec.errors import Problem, did_you_mean
@@ -34,9 +34,16 @@ class Misfit:
     problem: Problem
 
 
-def misspelt(column: str, dataset: str, columns: Mapping[str, str]) -> Problem | None:
-    """That a column is not there and another one is called nearly so; None: it is there, or nothing is like it."""
-    remedy = None if column in columns else did_you_mean(column, columns)
+def misspelt(column: str, dataset: str, columns: Mapping[str, str], named: Container[str] = ()) -> Problem | None:
+    """That a column is not there and another one is called nearly so; None: it is there, or nothing is like it.
+
+    Args:
+        column: As the spec has it.
+        dataset: Its name.
+        columns: Those of the dataset.
+        named: What the spec names beside it: a column among them was not meant by another name.
+    """
+    remedy = None if column in columns else did_you_mean(column, [one for one in columns if one not in named])
     if remedy is None:
         return None
     return Problem(f"{dataset} has no column {column!r}", choices=tuple(columns), remedy=remedy)

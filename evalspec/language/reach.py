@@ -42,9 +42,7 @@ def check_reach(sentence: Sentence, metric: Metric, unit: str, threshold: float)
         raise SpecError(Problem(f"{sentence.text!r} can never pass: {metric.name} is a whole number"))
     upward = sentence.op in _UPWARD
     at_edge = threshold == (top if upward else bottom) and sentence.op != "=="
-    # That a search finds nothing can be shown, where it would have found something; that a share is 0 can not.
-    shown = metric.exact or kind == "count"
-    if at_edge and (sentence.op in ("<", ">") or not shown):
+    if at_edge and (sentence.op in ("<", ">") or not _edge_shown(metric, kind)):
         reason = "no value can" if sentence.op in ("<", ">") else "no sample can show it"
         example = "99.9 %" if upward else "0.1 %"
         remedy = f"leave room, such as {example}" if kind == "fraction" else "leave room"
@@ -75,6 +73,12 @@ def check_difference(sentence: Sentence, metric: Metric, offset: float, factor: 
         raise never_fails(sentence.text, reason, "more" if upward else "less")
     if offset >= most if upward else offset <= least:
         raise SpecError(Problem(f"{sentence.text!r} can never pass: {reason}", remedy="correct the number"))
+
+
+def never_shown_zero(metric: Metric) -> bool:
+    """Its smallest value is 0, and no sample can show that it is."""
+    kind = UNITS[metric.unit].kind if metric.unit in UNITS else "label"
+    return _limits(metric, metric.unit, kind)[0] == 0.0 and not _edge_shown(metric, kind)
 
 
 def check_rows(requirement: Requirement, dataset: str, rows: int | None) -> str | None:
@@ -110,6 +114,12 @@ def never_fails(sentence: str, reason: str, instead: str) -> SpecError:
     """
     remedy = f"require {instead}, or take the sentence out"
     return SpecError(Problem(f"{sentence!r} can never fail: {reason}", remedy=remedy))
+
+
+def _edge_shown(metric: Metric, kind: str) -> bool:
+    """It can be shown to be the best that it can be."""
+    # That a search finds nothing can be shown, where it would have found something; that a share is 0 can not.
+    return metric.exact or metric.edge_shown or kind == "count"
 
 
 def _limits(metric: Metric, unit: str, kind: str) -> tuple[float, float]:

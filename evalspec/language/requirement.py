@@ -10,7 +10,7 @@ from typing import cast
 from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.evidence.metric import Metric, Op
 from evalspec.evidence.units import UNITS
-from evalspec.language.reach import check_difference, check_reach
+from evalspec.language.reach import check_difference, check_reach, never_shown_zero
 from evalspec.language.units import NUMBER, bare_remedy, convert, split_quantity, units_like
 
 OPERATORS: tuple[Op, ...] = ("<=", ">=", "==", "<", ">")
@@ -228,10 +228,12 @@ def _check_operator(sentence: Sentence, metric: Metric) -> None:
     if op == "==":
         if not metric.exact:
             direction = "<=" if metric.better == "lower" else ">="
+            number = re.match(NUMBER, sentence.right, re.ASCII)
+            zero = number is not None and float(number[0]) == 0.0 and never_shown_zero(metric)
             raise SpecError(
                 Problem(
                     f"{name} is estimated from a sample, and '==' is for exact facts",
-                    remedy=f"write {name} {direction} {_spaced(sentence.right)}",
+                    remedy=f"write {name} {direction} {'and a number above 0' if zero else _spaced(sentence.right)}",
                 )
             )
         return

@@ -86,6 +86,8 @@ class Scans:
         theirs: Mapping[str, Sequence[Scan]],
         batches: Batches,
     ) -> None:
+        import pyarrow as pa
+
         by = {key: {check} for key in own}
         scans = dict(own)
         for name, wanted in theirs.items():
@@ -96,7 +98,7 @@ class Scans:
         others = frozenset(scans) - frozenset(own)
         try:
             found = one_pass(dataset, scans, batches, _Guard(own, scans).given_up if others else frozenset)
-        except EvalspecError:
+        except (EvalspecError, pa.ArrowException):
             if not others:
                 raise
             # What other checks look at is theirs to tell.

@@ -265,7 +265,8 @@ class NeedsCheck:
             place = find_text(self.problems, path, column)
             if place != path and NUMBERS.match(kind) and column not in [one.name for one in self.slices]:
                 message = f"column {column!r} of {dataset} holds numbers ({kind}), not groups"
-                remedy = f"name the ranges that matter in `slices:`, such as `where: {column} < 100`"
+                ranges = f"name the ranges that matter in `slices:`, such as `where: {column} < 100`"
+                remedy = f"{ranges}, or store codes as whole numbers"
                 self.problems.add(place, Problem(message, remedy=remedy))
         for one in self.slices:
             where, place = parse_where(one.where), find_text(self.problems, path, one.name)

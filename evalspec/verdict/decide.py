@@ -11,6 +11,7 @@ from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
+from evalspec.evidence.words import plural
 from evalspec.verdict._alike import same_models, same_rows
 from evalspec.verdict.holm import holm
 from evalspec.verdict.profile import missing, ranks, set_aside
@@ -271,7 +272,7 @@ def _reason(record: Record, word: Word, blocking: list[Decision], decisions: tup
     if blocking and word != "READY":
         first = min(blocking, key=lambda one: (WORST_FIRST[one.status], not one.looks_violated))
         more = len(blocking) - 1
-        others = f" (and {more} more)" if more else ""
+        others = f" (and {plural(more, 'requirement')} more)" if more else ""
         return f"{first.name}: {first.sentence}{others}"
     if record.interrupted:
         return "The run was interrupted before everything was measured."

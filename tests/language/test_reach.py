@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from evalspec.checks.data.shift import Shift
+from evalspec.checks.model.compression import Compression
 from evalspec.errors import SpecError
 from evalspec.evidence.metric import Metric
+from evalspec.language.parts import Check
 from evalspec.language.reach import check_rows
 from evalspec.language.requirement import parse_requirement
 
@@ -13,6 +16,7 @@ METRICS = (
     Metric("accuracy", "fraction", "higher", ""),
     Metric("error_rate", "%", "lower", ""),
     Metric("missingness_shift", "pp", "lower", ""),
+    Metric("drifted", "%", "lower", "", edge_shown=True),
     Metric("headroom", "pp", "higher", ""),
     Metric("class_association", "score", "lower", "", exact=True, most=1.0),
     Metric("kappa", "score", "higher", "", least=-1.0),
@@ -60,7 +64,7 @@ def test_what_can_only_end_in_one_way_is_refused(sentence: str, said: str) -> No
     [
         "accuracy >= 0.1 %", "accuracy >= baseline - 99 pp", "accuracy >= 0.5x baseline - 49 pp", "error_rate <= 99 %",
         "accuracy >= baseline", "missingness_shift <= 99 pp", "headroom >= 0 pp", "class_association <= 0.99",
-        "class_association <= 0", "kappa >= 0", "class_association < 1",
+        "class_association <= 0", "kappa >= 0", "class_association < 1", "drifted <= 0 %",
         "copies == 0", "copies <= 0", "smallest >= 1 rows", "log_loss <= 0.1",
         "relative_difference <= 100 %", "relative_difference <= 250 %",
     ],
@@ -87,3 +91,16 @@ def test_a_count_of_rows_is_held_against_the_rows_that_there_are(sentence: str, 
         assert str(caught.value) == f"{sentence!r} can never fail: test has 600 rows in all; {LESS}"
     else:
         assert check_rows(requirement, "test", 600) == ("test has 600 rows in all" if never else None)
+
+
+@pytest.mark.parametrize(
+    ("check", "sentence"),
+    [
+        # No column moved further than the tolerance: shown where each was shown to be within it.
+        (Shift, "drifted_columns <= 0 %"),
+        # A difference, which is below 0 where the candidate is the better one.
+        (Compression, "ece_increase <= 0"), (Compression, "accuracy_drop <= 0 pp"),
+    ],
+)  # fmt: skip
+def test_that_nothing_got_worse_may_be_required(check: type[Check], sentence: str) -> None:
+    assert parse_requirement(sentence, check.metrics).threshold == 0

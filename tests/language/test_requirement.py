@@ -128,6 +128,7 @@ def test_a_name_does_not_hold_the_threshold() -> None:
         ("accuracy >= baseline - -2 pp", "- -2 pp has two signs; write one"),
         ("accuracy <= 0.9", "'<=' points the wrong way: higher accuracy is better; write accuracy >= 0.9"),
         ("latency_p99 >= 5 ms", "'>=' points the wrong way: lower latency_p99 is better; write latency_p99 <= 5 ms"),
+        ("ece == 0", "ece is estimated from a sample, and '==' is for exact facts; write ece <= and a number above 0"),
         ("ece == 0.05", "ece is estimated from a sample, and '==' is for exact facts; write ece <= 0.05"),
         ("ece<=0.05", "'ece<=0.05' has no spaces around '<='; write ece <= 0.05"),
         ("ece =< 0.05", "'=<' is no operator of a requirement (choices: <=, >=, ==, <, >); write ece <= 0.05"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -240,6 +240,28 @@ def test_what_nobody_wants_any_more_is_let_go() -> None:
     assert kept.kept == 2
     kept.expect("d", ())
     assert kept.kept == 0
+
+
+def test_an_error_of_arrow_in_what_another_check_looks_at_is_that_ones() -> None:
+    class Counting:
+        rows = 0
+
+        def update(self, batch: pa.RecordBatch) -> None:
+            self.rows += batch.num_rows
+
+    class Wrong(Counting):
+        def update(self, batch: pa.RecordBatch) -> None:
+            raise pa.ArrowNotImplementedError("no kernel for this type")
+
+    def batches(dataset: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        return iter(pa.table({"x": [1, 2]}).to_batches())
+
+    own, wrong = Scan("test", "own", None, Counting), Scan("test", "wrong", None, Wrong)
+    shared = Scans()
+    shared.ahead = cast(Any, (("b", 1),))
+    assert [one.rows for one in shared.give("a", [own], batches, lambda: {"b": [wrong]})] == [2]
+    with pytest.raises(pa.ArrowNotImplementedError):
+        shared.give("b", [wrong], batches, lambda: {})
 
 
 class Pictures(Parquet):

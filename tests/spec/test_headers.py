@@ -84,6 +84,13 @@ def test_rules_that_can_not_be_held_are_said(fields: str, sentence: str, folder:
     assert [one.replace(str(folder), "FOLDER") for one in said(integrity(fields))] == [sentence]
 
 
+def test_a_column_beside_one_that_is_called_nearly_so_is_no_mistake() -> None:
+    assert said(integrity("table_schema: {age: {min: 0}, ages: {min: 0}}")) == []
+    conditions = "conditions: [{name: old, where: age > 8}, {name: aged, where: ages > 8}]"
+    check = f"check: coverage, dataset: test, {conditions}, require: [missing_conditions == 0]"
+    assert said(f"data:\n  - {{{check}}}\n") == []
+
+
 def test_what_integrity_is_there_to_find_is_no_mistake() -> None:
     assert said(integrity("table_schema: {weight: {min: 0}, site: {type: number, min: 0}}")) == []
 
@@ -110,7 +117,7 @@ def test_what_integrity_is_there_to_find_is_no_mistake() -> None:
          "`columns:`"),
         ("check: coverage, dataset: test, by: [amount], require: [slices_too_small == 0]",
          "data[0].by[0]: column 'amount' of test holds numbers (double), not groups; name the ranges that matter in "
-         "`slices:`, such as `where: amount < 100`"),
+         "`slices:`, such as `where: amount < 100`, or store codes as whole numbers"),
         ("check: labels, dataset: test, audited: site, features: [y], require: [label_error_rate <= 20 %]",
          "data[0].features[0]: 'y' is the label of test, so the classifier would be told the answer; leave it out"),
         ("check: coverage, dataset: test, conditions: [{name: old, where: aeg > 8}], require: [missing_conditions == "

@@ -218,6 +218,7 @@ def test_data_first() -> None:
     verdict = decide(a_record(a_check(a_test()), leaked("require")))
     assert status_of(verdict, "quality/accuracy") == "INVALID"
     assert "not interpretable: contamination/exact_duplicates is FAIL" in verdict.decisions[1].sentence
+    assert verdict.reason.endswith(" (and 1 requirement more)")
 
 
 def test_a_fact_of_the_files_stands_whatever_the_data_are() -> None:

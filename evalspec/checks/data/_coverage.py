@@ -81,11 +81,13 @@ def measure(check: Coverage, inputs: Inputs) -> CheckResult:
     missing: dict[str, str] = dict(gaps.missing)
     if covered.groups:
         counted = {one.name: Fact(float(one.rows), covered.rows, COUNTED) for one in covered.groups}
-        estimates["smallest_slice"] = Parts(counted)
+        withhold = _left_out(check, inputs, here, covered)
+        estimates["smallest_slice"] = Measured(Parts(counted), withhold=withhold)
         short = [one for one in _scarcest(covered.groups) if one.rows < one.needed]
         method = f"{COUNTED}{_listed([one.name for one in short])}"
         first = first_of([f"{one.name} ({one.rows:,} of {one.needed:,} rows)" for one in short])
-        estimates["slices_too_small"] = Fact(float(len(short)), covered.rows, method, first=first)
+        small = Fact(float(len(short)), covered.rows, method, first=first)
+        estimates["slices_too_small"] = Measured(small, withhold=withhold)
     if covered.conditions or check.shares or covered.columns:
         method = f"{COUNTED}{_listed(absent)}"
         estimates["missing_conditions"] = Measured(
@@ -251,6 +253,16 @@ def _why_not(metric: str) -> str:
         "missing_conditions": "no conditions are declared",
         "class_association": "no column in `by:` has groups",
     }.get(metric, "no shares of a population are declared")
+
+
+def _left_out(check: Coverage, inputs: Inputs, here: Tally, covered: Covered) -> str | None:
+    """Why nothing passes: a label of whole numbers, which may be classes, makes no groups."""
+    label = inputs.label(check.dataset)
+    if label is None or not isinstance(covered.classes, str) or inputs.label_unit(check.dataset) is not None:
+        return None
+    if not pa.types.is_integer(here.columns[label].type):
+        return None
+    return f"no group is a class: {covered.classes}, or say `label_unit:` of values"
 
 
 def _notes(check: Coverage, covered: Covered) -> list[str]:

@@ -99,17 +99,20 @@ class Values:
             shape (n,), the place of each row's value among those seen so far; -1: there is none, or too many are known.
         """
         self.type = column.type
+        encoded = family(column.type) in ENCODED
+        if encoded:
+            column = _plain(column)
         missing = missing_values(pa.chunked_array([column]))
         self.missing += int(missing.sum())
         codes = np.full(len(column), -1, np.int64)
-        if not self.over and family(column.type) in ENCODED:
+        if encoded and not self.over:
             codes = self._coded(column, missing)
         if self._keep:
             self._kept.append(codes.astype(np.int32))
         return codes
 
     def _coded(self, column: pa.Array, missing: NDArray[np.bool_]) -> NDArray[np.int64]:
-        encoded = _plain(column).dictionary_encode()
+        encoded = column.dictionary_encode()
         codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)).astype(np.int64)
         codes[missing] = -1
         counts = np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary))
@@ -159,12 +162,17 @@ class Values:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """Without dictionaries and views, and with halves as floats."""
+    """Without dictionaries and views, in types that can be encoded, and with one zero."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if pa.types.is_string_view(values.type):
+    kind = values.type
+    if pa.types.is_string_view(kind):
         return values.cast(pa.large_string())
-    return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return values.cast(pa.decimal128(kind.precision, kind.scale))
+    if pa.types.is_float16(kind):
+        values = values.cast(pa.float32())
+    return pc.add(values, pa.scalar(0.0, values.type)) if pa.types.is_floating(kind) else values
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,12 +330,14 @@ def _between(check: Leakage, test: Places, trained: Trained) -> Shared | str:
     point = np.searchsorted(gaps.points, test.values[tested])
     # Of test rows at one place none stands between two training rows.
     alone = np.bincount(point, minlength=len(gaps.points))[point] == 1
-    found = np.flatnonzero((alone & (gaps.counts[point] > 0) & (gaps.counts[point + 1] > 0)) | gaps.equal[point])
-    before = gaps.below.carried()[point[found]]
+    # A gap ends with its point, so that a training row at the point before is not in it.
+    before = (gaps.counts[point] > 0) | np.append(False, gaps.equal)[point]
+    found = np.flatnonzero((alone & before & (gaps.counts[point + 1] > 0)) | gaps.equal[point])
+    nearest = gaps.below.carried()[point[found]]
     chance = m * n * (n - 1) / ((n + m) * max(1, n + m - 1))
     absent = {name: one.positions for name, one in trained.absent.items()}
     return Shared(
-        "index_overlap", tested[found], gaps.below.rows[before], gaps.below.sets[before], check.train, m,
+        "index_overlap", tested[found], gaps.below.rows[nearest], gaps.below.sets[nearest], check.train, m,
         f"rows of {check.test} between two training rows in the order of {check.index!r}; "
         f"a split at random would give about {chance:,.0f}",
         by_chance=chance,

@@ -90,6 +90,8 @@ class Coverage(Check):
     Rows are counted over the whole file: facts, without an interval. Tables of any size: one pass, shared with other
     checks of the spec that look at them; memory holds the values of `by:` and of the label (10,000 of each at most) and
     the cells of their tables, not the rows, but for a number for each row of a sampled population with clusters.
+    A label of more than 20 distinct whole numbers makes no classes; `smallest_slice` and `slices_too_small` then pass
+    only where `label_unit:` says that it holds values.
     `min_n:` is 100 rows by default; with `width: 5 pp` it is the n at which the one-sided bound of any share is at most
     so far from it, z^2 / (4 width^2). A condition with `at_least: 88 %, expected: 92 %` needs the rows at which a score
     of 92 % is shown to be at least 88 % in four of five cases (391 at 95 %). Rows in which the column of a condition is
@@ -283,15 +285,18 @@ class Coverage(Check):
         That a column is not there is what it finds.
         """
         columns = headers[self.dataset].columns if self.dataset in headers else {}
-        for index, one in enumerate(self.conditions if columns else ()):
-            if isinstance(one, str) or one.where is None:
-                continue
-            where = parse_where(one.where)
-            wrong = [misspelt(name, self.dataset, columns) for name in where.columns]
+        wheres = {
+            index: parse_where(one.where)
+            for index, one in enumerate(self.conditions if columns else ())
+            if not isinstance(one, str) and one.where is not None
+        }
+        named = {*self.by, *self.shares, *(name for where in wheres.values() for name in where.columns)}
+        for index, where in wheres.items():
+            wrong = [misspelt(name, self.dataset, columns, named) for name in where.columns]
             for problem in (*(found for found in wrong if found is not None), *check_literals(where, columns)):
                 yield Misfit(("conditions", index, "where"), problem)
         for name in self.shares if columns else ():
-            slip = misspelt(name, self.dataset, columns)
+            slip = misspelt(name, self.dataset, columns, named)
             if slip is not None:
                 yield Misfit(("population", name), slip)
 

@@ -179,7 +179,7 @@ class Integrity(Check):
         """
         columns = headers[self.dataset].columns if self.dataset in headers else {}
         for name, rule in self.table_schema.items() if columns else ():
-            wrong = misspelt(name, self.dataset, columns)
+            wrong = misspelt(name, self.dataset, columns, self.table_schema)
             if wrong is not None:
                 yield Misfit(("table_schema", name), wrong)
             holds = columns.get(name, "")

@@ -43,7 +43,8 @@ class Leakage(Check):
     - `rows_before_cutoff`: test rows that are not later than the day in `after:`, such as the last day of the texts
       that a model was trained on, where these are not at hand.
     - `index_overlap`: test rows between two training rows. In the order of `index:` (a position, a frame number, a
-      time) the row before and the row after are training rows, or a training row stands at the same place.
+      time) the row before and the row after are training rows, or a training row stands at the same place. A
+      place with rows of both counts as one of training.
     - `conflicting_labels`: test rows that are equal in all columns to another row, of the test set or of training,
       that has another label. Columns that name a row are left out, as in `contamination`.
     - `target_leakage(column)`: how well this column alone tells the label, from 0 (not at all) to 1 (always).

@@ -64,7 +64,8 @@ class Shift(Check):
     Upper bounds use the point where the populations differ most: D + z/2 sqrt(1/n + 1/m) for Kolmogorov-Smirnov and
     total variation, W + z sqrt(s_x^2/n + s_y^2/m) for Wasserstein. Lower bounds: D - sqrt(-ln(a/2)/2) sqrt(1/n + 1/m)
     (1.358 at 5 %), the others minus the permutation quantile at the level. No bound below 50 rows a side.
-    `drifted_columns <= 10 %` of K columns says that all but floor(0.1 K) hold: partial conjunction of their p-values.
+    `drifted_columns <= 10 %` of K columns says that all but floor(0.1 K) hold, `<= 0 %` that all do: partial
+    conjunction of their p-values.
     By 10,000 permutations no Wasserstein distance is surer than 1 in 10,000, so more than about 25 columns of numbers
     under `distance: wasserstein` come to *looks violated* at most; the other distances have no such limit.
     Missing cells: MOVER over Clopper-Pearson; they are left out of the distances.
@@ -128,7 +129,7 @@ class Shift(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "drifted_columns", "%", "lower", "Share of columns that moved further than `tolerance:`.",
-            interval="partial conjunction of the columns' p-values",
+            interval="partial conjunction of the columns' p-values", edge_shown=True,
         ),
         Metric(
             "shift", "score", "lower", "Distance between the two populations in a column.", parts="column",

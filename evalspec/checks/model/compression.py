@@ -142,7 +142,7 @@ class Compression(Check):
         ),
         Metric(
             "ece_increase", "fraction", "lower", "`ece` of the candidate less the baseline's.",
-            interval="the bounds of both (test inversion), each at half the level",
+            interval="the bounds of both (test inversion), each at half the level", least=-1.0,
         ),
         Metric("flip_rate", "%", "lower", "Share of rows that get another class.", interval=_SHARE),
         Metric("break_rate", "%", "lower", "Share of rows that only the baseline gets right.", interval=_SHARE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import binom
 
+from evalspec.checks.data._coverage_tally import Values
 from evalspec.checks.data._representation import Represented, _estimate
 from evalspec.checks.data.coverage import Coverage
 from evalspec.errors import InputError
@@ -48,7 +50,8 @@ def fact(result: CheckResult, metric: str, part: str | None = None) -> Fact:
 
 
 def groups(result: CheckResult) -> dict[str, float]:
-    found = result.estimates["smallest_slice"]
+    measured = result.estimates["smallest_slice"]
+    found = measured.estimate if isinstance(measured, Measured) else measured
     assert isinstance(found, Parts)
     return {name: float(one.value) for name, one in found.parts.items() if isinstance(one, Fact)}
 
@@ -195,6 +198,21 @@ def test_values_are_matched_as_they_are_written(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_values_that_are_equal_are_one_group_however_they_are_stored(tmp_path: Path) -> None:
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array([1.0, float("nan"), 2.0]))
+    price = pa.array([Decimal("1.5"), None, Decimal("2.5"), Decimal("1.5")], pa.decimal128(5, 2))
+    for column, counts, missing in (
+        (pa.array([0.0, -0.0, 1.0, float("nan")]), {0.0: 2, 1.0: 1}, 1),
+        (coded, {1.0: 1, 2.0: 1}, 2),
+        (price, {Decimal("1.5"): 2, Decimal("2.5"): 1}, 1),
+    ):
+        values = Values(keep=True)
+        values.update(column)
+        found, rows, _ = values.sorted()
+        assert dict(zip(found.to_pylist(), rows.tolist(), strict=True)) == counts
+        assert values.missing == missing
+
+
 def test_a_sampled_population_has_an_interval(tmp_path: Path) -> None:
     inputs, check = crossing(tmp_path)
     result = check.run(inputs)
@@ -300,6 +318,22 @@ def test_labels_without_classes_have_no_balance(y: Any, why: str, tmp_path: Path
     result = run(tmp_path, {"y": y})
     assert why in result.missing["class_imbalance"]
     assert run(tmp_path, {"x": [1]}, None).missing["class_imbalance"] == "test names no label"
+
+
+def test_where_whole_numbers_make_no_classes_no_count_of_groups_passes(tmp_path: Path) -> None:
+    def withheld(found: CheckResult) -> list[str | None]:
+        measured = [found.estimates[name] for name in ("smallest_slice", "slices_too_small")]
+        return [one.withhold for one in measured if isinstance(one, Measured)]
+
+    rows = {"y": list(range(100)) * 2, "site": ["n", "s"] * 100}
+    said = "no group is a class: the label holds 100 distinct numbers, which are values; store classes as text, or say"
+    assert [str(one)[: len(said)] for one in withheld(run(tmp_path, rows, by=["site"]))] == [said, said]
+    # Prices are values, whatever the spec says of them, and few numbers are classes.
+    for labels in ([one / 8 for one in rows["y"]], [one % 9 for one in rows["y"]]):
+        assert withheld(run(tmp_path, rows | {"y": labels}, by=["site"])) == [None, None]
+    stated = FakeInputs(tmp_path, {"test": pa.table(rows)}, {"test": "y"}, {"test": "min"})
+    given = {"check": "coverage", "dataset": "test", "by": ["site"], "report_only": True}
+    assert withheld(Coverage.model_validate(given).run(stated)) == [None, None]
 
 
 def test_columns_whose_values_are_no_groups_are_refused(tmp_path: Path) -> None:

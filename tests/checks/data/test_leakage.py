@@ -276,6 +276,8 @@ def test_rows_between_training_rows(tmp_path: Path) -> None:
     assert count([1, 2, 5, 6], [3, 4]) == 0
     assert count([1, 3, 5], [2, 4, 6]) == 2
     assert count([1, 3, 5], [3, 8]) == 1
+    # A place that holds rows of both counts as one of training, from either side.
+    assert count([1, 3], [1, 2]) == count([-1, -3], [-1, -2]) == 2
     # Every place by its own count, against a loop over the sorted rows.
     lines = np.random.default_rng(1).permutation(300)
     train, test = set(lines[:200].tolist()), sorted(lines[200:].tolist())
