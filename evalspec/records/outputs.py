@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -95,7 +96,8 @@ def say(record: Record, folder: Path) -> list[str]:
     if record.draft:
         return [*lines, *_tried(record), f"report: {_from_here(folder / 'report.html')}"]
     lines += [f"  ! {line}" for line in verdict.weakened]
-    lines += [f"  {_line(one)}" for one in verdict.decisions[:SHOWN]]
+    asked = Counter(one.name.partition("/")[2] for one in verdict.decisions)
+    lines += [f"  {_line(one, asked)}" for one in verdict.decisions[:SHOWN]]
     if len(verdict.decisions) > SHOWN:
         lines.append(f"  ... and {len(verdict.decisions) - SHOWN} more in the report")
     lines.append(f"report: {_from_here(folder / 'report.html')}")
@@ -119,9 +121,12 @@ def _value(test: Test) -> str:
     return f"{name} {format_quantity(test.value, test.unit)}"
 
 
-def _line(decision: Decision) -> str:
+def _line(decision: Decision, asked: Counter[str]) -> str:
+    """One requirement; with its check where another check is asked the same."""
     mark = "waived" if decision.waived else "" if decision.blocking else "warn"
-    return f"{decision.status:<12} {mark:<6} {decision.sentence}"
+    check, _, name = decision.name.partition("/")
+    whose = f"{check}: " if asked[name] > 1 else ""
+    return f"{decision.status:<12} {mark:<6} {whose}{decision.sentence}"
 
 
 def _from_here(path: Path) -> Path:

@@ -66,6 +66,9 @@ def test_it_is_not_ready_although_top_1_holds(tmp_path: Path) -> None:
     ended = evalspec("run", str(SUITE / "evalspec.yaml"), "--output", str(folder), "--quiet", folder=tmp_path)
     record = read(folder)
     assert (record["verdict"]["word"], ended.returncode) == ("NOT READY", 1), ended.stderr
+    said = ended.stdout.splitlines()
+    for whose in ("calibration: ece 0.089", "before: ece 0.031"):
+        assert sum(whose in line for line in said) == 1, ended.stdout
     assert statuses(record, blocking=True) == EXPECTED
     tests = {test["name"]: test for check in record["checks"] for test in check["tests"]}
     assert {name: tests[name]["value"] for name in VALUES} == pytest.approx(VALUES, abs=5e-7)
