@@ -197,7 +197,7 @@ def _until(day: str) -> str:
 
 
 def _profile(before: Record, after: Record) -> Iterator[_Found]:
-    old, new = (None if one.profile is None else one.profile for one in (before, after))
+    old, new = before.profile, after.profile
     if old is not None and new is None:
         yield _Found("profile", old.name, "", "loosened")
     elif old is None and new is not None:

@@ -165,7 +165,10 @@ def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: st
     frame = frame_of(block, series, lines)
     layers: list[alt.Chart] = []
     tips: dict[str, tuple[str, ...]] = {}
+    # By name: altair copies and checks what stands in a layer several times over, point by point.
+    rows: dict[str, list[dict[str, float]]] = {}
     for index, one in enumerate(series):
+        rows |= _rows(one, index)
         for layer in _marks(block, one, index, len(series)):
             layers.append(layer.encode(x=frame.x(), y=frame.y()))
         if isinstance(layers[-1].mark, alt.MarkDef) and layers[-1].mark.type == "point" and len(one.x) <= MARKED:
@@ -174,7 +177,18 @@ def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: st
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, background="transparent")
     chart = chart.properties(padding={"left": 12, "right": 20, "top": 6, "bottom": 8})
     chart = chart.configure(aria=False, font=FONT).configure_view(stroke=None).configure_axis(**AXIS)
-    return clean_svg(vl_convert.vegalite_to_svg(chart.to_dict()), title=title, tips=tips)
+    drawn = chart.to_dict()
+    drawn["datasets"] = {**drawn.get("datasets", {}), **rows}
+    return clean_svg(vl_convert.vegalite_to_svg(drawn), title=title, tips=tips)
+
+
+def _rows(series: Series, index: int) -> dict[str, list[dict[str, float]]]:
+    """The points of a series by the names that `_marks` has for them."""
+    found = {f"series_{index}": [{"x": x, "y": y} for x, y in zip(series.x, series.y, strict=True)]}
+    if series.lower is not None and series.upper is not None:
+        band = zip(series.x, series.lower, series.upper, strict=True)
+        found[f"band_{index}"] = [{"x": x, "y": low, "y2": high} for x, low, high in band]
+    return found
 
 
 def _tips(block: Axes, series: Series) -> tuple[str, ...]:
@@ -189,9 +203,8 @@ def _marks(block: Curve | Points | Histogram, series: Series, index: int, crowd:
     """The layers of one series, the one to hover over last."""
     import altair as alt
 
-    rows = [{"x": x, "y": y} for x, y in zip(series.x, series.y, strict=True)]
     colour, dash = f"var(--series-{index + 1})", list(DASHES[index])
-    chart = alt.Chart(alt.InlineData(values=rows))
+    chart = alt.Chart(alt.NamedData(f"series_{index}"))
     if isinstance(block, Points):
         return [chart.mark_point(filled=True, shape=SHAPES[index], size=22, opacity=0.6, fill=colour)]
     if isinstance(block, Histogram):
@@ -200,17 +213,14 @@ def _marks(block: Curve | Points | Histogram, series: Series, index: int, crowd:
         return [line] if block.log_y else [area, line]
     layers: list[alt.Chart] = []
     if series.lower is not None and series.upper is not None:
-        band = [
-            {"x": x, "y": low, "y2": high} for x, low, high in zip(series.x, series.lower, series.upper, strict=True)
-        ]
         layers.append(
-            alt.Chart(alt.InlineData(values=band))
+            alt.Chart(alt.NamedData(f"band_{index}"))
             .mark_area(fill=colour, fillOpacity=0.14 if crowd < 4 else 0.07)
             .encode(y2="y2:Q")
         )
     layers.append(chart.mark_line(stroke=colour, strokeWidth=2, strokeDash=dash))
-    if len(rows) <= MARKED:
-        size = 26 if len(rows) > 1 else 60
-        shape = "circle" if len(rows) > 1 else SHAPES[index]
+    if len(series.x) <= MARKED:
+        size = 26 if len(series.x) > 1 else 60
+        shape = "circle" if len(series.x) > 1 else SHAPES[index]
         layers.append(chart.mark_point(filled=True, size=size, shape=shape, opacity=1, fill=colour))
     return layers
