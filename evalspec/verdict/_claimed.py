@@ -10,6 +10,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.evidence.policy import Claim
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import UNITS, format_number, format_quantity
+from evalspec.evidence.words import in_percent
 
 NUMBER = re.compile(r"(?P<number>\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\s\d][^\s]*)?")
 OTHER_UNITS: Mapping[str, tuple[float, str]] = {
@@ -20,6 +21,8 @@ OTHER_UNITS: Mapping[str, tuple[float, str]] = {
 """Units of data sheets: as which of ours they are read."""
 MADE_DIFFERENT = ("model", "device", "precision")
 """Conditions in which two claims may differ and still be set beside each other: it is what they compare."""
+PART_OF = "_of_"
+"""In the name of a metric: what follows is a part of the quantity before it."""
 TOLERANCE = 0.05
 """Data sheets round."""
 
@@ -118,6 +121,7 @@ def follows(claim: Claim, claims: Sequence[Claim]) -> tuple[str, ...]:
     others = [one for one in claims if one is not claim and (one.by, one.source) == (claim.by, claim.source)]
     return (
         *_beside_others(claim, said, others),
+        *_part_of_whole(claim, said, others),
         *_one_at_a_time(claim, said),
         *_power_for_a_while(claim, said, others),
     )
@@ -162,6 +166,19 @@ def _beside_others(claim: Claim, said: Quantity, others: Sequence[Claim]) -> Ite
             name = changed[0]
             whose = f"{name} {text_of(other.conditions.get(name))}"
             yield f"Of {whose} the same maker claims {other.value}: {format_quantity(ratio, 'x')} this."
+
+
+def _part_of_whole(claim: Claim, said: Quantity, others: Sequence[Claim]) -> Iterator[str]:
+    """What share of a whole a part is: ``energy_of_memory`` of ``energy_per_inference``, if of the same conditions."""
+    quantity, of, _ = claim.metric.partition(PART_OF)
+    for other in others if of else ():
+        theirs = quantity_of(other.value)
+        whole = other.metric.startswith(f"{quantity}_") and PART_OF not in other.metric
+        if not whole or theirs is None or other.conditions != claim.conditions:
+            continue
+        share = _ratio(said, theirs)
+        if share is not None and share <= 1.0:
+            yield f"That is {in_percent(share)} of the {other.value} that the same maker claims for {other.metric}."
 
 
 def _one_at_a_time(claim: Claim, said: Quantity) -> Iterator[str]:

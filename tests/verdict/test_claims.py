@@ -213,6 +213,7 @@ def both(metric: str, before: str, after: str, **conditions: Any) -> tuple[Claim
         ("energy_of_arithmetic", "1110 uJ", "60 uJ", "18.5x", None),
         ("latency_p50", "0.015 s", "2 ms", "7.5x", ("66.67", "500")),
         ("energy_per_inference", "1.8 mJ", "1 mJ", "1.8x", None),
+        ("active_power", "500 mW", "120 mW", "4.167x", None),
     ],
 )
 def test_what_follows_from_claims_is_worked_out(
@@ -226,6 +227,29 @@ def test_what_follows_from_claims_is_worked_out(
     sentence = only_claimed(of(*claims), "candidate", "baseline")
     assert sentence == f"Only claimed, and nothing here shows it: {metric} {after} against {before} ({ratio})."
     assert only_claimed(of(claims[0]), "candidate", "baseline") == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "conditions", "share"),
+    [
+        ("2243 uJ", "3353 uJ", {}, "66.9 %"),
+        ("561 uJ", "0.621 mJ", {}, "90.34 %"),
+        ("561 uJ", "621 uJ", {"batch": 8}, None),
+        ("561 uJ", "35 ms", {}, None),
+        ("621 uJ", "561 uJ", {}, None),
+    ],
+)
+def test_a_part_of_what_is_claimed_is_told_as_a_share(
+    part: str, whole: str, conditions: dict[str, Any], share: str | None
+) -> None:
+    said = {"model": "candidate", "precision": "int8", "batch": 1}
+    claims = (
+        a_claim(part, "energy_of_memory", conditions=said),
+        a_claim(whole, "energy_per_inference", conditions=said | conditions),
+    )
+    found = [line for line in examine(of(*claims), {})[0].follows if "for energy_per_inference" in line]
+    expected = f"That is {share} of the {whole} that the same maker claims for energy_per_inference."
+    assert found == ([] if share is None else [expected])
 
 
 def test_claims_of_different_things_are_not_divided() -> None:
