@@ -20,6 +20,11 @@ def and_list(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def or_list(words: Sequence[str]) -> str:
+    """``a``, ``a or b``, ``a, b or c``."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     """``1 row``, ``1,200 rows``; ``nouns`` where the plural is not made with an s."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"

@@ -14,6 +14,7 @@ from evalspec.evidence.settings import settings_of, unlike_settings
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity, from_unit, to_unit
 from evalspec.language.parts import Access
+from evalspec.language.registry import discover
 from evalspec.records._runs_apart import differences, run_notes
 from evalspec.records.flips import Flips, flips
 from evalspec.records.outputs import check_decided
@@ -131,7 +132,8 @@ def compare(
     place = (second / after.spec_file).resolve().parent
     access = None if allow_outside is None else Access(place, allow_outside=allow_outside)
     paired = flips(before, after, first, second, access)
-    specs = spec_beside(first), spec_beside(second)
+    registry = discover()
+    specs = spec_beside(first, registry), spec_beside(second, registry)
     found = compare_records(before, after, smallest, paired, specs)
     blind = before.spec_digest != after.spec_digest and None in specs
     notes = (*found.notes, NO_SPEC) if blind else found.notes

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from evalspec.errors import RecordError, SpecError, did_you_mean
 from evalspec.evidence.history import History, PastRun, past_run, trends
 from evalspec.evidence.words import and_list
+from evalspec.language.registry import discover
 from evalspec.language.yaml import read_file
 from evalspec.records import _history_index as index
 from evalspec.records.outputs import read_decided, verdict_of
@@ -113,13 +114,14 @@ def _read(runs: Path) -> tuple[list[PastRun], tuple[tuple[str, str], ...]]:
     entries: dict[str, index.Entry] = {}
     found: list[PastRun] = []
     unread: list[tuple[str, str]] = []
+    registry = discover()
     for folder in run_folders(runs):
         try:
             stamp = index.stamp_of(folder / RECORD, folder / SPEC_FILE)
             one = _kept(known.get(folder.name), stamp)
             if one is None:
                 record = read_decided(folder)
-                one = past_run(record, verdict_of(record), folder.name, spec_beside(folder))
+                one = past_run(record, verdict_of(record), folder.name, spec_beside(folder, registry))
                 entries[folder.name] = index.Entry(stamp, one.model_dump_json())
             else:
                 entries[folder.name] = known[folder.name]

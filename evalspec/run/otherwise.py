@@ -27,7 +27,9 @@ def otherwise(first: Path, before: Record, second: Path, after: Record) -> tuple
         return ()
     place = first.resolve()
     run = f"{BASELINES}/{place.name}" if place.parent.name == BASELINES else place.name
-    return (*asked_otherwise(before, after, run), *settings_otherwise(spec_beside(first), spec_beside(second), run))
+    registry = discover()
+    specs = spec_beside(first, registry), spec_beside(second, registry)
+    return (*asked_otherwise(before, after, run), *settings_otherwise(*specs, run))
 
 
 def since_before(
@@ -52,15 +54,19 @@ def since_before(
     return (*found, *(one for one in more if one.direction != "tightened" and (one.of, one.direction) not in told))
 
 
-def spec_beside(folder: Path) -> Value:
-    """The spec beside a record as it was run, without what says no more than the default; None: none can be read."""
+def spec_beside(folder: Path, registry: Registry) -> Value:
+    """The spec beside a record as it was run, without what says no more than the default; None: none can be read.
+
+    Args:
+        folder: Of the record.
+        registry: The kinds of check there are.
+    """
     try:
         spec = read_file(folder / SPEC_FILE, SPEC_FILE)[1].value
     except SpecError:
         return None
     if not isinstance(spec, dict):
         return None
-    registry = discover()
     listed = {name: many for name in DIMENSIONS if isinstance(many := spec.get(name), list)}
     return {**spec, **{name: [_set(one, registry) for one in many] for name, many in listed.items()}}
 

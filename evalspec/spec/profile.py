@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from evalspec.errors import InputError, Problem, SpecError, did_you_mean
+from evalspec.evidence.words import or_list
 from evalspec.language.parts import Access, Check, Name, Part
 from evalspec.language.registry import DIMENSIONS, Registry
 from evalspec.language.yaml import Steps, read_file, read_text
@@ -85,11 +86,11 @@ class Item(Part):
         """What it asks for, in words; ``soft``: a warning is enough."""
         if self.states is not None:
             return STATED[self.states]
-        wanted = [f"`{field}` {_or_list(choices)}" for field, choices in self.having.items()]
-        on = f" on {_or_list(self.metrics)}" if self.metrics else ""
+        wanted = [f"`{field}` {or_list(choices)}" for field, choices in self.having.items()]
+        on = f" on {or_list(self.metrics)}" if self.metrics else ""
         number = " that names a number" if self.number else ""
         wanted.append(f"a {'' if soft else 'blocking '}requirement{on}{number}")
-        return f"{_or_list([f'`{kind}`' for kind in self.kinds])} with {' and '.join(wanted)}"
+        return f"{or_list([f'`{kind}`' for kind in self.kinds])} with {' and '.join(wanted)}"
 
 
 class ProfileFile(Part):
@@ -231,7 +232,7 @@ def _check_item(problems: Problems, path: Steps, item: Item, parts: Sequence[typ
     metrics = tuple(dict.fromkeys(metric.name for part in parts for metric in part.metrics))
     for index, name in enumerate(item.metrics):
         if name not in metrics:
-            message = f"unknown metric {name!r} of {_or_list(item.kinds)}"
+            message = f"unknown metric {name!r} of {or_list(item.kinds)}"
             problem = Problem(message, choices=metrics, remedy=did_you_mean(name, metrics))
             problems.add((*path, "metrics", index), problem)
     for field, wanted in item.having.items():
@@ -239,7 +240,7 @@ def _check_item(problems: Problems, path: Steps, item: Item, parts: Sequence[typ
         place = (*path, "with", field)
         if not choices:
             fields = tuple(dict.fromkeys(name for part in parts for name in _choosable(part)))
-            message = f"{_or_list(item.kinds)} has no field {field!r} with choices"
+            message = f"{or_list(item.kinds)} has no field {field!r} with choices"
             problems.add(place, Problem(message, choices=fields, remedy=did_you_mean(field, fields)), key=True)
         for one in wanted if choices else ():
             if one not in choices:
@@ -275,7 +276,3 @@ def _choosable(part: type[Check]) -> Iterator[str]:
 def _dimensions(file: ProfileFile, registry: Registry) -> tuple[Dimension, ...]:
     named = [registry.checks[kind].dimension or registry.check(kind).dimension for kind in file.order]
     return tuple(sorted(DIMENSIONS, key=lambda one: named.index(one) if one in named else len(named)))
-
-
-def _or_list(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

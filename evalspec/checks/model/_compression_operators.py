@@ -12,7 +12,7 @@ from evalspec.checks.system._operators import Operators, coverage, device_of, el
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import AnyBlock, Column, Table
 from evalspec.evidence.estimate import Fact
-from evalspec.evidence.words import first_of
+from evalspec.evidence.words import first_of, or_list
 from evalspec.language.abilities import FAMILIES
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _lost(ours: Ran, theirs: Ran) -> Fact | str:
     alike = ours.framework == theirs.framework
     mine, other = _families(ours, alike), _families(theirs, alike)
     if not other.total():
-        return f"{theirs.model} has no {', '.join(FAMILIES[:-1])} or {FAMILIES[-1]} operators that could be lost"
+        return f"{theirs.model} has no {or_list(FAMILIES)} operators that could be lost"
     if not alike and (mine["recurrent"] or other["recurrent"]):
         return (
             f"{ours.framework or ours.model} and {theirs.framework or theirs.model} write recurrent layers otherwise, "
