@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 # Hundreds of processes are started: without bytecode each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: quickstart test lint unit served base setup browser gpu clean
+.PHONY: quickstart test proof lint unit served base setup browser gpu clean
 
 quickstart: .venv/all.stamp
 	@$(BIN)/evalspec run suites/digits/evalspec.yaml
@@ -39,7 +39,11 @@ lint: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not served"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not served and not proof"
+
+# Simulations and campaigns that take minutes: the statistics on designs of other shapes, whole gates, random faults.
+proof: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m proof
 
 # Against servers that people use, in environments of their own (1 GB).
 served: setup
