@@ -1,4 +1,4 @@
-"""Whose doing it is that a measurement is inadmissible."""
+"""Whose doing it is that a measurement is inadmissible, and what kind of doubt keeps one from passing."""
 
 from __future__ import annotations
 
@@ -11,3 +11,32 @@ class BySurroundings(str):
     """
 
     __slots__ = ()
+
+
+class OnlyWorse(BySurroundings):
+    """A disturbance that can only have made the number that it stands beside worse.
+
+    Other work on the machine can make a latency longer, never shorter. So a requirement that was shown to hold in spite
+    of it stands, with a note; everything else that it may have spoilt is void.
+    """
+
+    __slots__ = ()
+
+
+class NoEvidence(str):
+    """A reason to withhold a PASS that is a want of evidence, not a doubt about it: no policy lets it pass.
+
+    A part of the rows, or of what had to be looked at, could not be judged at all.
+    """
+
+    __slots__ = ()
+
+
+def beginning(start: str, reason: str) -> str:
+    """A reason with more before it, of the same kind."""
+    return type(reason)(f"{start}{reason}")
+
+
+def only_worse(reason: str | None) -> str | None:
+    """A disturbance, for a number that it can only have made worse; any other reason stays as it is."""
+    return OnlyWorse(reason) if isinstance(reason, BySurroundings) else reason

@@ -18,11 +18,12 @@ from evalspec.evidence.estimate import (
     Side,
 )
 from evalspec.evidence.metric import Metric
-from evalspec.evidence.reasons import BySurroundings
+from evalspec.evidence.reasons import BySurroundings, OnlyWorse, beginning
 from evalspec.evidence.test import PartTest, Severity, Test
 from evalspec.evidence.units import from_unit, to_unit
 from evalspec.language.parts import Check, CheckResult
 from evalspec.language.requirement import Requirement
+from evalspec.run.admissible import admitted, least_harmless, part_violated, together, with_evidence
 from evalspec.run.ratios import AsRatio
 
 
@@ -41,7 +42,10 @@ class Levels:
 
 def write_tests(check: Check, result: CheckResult, levels: Levels) -> tuple[Test, ...]:
     """One test for each requirement of a check, in the order of the spec."""
-    written = (_write(check, one, severity, result, levels) for one, severity in _severities(check))
+    written = (
+        admitted(_write(check, one, severity, result, levels), levels.confidence)
+        for one, severity in _severities(check)
+    )
     return tuple(_with(test, by_surroundings=isinstance(test.invalid, BySurroundings)) for test in written)
 
 
@@ -88,7 +92,7 @@ def _metric_unit(metric: Metric | None, requirement: Requirement) -> str:
 
 def _write(check: Check, requirement: Requirement, severity: Severity, result: CheckResult, levels: Levels) -> Test:
     test = _start(check, requirement, severity)
-    found, test = _find(requirement, result, test)
+    found, test = _find(requirement, result, test, levels)
     reason = _why_missing(requirement, result)
     if found is None:
         return _with(test, missing=test.missing or reason or _no_such_part(requirement, result))
@@ -98,7 +102,7 @@ def _write(check: Check, requirement: Requirement, severity: Severity, result: C
         return _fact(test, found)
     if isinstance(found, Parts):
         return _facts(test, found)
-    return _estimate(test, found, levels)
+    return with_evidence(_estimate(test, found, levels), found, result.missing, levels.confidence)
 
 
 def _why_missing(requirement: Requirement, result: CheckResult) -> str | None:
@@ -122,7 +126,9 @@ def _no_such_part(requirement: Requirement, result: CheckResult) -> str:
     return str(Problem(message, choices=tuple(parts), remedy=remedy))
 
 
-def _find(requirement: Requirement, result: CheckResult, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
+def _find(
+    requirement: Requirement, result: CheckResult, test: Test, levels: Levels
+) -> tuple[Estimate | Fact | Parts | None, Test]:
     """The estimate that a requirement is about, and the test with what its measurement says of itself."""
     measured = result.estimates.get(requirement.metric)
     if isinstance(measured, Measured):
@@ -133,7 +139,7 @@ def _find(requirement: Requirement, result: CheckResult, test: Test) -> tuple[Es
     if requirement.model is not None:
         return _compared(requirement, measured, result, test)
     if isinstance(measured, Parts):
-        return _of_parts(measured, requirement, result, test)
+        return _of_parts(measured, requirement, result, test, levels)
     if requirement.part is not None:
         parts: Mapping[str, Estimate] = getattr(measured, "parts", {})
         return parts.get(requirement.part), test
@@ -141,13 +147,13 @@ def _find(requirement: Requirement, result: CheckResult, test: Test) -> tuple[Es
 
 
 def _of_parts(
-    parts: Parts, requirement: Requirement, result: CheckResult, test: Test
+    parts: Parts, requirement: Requirement, result: CheckResult, test: Test, levels: Levels
 ) -> tuple[Estimate | Fact | Parts | None, Test]:
     if requirement.part is not None:
         return _one(parts.parts.get(requirement.part), test)
     if parts.whole is not None:
         return parts.whole, test
-    return _all_of(parts, requirement, result, test)
+    return _all_of(parts, requirement, result, test, levels)
 
 
 def _one(part: Estimate | Fact | Measured | None, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
@@ -164,11 +170,9 @@ def _one(part: Estimate | Fact | Measured | None, test: Test) -> tuple[Estimate 
 
 
 def _all_of(
-    parts: Parts, requirement: Requirement, result: CheckResult, test: Test
+    parts: Parts, requirement: Requirement, result: CheckResult, test: Test, levels: Levels
 ) -> tuple[Estimate | Fact | Parts | None, Test]:
     """All parts together; those that are void or missing leave a violation that another shows, and nothing to pass."""
-    from evalspec.stats.conjunction import AllParts
-
     plain: dict[str, Estimate | Fact] = {}
     void: dict[str, str] = {}
     for name, part in parts.parts.items():
@@ -177,35 +181,20 @@ def _all_of(
         if isinstance(found, Parts):
             continue
         if mistrust is not None and mistrust.invalid is not None:
-            void[name] = mistrust.invalid
-            continue
+            void[name] = beginning(f"{name}: ", mistrust.invalid)
+            if not isinstance(mistrust.invalid, OnlyWorse):
+                continue
         plain[name] = found
         if mistrust is not None and mistrust.withhold is not None:
-            test = _with(test, withhold=test.withhold or f"{name}: {mistrust.withhold}")
-    violated = any(_violates(one, requirement) for one in plain.values())
-    if void:
-        name, reason = next(iter(void.items()))
-        text = f"{name}: {reason}"
-        if all(isinstance(one, BySurroundings) for one in void.values()):
-            text = BySurroundings(text)
-        test = _with(test, **{"withhold": str(text)} if violated else {"invalid": test.invalid or text})
+            test = _with(test, withhold=test.withhold or beginning(f"{name}: ", mistrust.withhold))
     lost = _lost_parts(requirement, result, parts.parts)
-    if lost is not None and not violated:
-        return None, _with(test, missing=lost)
+    reason = least_harmless(void.values())
+    sound = {name: one for name, one in plain.items() if name not in void}
+    if (lost or reason) and part_violated(sound, len(plain), requirement, levels.confidence):
+        return together(sound, requirement), _with(test, withhold=test.withhold or lost or str(reason))
     if lost is not None:
-        test = _with(test, withhold=test.withhold or lost)
-    estimates = {name: part for name, part in plain.items() if not isinstance(part, Fact)}
-    if len(estimates) < len(plain):
-        return Parts(plain), test
-    return (AllParts(estimates, "lower" if requirement.upper else "higher") if estimates else None), test
-
-
-def _violates(part: Estimate | Fact, requirement: Requirement) -> bool:
-    """Its value lies on the wrong side."""
-    if part.value is None:
-        return False
-    held = from_unit(requirement.threshold, requirement.unit)
-    return part.value > held if requirement.upper else part.value < held
+        return None, _with(test, missing=lost)
+    return together(plain, requirement), _with(test, invalid=test.invalid or reason)
 
 
 def _compared(
@@ -270,8 +259,15 @@ def _fact(test: Test, fact: Fact) -> Test:
         exact=True,
         in_this_run=fact.in_this_run,
         first=fact.first,
-        missing=None if math.isfinite(fact.value) else "the value is not a number",
+        missing=_no_fact(fact),
     )
+
+
+def _no_fact(fact: Fact) -> str | None:
+    """Why a fact is none; None: it is one."""
+    if not math.isfinite(fact.value):
+        return "the value is not a number"
+    return None if fact.n else "there is no evidence: it was counted over nothing"
 
 
 def _facts(test: Test, parts: Parts) -> Test:
@@ -281,8 +277,9 @@ def _facts(test: Test, parts: Parts) -> Test:
     if len(facts) < len(parts.parts):
         estimated = ", ".join(name for name in parts.parts if name not in facts)
         return _with(test, missing=f"some parts are counted and others estimated ({estimated}); require each by itself")
-    if not all(math.isfinite(one.value) for one in facts.values()):
-        return _with(test, missing="the value of a part is not a number")
+    none = next((f"{name}: {why}" for name, one in facts.items() if (why := _no_fact(one)) is not None), None)
+    if none is not None:
+        return _with(test, missing=none)
     upper = test.op in ("<=", "<")
     worst = (max if upper else min)(facts.values(), key=lambda one: one.value)
     rows = tuple(PartTest(part=name, value=_finite(one.value, test.unit), n=one.n) for name, one in facts.items())
