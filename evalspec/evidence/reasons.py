@@ -32,9 +32,23 @@ class NoEvidence(str):
     __slots__ = ()
 
 
+def either_way(reason: str | None) -> str | None:
+    """A disturbance, for a number that it may have helped, such as a ratio; any other reason stays as it is."""
+    return BySurroundings(reason) if isinstance(reason, OnlyWorse) else reason
+
+
 def beginning(start: str, reason: str) -> str:
     """A reason with more before it, of the same kind."""
     return type(reason)(f"{start}{reason}")
+
+
+def gravest(*reasons: str | None) -> str | None:
+    """Of reasons for INVALID the one that voids most; None: there is none.
+
+    One that may not be measured again, then one that may have helped, then one that can only have hurt.
+    """
+    given = [one for one in reasons if one is not None]
+    return min(given, key=lambda one: (isinstance(one, BySurroundings), isinstance(one, OnlyWorse)), default=None)
 
 
 def only_worse(reason: str | None) -> str | None:

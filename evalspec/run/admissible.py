@@ -6,11 +6,11 @@ Zero rows are missing evidence, whatever the policy; and a disturbance voids onl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from evalspec.evidence.estimate import Estimate, Fact, HasParts, Parts, Side
-from evalspec.evidence.reasons import BySurroundings, NoEvidence, OnlyWorse
+from evalspec.evidence.reasons import NoEvidence, OnlyWorse
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.units import from_unit
 from evalspec.evidence.words import plural
@@ -62,12 +62,6 @@ def together(parts: Mapping[str, Estimate | Fact], requirement: Requirement) -> 
     if len(estimates) < len(parts):
         return Parts(parts)
     return AllParts(estimates, "lower" if requirement.upper else "higher") if estimates else None
-
-
-def least_harmless(reasons: Iterable[str]) -> str | None:
-    """Of what voids parts, one that may not be measured again, then one that voids a PASS too; None: there is none."""
-    kinds = (lambda one: isinstance(one, BySurroundings), lambda one: isinstance(one, OnlyWorse))
-    return min(reasons, key=lambda one: [kind(one) for kind in kinds], default=None)
 
 
 def part_violated(

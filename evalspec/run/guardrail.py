@@ -105,7 +105,8 @@ def guarded(
                 f"{_told(model, compared)}, which are too few to show that at most {MAY_DIFFER * 100:g} % differ; time "
                 "more queries"
             )
-    invalid = "; ".join([result.invalid, *reasons] if result.invalid else reasons) or None
+    # A reason of its own kind stays of it where nothing is added.
+    invalid = result.invalid if not reasons else "; ".join([result.invalid, *reasons] if result.invalid else reasons)
     if broken:
         # Failing is what the model does by itself: it keeps from PASS, and leaves every violation.
         result = replace(result, estimates=_withheld(result.estimates, "; ".join(broken)))

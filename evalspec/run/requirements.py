@@ -18,12 +18,12 @@ from evalspec.evidence.estimate import (
     Side,
 )
 from evalspec.evidence.metric import Metric
-from evalspec.evidence.reasons import BySurroundings, OnlyWorse, beginning
+from evalspec.evidence.reasons import BySurroundings, OnlyWorse, beginning, gravest
 from evalspec.evidence.test import PartTest, Severity, Test
 from evalspec.evidence.units import from_unit, to_unit
 from evalspec.language.parts import Check, CheckResult
 from evalspec.language.requirement import Requirement
-from evalspec.run.admissible import admitted, least_harmless, part_violated, together, with_evidence
+from evalspec.run.admissible import admitted, part_violated, together, with_evidence
 from evalspec.run.ratios import AsRatio
 
 
@@ -135,7 +135,7 @@ def _find(
         test = _with(test, invalid=measured.invalid, withhold=measured.withhold, notes=measured.notes)
         measured = measured.estimate
     if result.invalid is not None:
-        test = _with(test, invalid=result.invalid)
+        test = _with(test, invalid=gravest(result.invalid, test.invalid))
     if requirement.model is not None:
         return _compared(requirement, measured, result, test)
     if isinstance(measured, Parts):
@@ -162,7 +162,7 @@ def _one(part: Estimate | Fact | Measured | None, test: Test) -> tuple[Estimate 
         return part, test
     test = _with(
         test,
-        invalid=test.invalid or part.invalid,
+        invalid=gravest(test.invalid, part.invalid),
         withhold=test.withhold or part.withhold,
         notes=(*test.notes, *part.notes),
     )
@@ -188,13 +188,13 @@ def _all_of(
         if mistrust is not None and mistrust.withhold is not None:
             test = _with(test, withhold=test.withhold or beginning(f"{name}: ", mistrust.withhold))
     lost = _lost_parts(requirement, result, parts.parts)
-    reason = least_harmless(void.values())
+    reason = gravest(*void.values())
     sound = {name: one for name, one in plain.items() if name not in void}
     if (lost or reason) and part_violated(sound, len(plain), requirement, levels.confidence):
         return together(sound, requirement), _with(test, withhold=test.withhold or lost or str(reason))
     if lost is not None:
         return None, _with(test, missing=lost)
-    return together(plain, requirement), _with(test, invalid=test.invalid or reason)
+    return together(plain, requirement), _with(test, invalid=gravest(test.invalid, reason))
 
 
 def _compared(
@@ -204,7 +204,9 @@ def _compared(
 
     comparison = result.comparisons.get((requirement.metric, requirement.model or ""))
     if isinstance(comparison, ComparisonParts):
-        test = _with(test, invalid=test.invalid or comparison.invalid, withhold=test.withhold or comparison.withhold)
+        test = _with(
+            test, invalid=gravest(test.invalid, comparison.invalid), withhold=test.withhold or comparison.withhold
+        )
         if requirement.part is None and comparison.whole is None:
             estimates = {name: _against(part, requirement) for name, part in comparison.parts.items()}
             whole = {name: one for name, one in estimates.items() if one is not None}

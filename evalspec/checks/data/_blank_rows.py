@@ -16,6 +16,7 @@ from evalspec.checks.data._leakage_shared import counted
 from evalspec.checks.data._levels import Asked, Level, Mask, Pair
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Fact, Measured
+from evalspec.evidence.reasons import NoEvidence
 from evalspec.sources._open import missing_values
 
 
@@ -106,7 +107,7 @@ class BlankRows:
 
 def withheld(facts: Mapping[str, Fact], why: str | None) -> dict[str, Fact | Measured]:
     """The facts, kept from PASS where rows could not be compared."""
-    return {name: fact if why is None else Measured(fact, withhold=why) for name, fact in facts.items()}
+    return {name: fact if why is None else Measured(fact, withhold=NoEvidence(why)) for name, fact in facts.items()}
 
 
 def _blank(rows: pa.Table) -> Mask:

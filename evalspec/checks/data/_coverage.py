@@ -26,6 +26,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.blocks import AnyBlock, Column, Matrix, Table
 from evalspec.evidence.estimate import Fact, Measured, Parts
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import first_of
 from evalspec.language.parts import CheckResult
@@ -262,7 +263,7 @@ def _left_out(check: Coverage, inputs: Inputs, here: Tally, covered: Covered) ->
         return None
     if not pa.types.is_integer(here.columns[label].type):
         return None
-    return f"no group is a class: {covered.classes}, or say `label_unit:` of values"
+    return NoEvidence(f"no group is a class: {covered.classes}, or say `label_unit:` of values")
 
 
 def _notes(check: Coverage, covered: Covered) -> list[str]:

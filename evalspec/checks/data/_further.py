@@ -16,6 +16,7 @@ from evalspec.checks.data._shared_keys import METRIC as KEYS
 from evalspec.checks.data._shared_keys import KeyDetector
 from evalspec.checks.model._scored import scored
 from evalspec.evidence.estimate import Fact, Measured
+from evalspec.evidence.reasons import NoEvidence
 
 if TYPE_CHECKING:
     from evalspec.evidence.blocks import AnyBlock
@@ -85,7 +86,7 @@ def further_facts(levels: Sequence[Level], usable: Mask, detectors: Sequence[Det
             first = first_found([level], usable | level.rows)
             counted = Fact(float(level.rows.sum()), among, level.method, first=first)
             why = None if keys is None else keys.unknown
-            facts[KEYS] = counted if why is None else Measured(counted, withhold=why)
+            facts[KEYS] = counted if why is None else Measured(counted, withhold=NoEvidence(why))
         elif level.metric == NEIGHBOURS:
             first = first_found([level], usable | level.rows)
             method = f"counted: {level.method}"

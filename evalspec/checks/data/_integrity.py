@@ -23,6 +23,7 @@ from evalspec.checks.data._integrity_repeats import (
 from evalspec.checks.data._integrity_rules import Broken, ColumnState
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Fact, Measured, Parts
+from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import first_of
 from evalspec.language.parts import CheckResult
@@ -241,13 +242,13 @@ class _Scan:
         count, some = mixed.found()
         named = [name for name, repeats in self._names.items() if repeats.found()[0] == 0]
         if named and found.rows > 1:
-            found.withhold = (
+            found.withhold = NoEvidence(
                 f"{named[0]!r} has another value in every row, so no row could stand in two splits; "
                 "name the columns that count in `duplicates_by:`"
             )
         if len(mixed.splits) < 2:
             one = f" ({mixed.splits[0]})" if mixed.splits else ""
-            found.withhold = f"{split!r} names one split only{one}, so no row could stand in two"
+            found.withhold = NoEvidence(f"{split!r} names one split only{one}, so no row could stand in two")
         found.notes.append(f"Splits in {split!r}: {', '.join(mixed.splits[:10])}.")
         if count:
             rows = rows_of(inputs.batches(self._check.dataset), mixed, some)

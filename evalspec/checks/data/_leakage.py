@@ -21,6 +21,7 @@ from evalspec.checks.data._row_names import row_names, row_names_note
 from evalspec.checks.data._target_leakage import OTHERS, Told, judged_columns, target_leakage
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.record import Counts
 from evalspec.language.parts import CheckResult
 
@@ -233,7 +234,7 @@ def _unknown(
         return None
     verb = "has" if rows[1:] == [] and rows[0].startswith("1 row ") else "have"
     where = " and ".join(f"{column} is not None" for column in columns)
-    return (
+    return NoEvidence(
         f"{' and '.join(rows)} {verb} no {' or no '.join(map(repr, columns))}, so {what} is not known; "
         f"leave such rows out with `where: {where}`, or fill them in"
     )
@@ -315,7 +316,7 @@ def _before(check: Leakage, table: pa.Table, times: Places) -> Shared | str:
     return Shared(
         "rows_before_cutoff", hits, none, none, (), int(times.present.sum()),
         f"rows of {check.test} that are not later than {check.after}",
-        withhold=f"in {counted(count)} of {check.test} {check.time!r} is missing" if count else None,
+        withhold=NoEvidence(f"in {counted(count)} of {check.test} {check.time!r} is missing") if count else None,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from evalspec.checks.data._shift_text import texts_table
 from evalspec.checks.data._summaries import summary_scans, table_summary
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Measured, Parts
+from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import CheckResult
@@ -188,10 +189,10 @@ def _withhold(estimates: dict[str, Estimate | Parts | Measured], infinite: Mappi
     if not infinite:
         return
     assert not isinstance(drifted, Measured)
-    estimates["drifted_columns"] = Measured(drifted, withhold=next(iter(infinite.values())))
+    estimates["drifted_columns"] = Measured(drifted, withhold=NoEvidence(next(iter(infinite.values()))))
     if isinstance(shift, Parts):
         parts = {
-            name: Measured(part, withhold=infinite[name])
+            name: Measured(part, withhold=NoEvidence(infinite[name]))
             if name in infinite and not isinstance(part, Measured)
             else part
             for name, part in shift.parts.items()

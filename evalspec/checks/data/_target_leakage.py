@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evalspec.checks.data._duplicates import check_comparable, family
 from evalspec.checks.data._leakage_shared import counted
 from evalspec.errors import InputError
+from evalspec.evidence.reasons import NoEvidence
 from evalspec.sources._open import missing_values
 from evalspec.stats.conjunction import AllParts
 from evalspec.stats.one_column import FEWEST_OF_CLASS, cells_of, cuts_of, separation, shares_of
@@ -197,7 +198,7 @@ def _together(others: NDArray[np.bool_], count: int, split: _Split, told: Told) 
     if rows:
         told.notes.append(f"Columns are not held against {name}, of {counted(rows)}: it takes {FEWEST_OF_CLASS}.")
     if rows > FEW_OF_ALL * judged:
-        told.withhold = (
+        told.withhold = NoEvidence(
             f"{rows:,} of {judged:,} rows that are judged are of {name}, too few to say what tells these: "
             f"it takes {FEWEST_OF_CLASS}"
         )

@@ -30,6 +30,7 @@ from evalspec.checks.model._sliced_metrics import (
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Reference, Table, Text
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
+from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import from_unit
 from evalspec.evidence.words import in_percent, plural, verb
@@ -186,7 +187,7 @@ def _discovered(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, to
     sofar.estimates[WEAK] = found.weak
     if found.unsearched:
         why = f"{'; '.join(found.unsearched)}; what is not searched may be weak, so leave it out"
-        sofar.estimates[WEAK] = Measured(found.weak, withhold=why)
+        sofar.estimates[WEAK] = Measured(found.weak, withhold=NoEvidence(why))
     sofar.blocks += found.blocks
     sofar.notes += found.notes
 

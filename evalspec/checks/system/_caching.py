@@ -13,6 +13,7 @@ from evalspec.checks.system import _samples
 from evalspec.checks.system._standing import Found, flattered
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Fact, Measured
+from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.stats.caching import ALLOWED, FEWEST, caching_gain
@@ -106,7 +107,7 @@ def audit(inputs: Inputs, check: Check, dataset: str, model: str, warmup_s: floa
 
 def _untold(reason: str, *, wanted: bool) -> Audit:
     text = f"caching was not audited: {reason}"
-    withhold = f"{text}, and `caching_audit:` asks for it" if wanted else None
+    withhold = NoEvidence(f"{text}, and `caching_audit:` asks for it") if wanted else None
     return Audit(None, None, f"{text[0].upper()}{text[1:]}.", withhold)
 
 

@@ -19,6 +19,7 @@ from evalspec.checks.system._timed import WARMUP_S
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Measured
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.reasons import NoEvidence, gravest, only_worse
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.measure.energy import DISAGREE, energy
@@ -40,6 +41,8 @@ DRAFT_IDLE_S = 3.0
 MOST_QUERIES = 200_000
 """Of a load level in one process."""
 COMPARED = ("energy_per_inference", "active_power", "throughput_per_watt")
+ADDED_TO = ("energy_per_inference", "throughput_per_watt", "idle_power")
+"""What other work can only make worse: its energy is in the boundary, and answers come later."""
 NO_PAIR = "there is no pair of processes in which both sides were metered and answered"
 OTHERS_TOLD = 0.02
 """Share of the machine's processor time used by others from which on their energy is told of."""
@@ -94,6 +97,7 @@ def measure(check: EnergyCheck, inputs: Inputs) -> CheckResult:
         short = replace(short, idle=f"{len(idle_w)} of {processes} planned processes were metered while they waited")
     estimates, missing = _estimates(check, active, idle_w, short)
     around = surroundings([*samples, *resting])
+    estimates = {name: _disturbed(name, one, around.invalid) for name, one in estimates.items()}
     bare = {name: one.estimate for name, one in estimates.items() if isinstance(one.estimate, Estimate)}
     return CheckResult(
         estimates=estimates,
@@ -104,7 +108,6 @@ def measure(check: EnergyCheck, inputs: Inputs) -> CheckResult:
         conditions={**_conditions(check, active), **server.conditions(samples), "throughput": rate,
                     **_samples.conditions(inputs, check.model, samples)},
         notes=[*_notes(check, device, active, samples), *around.notes, *_samples.notes(samples, None)],
-        invalid=around.invalid,
     )  # fmt: skip
 
 
@@ -194,6 +197,11 @@ def _estimates(
     return estimates, missing
 
 
+def _disturbed(name: str, found: Measured, reason: str | None) -> Measured:
+    """With what other work may have done: it adds energy; what the model itself takes while it waits may be less."""
+    return replace(found, invalid=gravest(found.invalid, only_worse(reason) if name in ADDED_TO else reason))
+
+
 def _over(values: ArrayLike, short: str | None) -> Measured:
     return Measured(over_processes(values, least=0.0), invalid=short)
 
@@ -262,7 +270,9 @@ def _pairs(check: EnergyCheck, inputs: Inputs, baseline: str, processes: int) ->
         invalid = f"{len(told)} of {processes} planned pairs with {baseline} were metered on both sides"
     withhold = None
     if len(kept) < len(told):
-        withhold = f"in {len(told) - len(kept)} of {len(told)} pairs with {baseline} a side answered nothing"
+        withhold = NoEvidence(
+            f"in {len(told) - len(kept)} of {len(told)} pairs with {baseline} a side answered nothing"
+        )
     values = [[(one.joules, one.watts, one.items_per_joule) for one in pair] for pair in kept]
     sides = np.transpose(values)
     return {

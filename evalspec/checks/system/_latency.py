@@ -16,6 +16,7 @@ from evalspec.checks.system._load_gates import reasons
 from evalspec.checks.system._standing import Found, violates
 from evalspec.checks.system._timed import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Measured
+from evalspec.evidence.reasons import gravest, only_worse
 from evalspec.evidence.units import from_unit
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
@@ -161,17 +162,18 @@ def _trusted(
     lags, freed = _lags(check, samples)
     trusted = {}
     for name, estimate in plain.items():
+        # Steps from one answer to the next may grow or shrink; an answer can only come later.
+        disturbed = void if name == "jitter" else only_worse(void)
         wanted = [one for one in check.requirements if one.metric == name and one.model is None]
-        late = None if void is not None or freed is None else _late(check, name, lags, wanted)
+        late = None if freed is None else _late(check, name, lags, wanted)
         beside = None if freed is None else freed.get(name)
         if beside is not None and any(lag.max(initial=0.0) > allowed_ms(None) for lag in lags):
             estimate = WithoutLag(estimate, beside)
-        if late is None:
-            trusted[name] = Measured(estimate, invalid=void, withhold=withhold, notes=reasons(estimate))
-        elif beside is not None and violates(beside, wanted, inputs.confidence):
+        if late and void is None and beside is not None and violates(beside, wanted, inputs.confidence):
             trusted[name] = Measured(estimate, withhold=withhold or late, notes=reasons(estimate))
         else:
-            trusted[name] = Measured(estimate, invalid=late, withhold=withhold, notes=reasons(estimate))
+            invalid = gravest(disturbed, late)
+            trusted[name] = Measured(estimate, invalid=invalid, withhold=withhold, notes=reasons(estimate))
     return trusted
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +29,7 @@ from evalspec.checks.system._load_search import Confirmed, Search, highest_rate
 from evalspec.checks.system._timed import ALONE_S, BATCHES, PERCENTILES, WARMUP_S, rate_part
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.reasons import OnlyWorse, either_way, gravest
 from evalspec.evidence.units import format_number, from_unit
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
@@ -201,7 +202,9 @@ def _estimates(
     else:
         estimates["spike_factor"] = Parts(
             {
-                part: gated(run, _spike_factor(run), None, PERCENTILES["latency_p99"], tightest(run), (), confidence)
+                part: _either_way(
+                    gated(run, _spike_factor(run), None, PERCENTILES["latency_p99"], tightest(run), (), confidence)
+                )
                 for part, run in found.parts.items()
             }
         )
@@ -271,7 +274,9 @@ def _max_rate(check: Load, found: Found, objective: Requirement, confidence: flo
         )
         for run in found.planned.values()
     }  # fmt: skip
-    sound = {rate: one.estimate for rate, one in at.items() if one.invalid is None}
+    sound = {
+        rate: one.estimate for rate, one in at.items() if one.invalid is None or isinstance(one.invalid, OnlyWorse)
+    }
     highest = MaxRate(
         {rate: one for rate, one in sound.items() if isinstance(one, UnderLoad | WithoutLag)},
         objective.threshold,
@@ -281,14 +286,22 @@ def _max_rate(check: Load, found: Found, objective: Requirement, confidence: flo
     asked = {rate: at[rate] for rate in check.wanted_qps or list(at)[-1:]}
     return Measured(
         highest,
-        invalid=next((one.invalid for one in asked.values() if one.invalid is not None), None),
+        invalid=gravest(*(one.invalid for one in asked.values())),
         withhold=next((one.withhold for one in asked.values() if one.withhold is not None), None),
         notes=tuple(
             f"Measured, and not to be trusted: {name} {format_number(value)} ms at {part}."
             for part, run in found.planned.items()
-            if (one := asked.get(run.traffic.asked_qps)) and one.invalid and (value := run.latency(name).value)
+            if (one := asked.get(run.traffic.asked_qps))
+            and one.invalid
+            and not isinstance(one.invalid, OnlyWorse)
+            and (value := run.latency(name).value)
         ),
     )
+
+
+def _either_way(factor: Measured) -> Measured:
+    """Of a ratio: other work may have hit either side of it."""
+    return replace(factor, invalid=either_way(factor.invalid))
 
 
 def errors(run: AtRate) -> ShareOver:
@@ -345,6 +358,8 @@ def _notes(check: Load, found: Found, confidence: float) -> list[str]:
 
 def _void_notes(check: Load, run: AtRate, confidence: float) -> list[str]:
     """What of a rate is not to be trusted: all of it, or only some percentiles, and whether anything hangs on them."""
+    if isinstance(run.invalid, OnlyWorse):
+        return [f"disturbed: {run.invalid}; only what held in spite of it counts."]
     if run.invalid is not None:
         return [f"void: {run.invalid}."]
     void = void_percentiles(check, run, confidence)

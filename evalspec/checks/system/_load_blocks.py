@@ -14,6 +14,7 @@ from evalspec.checks.system._load_gates import lag, void_percentiles
 from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Curve, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.reasons import OnlyWorse
 from evalspec.evidence.words import in_percent
 from evalspec.measure.arrivals import describe
 from evalspec.stats.percentile import percentile
@@ -178,7 +179,8 @@ def _rates(check: Load, runs: Mapping[str, AtRate], confidence: float) -> Table:
         tail = run.latency("latency_p99")
         saturated = run.saturation
         void = _void_words(list(void_percentiles(check, run, confidence)))
-        remarks = [void, "over-saturated" if saturated and saturated.growing else ""]
+        disturbed = "disturbed" if isinstance(run.invalid, OnlyWorse) else ""
+        remarks = [void, disturbed, "over-saturated" if saturated and saturated.growing else ""]
         served = None if saturated is None else saturated.served_qps
         failed = 100.0 * (1.0 - _mean(np.isfinite(run.judged_ms)))
         values = [run.latency(name).value for name in PERCENTILES]

@@ -11,6 +11,7 @@ from evalspec.checks.system._lag import allowed_ms, bottleneck
 from evalspec.checks.system._standing import violates
 from evalspec.checks.system._timed import PERCENTILES
 from evalspec.evidence.estimate import Estimate, Measured
+from evalspec.evidence.reasons import OnlyWorse, gravest
 from evalspec.evidence.units import format_number
 from evalspec.stats.percentile import percentile
 from evalspec.stats.saturation import WithoutLag
@@ -114,14 +115,11 @@ def gated(
         confidence: Of the policy.
     """
     notes = reasons(estimate)
-    if run.invalid is not None:
-        return Measured(estimate, invalid=run.invalid, withhold=run.withhold, notes=notes)
     found = fault(run, p, limit_ms)
-    if found is None:
-        return Measured(estimate, withhold=run.withhold, notes=notes)
-    if freed is not None and violates(freed, requirements, confidence):
+    if found is not None and run.invalid is None and freed is not None and violates(freed, requirements, confidence):
         return Measured(estimate, withhold=run.withhold or found, notes=notes)
-    return Measured(estimate, invalid=found, withhold=run.withhold, notes=notes)
+    # A late generator offers less than was asked for, which helps: it voids more than other work does.
+    return Measured(estimate, invalid=gravest(run.invalid, found), withhold=run.withhold, notes=notes)
 
 
 def wanted(check: Load, metric: str | None, part: str) -> list[Requirement]:
@@ -152,7 +150,12 @@ def at_percentile(check: Load, run: AtRate, name: str, confidence: float) -> Mea
 def void_percentiles(check: Load, run: AtRate, confidence: float) -> dict[str, str]:
     """Why percentiles of a rate are void, as `at_percentile` says; ``p99`` and its like: the reason. Empty: none is."""
     found = {name: at_percentile(check, run, name, confidence).invalid for name in PERCENTILES}
-    return {name.removeprefix("latency_"): reason for name, reason in found.items() if reason is not None}
+    # What held in spite of other work stands: the remark says that there was some.
+    return {
+        name.removeprefix("latency_"): reason
+        for name, reason in found.items()
+        if reason is not None and not isinstance(reason, OnlyWorse)
+    }
 
 
 def reasons(estimate: Estimate) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from evalspec.checks.system._environment import EVERY_S, surroundings
 from evalspec.checks.system._load_process import Driven
 from evalspec.checks.system._timed import PERCENTILES, WARMUP_S
+from evalspec.evidence.reasons import only_worse
 from evalspec.evidence.units import format_number
 from evalspec.language.inputs import ANSWERED, FAILED, OUTCOMES, Schedule
 from evalspec.stats.after import After
@@ -229,12 +230,15 @@ class AtRate:
 
     @cached_property
     def invalid(self) -> str | None:
-        """What the harness or the surroundings did, whatever is required; or None."""
+        """What the harness or the surroundings did, whatever is required; or None.
+
+        Other work can only have made answers later and fewer.
+        """
         made = sum(len(one.samples.end_ns) for one in self.runs)
         if made < self.queries:
             return f"{made:,} of {self.queries:,} planned queries were made"
         other = next((why for one in self.runs if (why := one.other_times) is not None), None)
-        return other or surroundings(self.samples).invalid
+        return other or only_worse(surroundings(self.samples).invalid)
 
     @property
     def withhold(self) -> str | None:

@@ -12,6 +12,7 @@ from evalspec.checks.system._load_gates import fault
 from evalspec.checks.system._load_plan import STEPS, short_queries, steady_only
 from evalspec.checks.system._load_run import AtRate, drive
 from evalspec.checks.system._timed import PERCENTILES, rate_part
+from evalspec.evidence.reasons import OnlyWorse, gravest
 
 if TYPE_CHECKING:
     from evalspec.checks.system.load import Arrivals, Load
@@ -130,8 +131,9 @@ def highest_rate(check: Load, inputs: Inputs, start_qps: float) -> tuple[Search,
 
 
 def _void(run: AtRate, objective: Requirement) -> str | None:
-    """Why a run says nothing of the objective, or None."""
-    return run.invalid or fault(run, PERCENTILES[objective.metric], objective.threshold)
+    """Why a run says nothing of the objective, or None; what held in spite of other work says that it holds."""
+    why = gravest(run.invalid, fault(run, PERCENTILES[objective.metric], objective.threshold))
+    return None if isinstance(why, OnlyWorse) and held(run, objective.metric, objective.threshold)[1] else why
 
 
 def held(run: AtRate, metric: str, limit_ms: float) -> tuple[float | None, bool]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
+from evalspec.evidence.reasons import gravest
 from evalspec.evidence.units import from_unit
 
 if TYPE_CHECKING:
@@ -108,4 +109,4 @@ def _marked(found: Found, reason: str, *, stands: bool) -> Measured:
     measured = found if isinstance(found, Measured) else Measured(found)
     if stands:
         return replace(measured, withhold=measured.withhold or reason)
-    return replace(measured, invalid=measured.invalid or reason)
+    return replace(measured, invalid=gravest(measured.invalid, reason))

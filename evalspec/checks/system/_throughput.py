@@ -17,6 +17,7 @@ from evalspec.checks.system._timed import WARMUP_S, batch_part
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.reasons import only_worse
 from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
@@ -133,7 +134,7 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
     return CheckResult(
         estimates={
             "throughput": Measured(
-                Parts(estimates, whole=BestOf(estimates)), invalid=invalid, withhold=_withhold(found)
+                Parts(estimates, whole=BestOf(estimates)), invalid=only_worse(invalid), withhold=_withhold(found)
             ),
             "best_batch": Fact(float(best), len(found), "largest mean throughput", in_this_run=True),
         },
