@@ -15,7 +15,7 @@ from evalspec.evidence.words import plural
 from evalspec.verdict._alike import same_models, same_rows
 from evalspec.verdict.holm import holm
 from evalspec.verdict.profile import missing, ranks, set_aside
-from evalspec.verdict.sentence import describe
+from evalspec.verdict.sentence import describe, no_bound
 
 SUBJECT = "subject"
 """What a waiver names to accept a subject that is not shown."""
@@ -100,6 +100,8 @@ def _judge(check: CheckRecord, test: Test, alpha: float, *, failing: bool) -> _J
             return _Judged(check, test, "INCONCLUSIVE", reason=test.withhold)
         return _Judged(check, test, "PASS")
     looks_violated = test.p_fail is not None and test.p_fail <= alpha
+    if not looks_violated and (test.value is None or test.n < 1):
+        return _Judged(check, test, "NOT_RUN", reason=test.withhold or no_bound(test) or "there is no evidence")
     return _Judged(check, test, "INCONCLUSIVE", looks_violated=looks_violated, reason=test.withhold)
 
 

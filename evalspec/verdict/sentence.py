@@ -22,7 +22,7 @@ OUTCOME: dict[Status, str] = {
 def describe(test: Test, status: Status, confidence: float, *, looks_violated: bool, reason: str | None) -> str:
     """``accuracy 0.962 (n 600), 95 % lower bound 0.946, needs 0.95: not decided; ...``."""
     if status in ("NOT_RUN", "ERROR") or (test.value is None and test.p_pass is None):
-        why = reason or _no_bound(test)
+        why = reason or no_bound(test)
         return f"{test.sentence}: {OUTCOME[status]}" + (f": {why}" if why else "")
     bound = _bound(test, confidence, against=status == "FAIL" or looks_violated)
     text = ", ".join(part for part in (_value(test), bound, _needs(test)) if part)
@@ -61,13 +61,13 @@ def _bound(test: Test, confidence: float, *, against: bool) -> str:
     bound = test.upper if upper else test.lower
     side = "upper" if upper else "lower"
     if bound is None:
-        why = _no_bound(test) or _parts_without(test, side)
+        why = no_bound(test) or _parts_without(test, side)
         return f"no {confidence * 100:g} % {side} bound" + (f" ({why})" if why else "")
     whose = _divided(test, confidence) if against else _bound_of(test, bound, side)
     return f"{confidence * 100:g} % {side} bound {format_quantity(bound, test.unit)}{whose}"
 
 
-def _no_bound(test: Test) -> str:
+def no_bound(test: Test) -> str:
     """Why there is no bound, as the method says it."""
     return test.method.partition("no bound: ")[2]
 

@@ -432,12 +432,13 @@ def test_a_model_that_is_its_own_baseline_weakens_the_verdict() -> None:
 
 
 def test_without_a_value_the_reason_is_that_of_the_method() -> None:
+    """F5: and nothing is undecided where there is no evidence."""
     method = "DeLong on the logit; no bound: 3 rows of a class are too few"
     nothing = a_test(value=None, lower=None, upper=None, p_pass=None, p_fail=None, n=0, method=method)
     (said,) = decide(a_record(a_check(nothing))).decisions
     assert (said.status, said.sentence) == (
-        "INCONCLUSIVE",
-        "accuracy >= 95 %: not decided: 3 rows of a class are too few",
+        "NOT_RUN",
+        "accuracy >= 95 %: not run: 3 rows of a class are too few",
     )
 
 
