@@ -390,6 +390,7 @@ class CheckResult:
         notes: Sentences for the reader.
         weakens: Sentences that stand with the verdict, among what makes it weaker than it reads.
         evidence: (file in ``inputs.evidence``, what it holds).
+        blind: Metric, or ``metric(part)``: what an answer that never looks at the row would score, and which one.
     """
 
     estimates: Mapping[str, Estimate | Fact | Parts | Measured]
@@ -401,6 +402,7 @@ class CheckResult:
     notes: Sequence[str] = ()
     weakens: Sequence[str] = ()
     evidence: Sequence[tuple[str, str]] = ()
+    blind: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     invalid: str | None = None
     """Voids every measurement of the check."""
 

@@ -15,7 +15,7 @@ from evalspec.language.parts import Check
 from evalspec.language.requirement import Requirement
 from evalspec.plan.allowed import Permission
 from evalspec.plan.planning import Plan
-from evalspec.spec.summary import profile_json, profile_lines
+from evalspec.spec.summary import doubts, profile_json, profile_lines
 from evalspec.stats.power import (
     Better,
     Design,
@@ -264,6 +264,7 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
     else:
         lines.append(f"times and assumed truths are those of the run of {before.started}")
     lines += profile_lines(plan.spec)
+    lines += [f"doubtful: {line}" for line in doubts(plan.spec)]
     for option in dict.fromkeys(one.option for one in lacks):
         lines.append(f"a run needs {option}: {'; '.join(one.why for one in lacks if one.option == option)}")
     lines += ["", "order"]
@@ -366,6 +367,7 @@ def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         ],
         "chance_of_ready": chance_of_ready(found),
         "profile": profile_json(plan.spec),
+        "doubtful": list(doubts(plan.spec)),
         "unverified": list(plan.spec.unverified),
         "needs": [{"option": one.option, "path": one.path, "why": one.why} for one in lacks],
     }

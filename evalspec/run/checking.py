@@ -11,6 +11,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import CheckRecord, EvidenceFile
 from evalspec.imports import arrow_without_pandas
 from evalspec.language.parts import CheckResult
+from evalspec.language.undemanding import measured_undemanding
 from evalspec.run.child import Handler
 from evalspec.run.describe import words
 from evalspec.run.files import sha256_of
@@ -83,20 +84,21 @@ def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]
     """What a check found, as it stands in the record."""
     check = job.check
     values, units = measured_values(check, result)
+    tests = write_tests(check, result, Levels(job.confidence, job.alpha_fail))
     summary, cannot_show = words(check)
     return CheckRecord(
         id=check.name,
         check=check.check,
         dimension=check.dimension,
         status="measured",
-        tests=write_tests(check, result, Levels(job.confidence, job.alpha_fail)),
+        tests=tests,
         blocks=tuple(result.blocks),
         measured=dict(values),
         units=units,
         conditions=_cells(result.conditions),
         counts=result.counts,
         notes=tuple(result.notes),
-        weakens=tuple(result.weakens),
+        weakens=(*result.weakens, *measured_undemanding(check, result, tests)),
         evidence=tuple(_file(job.evidence, name, what) for name, what in files),
         baseline_models=check.baselines,
         seed=job.seed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from evalspec.language.undemanding import undemanding
 from evalspec.spec.model import Spec
 
 
@@ -19,11 +20,17 @@ def summary(spec: Spec) -> Iterator[str]:
         f"{_count(warnings, 'warning')}, {_count(len(spec.waivers), 'waiver')}"
     )
     yield from (f"  {line}" for line in profile_lines(spec))
+    yield from (f"  doubtful: {line}" for line in doubts(spec))
     for argument in spec.overrides:
         yield f"  set on the command line: {argument}"
     if spec.unverified or spec.asks:
         yield "  not verified:"
         yield from (f"    {sentence}" for sentence in (*spec.unverified, *spec.asks))
+
+
+def doubts(spec: Spec) -> Iterator[str]:
+    """Requirements that nothing realistic misses, as far as the spec alone tells; they are allowed."""
+    return (f"{check.name}: {line}" for check in spec.checks for line in undemanding(check))
 
 
 def profile_lines(spec: Spec) -> Iterator[str]:
@@ -76,6 +83,7 @@ def to_json(spec: Spec) -> dict[str, Any]:
             for check in spec.checks
         ],
         "profile": profile_json(spec),
+        "doubtful": list(doubts(spec)),
         "overrides": list(spec.overrides),
         "unverified": [*spec.unverified, *spec.asks],
     }

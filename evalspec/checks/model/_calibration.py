@@ -93,8 +93,21 @@ def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckR
         conditions={"bins": check.bins, "bins_after_merging": len(ece.bins.count), "scheme": check.scheme},
         notes=[*notes, *moved[1]],
         weakens=_never_fails(check, rows.probabilities.shape[1]),
+        blind=_blind(truth, rows.probabilities.shape[1]),
         evidence=[] if file is None else [(file, "the suggested recalibration, to be applied where the model serves")],
     )
+
+
+def _blind(truth: NDArray[np.int64], classes: int) -> dict[str, tuple[float, str]]:
+    """Scores of the shares of the classes, said of every row."""
+    shares = np.bincount(truth, minlength=classes) / max(len(truth), 1)
+    words = "the shares of the classes for every row"
+    brier = 1.0 - float((shares**2).sum())
+    # As `brier_losses` has it: of two classes one square, not both.
+    return {
+        "brier": (brier / 2.0 if classes == 2 else brier, words),
+        "selective_accuracy": (float(shares.max()), words),
+    }
 
 
 def _never_fails(check: Calibration, classes: int) -> list[str]:

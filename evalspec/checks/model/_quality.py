@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalspec.checks.model import _blocks
+from evalspec.checks.model._blind import of_quality
 from evalspec.checks.model._family import PART_KINDS, Found, Seen, plain_parts
 from evalspec.checks.model._metrics import families, family_of, score
 from evalspec.checks.model._ranking_lists import queries_of
@@ -53,6 +54,7 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
         conditions=_conditions(seen),
         notes=(*weakens, *notes),
         weakens=weakens,
+        blind=of_quality(seen),
     )
 
 

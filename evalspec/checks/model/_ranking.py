@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,10 @@ _OF: dict[str, OfLists] = {
     "recall_at": lambda found, k: found.found(k),
     "hit_rate": lambda found, k: found.hits(k).astype(np.float64),
 }
+
+
+ORDERS = 20
+"""Random orders of which the mean is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,28 @@ def clusters_of(rows: Scored, found: Lists) -> NDArray[np.int64] | None:
     ties = coo_array((np.ones(rows.n), (rows.queries, found.queries + codes)), shape=(size, size))
     _, parts = connected_components(ties, directed=False)
     return np.asarray(parts[: found.queries], dtype=np.int64)
+
+
+def at_random(rows: Scored, metric: str, part: str | None = None) -> float | None:
+    """Mean score of rows in a random order, over a few drawn with a fixed seed; None: it has none.
+
+    Args:
+        rows: Rows with queries.
+        metric: Name of the metric.
+        part: k.
+    """
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(ORDERS):
+        drawn = rng.random(rows.n)
+        shares = None if rows.probabilities is None else np.column_stack([1.0 - drawn, drawn])
+        try:
+            shuffled = lists(replace(rows, values=None if rows.values is None else drawn, probabilities=shares))
+        except Undefined:
+            return None
+        if shuffled.counted.any():
+            found.append(float(_OF[metric](shuffled, int(part or 1))[shuffled.counted].mean()))
+    return float(np.mean(found)) if found else None
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
@@ -195,4 +221,7 @@ def _worst(seen: Seen, found: Lists, counted: NDArray[np.int64], ranks: NDArray[
     )  # fmt: skip
 
 
-RANKING = Family(DECLARED, score, listed, blocks=blocks, notes=notes, conditions=conditions)
+RANKING = Family(
+    DECLARED, score, listed, blind={"random": at_random}, blind_caption="random: rows in a random order.",
+    blocks=blocks, notes=notes, conditions=conditions,
+)  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.model._blind import of_slices
 from evalspec.checks.model._catalogue import SLICED
 from evalspec.checks.model._cells import Cells, cells
 from evalspec.checks.model._discovery import discover
@@ -78,6 +79,7 @@ class _Sofar:
     Args:
         covered: shape (n,), rows that something was scored on.
         estimates: Metric: estimate, fact or parts.
+        blind: As `evalspec.language.parts.CheckResult` has it.
         missing: Metric, or ``metric(part)``: why there is no value.
         blocks: What to show.
         notes: Sentences for the reader.
@@ -85,6 +87,7 @@ class _Sofar:
 
     covered: NDArray[np.bool_]
     estimates: dict[str, Estimate | Fact | Measured | Parts] = field(default_factory=dict)
+    blind: dict[str, tuple[float, str]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     blocks: list[AnyBlock] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -121,7 +124,7 @@ def measure(check: Slices, inputs: Inputs) -> CheckResult:
     return CheckResult(
         estimates=sofar.estimates, comparisons=comparisons, missing=sofar.missing, blocks=sofar.blocks,
         counts=Counts(attempted=rows.n, used=used, dropped=rows.n - used), notes=sofar.notes,
-        conditions=_looked_at(check, inputs),
+        conditions=_looked_at(check, inputs), blind=sofar.blind,
     )  # fmt: skip
 
 
@@ -145,6 +148,7 @@ def _by(
         sofar.missing |= sliced.missing
         sofar.estimates |= _estimates(sliced)
         sofar.missing |= _without(sliced, found, check.min_n)
+    sofar.blind |= of_slices(check.requirements, rows, found.kept, tools)
     sofar.blocks += _shown(check, rows, found, over, inputs.confidence)
     sofar.notes += _notes(found, check.min_n)
     if check.reference is not None:
