@@ -25,6 +25,7 @@ from evalspec.run.jobs import (
     CheckJob,
     Parts,
     answers_beside,
+    judged_beside,
     predictions_file,
     predictions_key,
     seed_of,
@@ -268,6 +269,7 @@ def _check(
             threads=1,
             environment={},
             answers={model: evidence / predictions_file(*pair) for model, pair in answers_beside(planned, one).items()},
+            judged=judged_beside(planned, one),
             today=_day(record),
         )
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from evalspec.errors import EvalspecError, InputError
@@ -15,7 +16,7 @@ from evalspec.language.undemanding import measured_undemanding
 from evalspec.run.child import Handler
 from evalspec.run.describe import words
 from evalspec.run.files import sha256_of
-from evalspec.run.guardrail import guarded
+from evalspec.run.guardrail import guarded, unjudged
 from evalspec.run.inputs import RunInputs
 from evalspec.run.jobs import CheckJob, probes_file, samples_file
 from evalspec.run.messages import Message, Progress
@@ -77,7 +78,8 @@ def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | 
         InputError: It found a value that is not a number where it said that it has one.
     """
     result = job.check.run(RunInputs(job, progress, timing, scans))
-    return guarded(result, timing.samples, job.answers, job.confidence, draft=job.draft)
+    result = guarded(result, timing.samples, job.answers, job.confidence, draft=job.draft)
+    return replace(result, weakens=(*result.weakens, *unjudged(job.check, timing.samples, job.judged)))
 
 
 def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]]) -> CheckRecord:

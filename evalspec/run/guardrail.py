@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,8 @@ from evalspec.language.parts import CheckResult
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from evalspec.language.parts import Check
 
 MAY_DIFFER = 0.005
 """Largest share of items that may be answered otherwise; of very many rows, 598 equal ones show it."""
@@ -111,6 +113,23 @@ def guarded(
         # Failing is what the model does by itself: it keeps from PASS, and leaves every violation.
         result = replace(result, estimates=_withheld(result.estimates, "; ".join(broken)))
     return replace(result, invalid=invalid, notes=(*result.notes, *notes, *broken))
+
+
+def unjudged(check: Check, samples: Iterable[Samples], judged: Collection[str]) -> list[str]:
+    """That a model was timed whose answers nothing requires to be right: random ones may be fast.
+
+    Args:
+        check: The check; one that requires nothing claims nothing.
+        samples: Everything that it timed.
+        judged: Models of whose answers on these rows something is required, so that the timed ones were compared.
+    """
+    timed = {one.model for one in samples}
+    if check.model not in timed or check.model in judged or not check.blocking:
+        return []
+    return [
+        f"no requirement is about the answers of {check.model} on the rows that were timed: its speed is not shown to "
+        "be that of right answers"
+    ]
 
 
 def _told(model: str, compared: Compared) -> str:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.units import UNITS
 from evalspec.language.parts import Access, Check, Dataset, Model
+from evalspec.language.undemanding import UNBOUNDED
 from evalspec.run.process import Limits
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class CheckJob:
         environment: Of the workers.
         timings_from: Folder of a run whose raw timings are used; None: time now.
         answers: Timed model: file of the answers that quality is computed on, on the rows that are timed.
+        judged: Timed models of whose answers on these rows a blocking requirement asks something.
         today: The day on which the run began (UTC).
     """
 
@@ -78,6 +81,7 @@ class CheckJob:
     environment: Mapping[str, str]
     timings_from: Path | None = None
     answers: Mapping[str, Path] = field(default_factory=dict)
+    judged: frozenset[str] = frozenset()
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
@@ -115,6 +119,23 @@ def answers_beside(plan: Plan, planned: PlannedCheck) -> dict[str, tuple[str, st
         for dataset in planned.datasets
         if (dataset, model) in plan.predictions
     }
+
+
+def judged_beside(plan: Plan, planned: PlannedCheck) -> frozenset[str]:
+    """Timed models of whose answers, on rows that they are timed on, a blocking requirement asks something."""
+    beside = answers_beside(plan, planned)
+    return frozenset(
+        model
+        for model, pair in beside.items()
+        if any(pair in one.predictions and _about_answers(one.check) for one in plan.checks)
+    )
+
+
+def _about_answers(check: Check) -> bool:
+    """It requires something of answers: not only of time, size or energy."""
+    found = (check.metric(one.metric) for one in check.blocking)
+    units = (UNITS.get(one.unit) for one in found if one is not None)
+    return check.dimension == "model" and any(unit is not None and unit.kind not in UNBOUNDED for unit in units)
 
 
 def seed_of(seed: int, name: str) -> int:

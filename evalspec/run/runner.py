@@ -32,7 +32,7 @@ from evalspec.run.folders import (
     point_latest,
     read_record,
 )
-from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, answers_beside, predictions_key, seed_of
+from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, answers_beside, judged_beside, predictions_key, seed_of
 from evalspec.run.options import Options
 from evalspec.run.otherwise import since_before
 from evalspec.run.preflight import refuse_unallowed
@@ -288,6 +288,7 @@ class _Run:
             environment=self.children.environment,
             timings_from=self._timings() if planned.timed else None,
             answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
+            judged=judged_beside(self.plan, planned),
             today=self.started.date(),
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)

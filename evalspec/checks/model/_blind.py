@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.model._catalogue_ranking import NAMES
 from evalspec.checks.model._family import PART_KINDS, Seen
 from evalspec.checks.model._metrics import family_of, score
+from evalspec.checks.model._ranking import at_random
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.checks.model._sliced_metrics import asked_of
 
@@ -26,6 +28,8 @@ WORDS = {
     "random": "a random order",
 }
 """What a family calls an answer that never looks at the row: in a sentence."""
+
+_OF_LISTS = {"random": at_random}
 
 Blind = Mapping[str, tuple[float, str]]
 """Metric, or ``metric(part)``: score, and which answer has it."""
@@ -47,7 +51,7 @@ def of_quality(seen: Seen) -> Blind:
                 continue
             scores = [
                 (value, WORDS.get(name, name))
-                for name, of in family.blind.items()
+                for name, of in (_OF_LISTS if metric in NAMES else family.blind).items()
                 if (value := seen.blind(name, of, metric, part)) is not None
             ]
             if scores:

@@ -221,7 +221,4 @@ def _worst(seen: Seen, found: Lists, counted: NDArray[np.int64], ranks: NDArray[
     )  # fmt: skip
 
 
-RANKING = Family(
-    DECLARED, score, listed, blind={"random": at_random}, blind_caption="random: rows in a random order.",
-    blocks=blocks, notes=notes, conditions=conditions,
-)  # fmt: skip
+RANKING = Family(DECLARED, score, listed, blocks=blocks, notes=notes, conditions=conditions)

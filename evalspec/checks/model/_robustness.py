@@ -94,11 +94,11 @@ def measure(check: Robustness, inputs: Inputs) -> CheckResult:
         counts=Counts(attempted=len(table), used=len(picked), dropped=len(table) - len(picked)),
         conditions={"columns": ", ".join(columns), "rows": len(picked), "copies": len(check.copies)},
         notes=_notes(check, len(table), len(picked)),
-        blind=_blind(inputs.predictions(check.dataset, check.model)),
+        blind=_blind(check, inputs.predictions(check.dataset, check.model)),
     )
 
 
-def _blind(answers: Predictions) -> dict[str, tuple[float, str]]:
+def _blind(check: Robustness, answers: Predictions) -> dict[str, tuple[float, str]]:
     """What the most frequent class scores on copies, whatever was done to them; of values the median."""
     truth = answers.truth
     assert truth is not None
@@ -106,8 +106,9 @@ def _blind(answers: Predictions) -> dict[str, tuple[float, str]]:
         score, what = float(np.bincount(truth).max()) / len(truth), "accuracy"
     else:
         score, what = float(np.abs(truth - np.median(truth)).mean()), "mae"
-    kinds = ("worst_corruption_{}", "mean_corruption_{}", "corruption_{}(every copy)")
-    return {kind.format(what): (score, "always the same answer") for kind in kinds}
+    copies = (f"corruption_{what}({name} {severity})" for name, severity in check.copies)
+    names = (f"worst_corruption_{what}", f"mean_corruption_{what}", *copies)
+    return dict.fromkeys(names, (score, "always the same answer"))
 
 
 def _picked(n: int, most: int, seed: int) -> NDArray[np.int64]:
