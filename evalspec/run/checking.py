@@ -77,7 +77,10 @@ def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | 
     Raises:
         InputError: It found a value that is not a number where it said that it has one.
     """
-    result = job.check.run(RunInputs(job, progress, timing, scans))
+    inputs = RunInputs(job, progress, timing, scans)
+    result = job.check.run(inputs)
+    equal = inputs.equal_rows.lines()
+    result = replace(result, notes=(*result.notes, *equal), weakens=(*result.weakens, *equal))
     result = guarded(result, timing.samples, job.answers, job.confidence, draft=job.draft)
     return replace(result, weakens=(*result.weakens, *unjudged(job.check, timing.samples, job.judged)))
 

@@ -15,6 +15,7 @@ from evalspec.errors import EvalspecError, InputError
 from evalspec.language.inputs import Cells, Predictions, Probe, Samples, Schedule, SliceMask
 from evalspec.language.parts import BATCH_ROWS, Model
 from evalspec.language.scans import Scan
+from evalspec.run.copies import EqualRows
 from evalspec.run.jobs import CheckJob, predictions_key
 from evalspec.run.messages import Progress
 from evalspec.run.scans import Scans
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.runtimes._answers import Answers
+    from evalspec.sources._copies import Copies
 
 
 DRAFT_WARMUP = 4
@@ -41,6 +43,7 @@ class RunInputs:
         self._progress = progress
         self.timing = timing
         self._scans = Scans() if scans is None else scans
+        self.equal_rows = EqualRows(job.parts, self._tables, self._columns_read())
         self.rng = np.random.default_rng(job.seed)
 
     @property
@@ -115,8 +118,8 @@ class RunInputs:
         return self._tables.names(dataset)
 
     def has_clusters(self, dataset: str) -> bool:
-        """It names a column of what rows share."""
-        return self._job.parts.datasets[dataset].cluster is not None
+        """It names a column of what rows share, or many of its rows are equal."""
+        return self._job.parts.datasets[dataset].cluster is not None or self._equal(dataset) is not None
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
         """Columns that the candidate is said to read, or all that are neither label, key nor cluster."""
@@ -140,7 +143,11 @@ class RunInputs:
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Index of each row's cluster."""
         column = self._job.parts.datasets[dataset].cluster
-        return None if column is None else self._clusters(dataset, self._tables.column(dataset, column))
+        own = None if column is None else self._clusters(dataset, self._tables.column(dataset, column))
+        return own if self._job.draft else self.equal_rows.clusters(dataset, own)
+
+    def _equal(self, dataset: str) -> Copies | None:
+        return None if self._job.draft else self.equal_rows.of(dataset)
 
     def _clusters(self, dataset: str, table: pa.Table) -> NDArray[np.int64] | None:
         from evalspec.sources._open import clusters
@@ -160,7 +167,10 @@ class RunInputs:
         answers = read_answers(Path(self._job.predictions[predictions_key(dataset, model)]))
         part = self._job.parts.datasets[dataset]
         used = [name for name in (part.label, part.cluster) if name is not None]
-        return self._told(answers, self._tables.having(dataset, used), dataset, model)
+        told = self._told(answers, self._tables.having(dataset, used), dataset, model)
+        if self._job.draft:
+            return told
+        return replace(told, clusters=self.equal_rows.clusters(dataset, told.clusters))
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
         """Predictions made now, of rows that the check made.

@@ -1,0 +1,109 @@
+"""Equal rows of the datasets that a check scores: they say as much as one, whatever their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.errors import InputError
+from evalspec.evidence.words import plural
+from evalspec.run.jobs import Parts
+from evalspec.run.tables import Tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from evalspec.sources._copies import Copies
+
+MOST_ROWS = 5_000_000
+"""Larger datasets are not looked through: it takes memory for every row."""
+MOST_PICTURES = 20_000
+"""Of what does not fit into memory and is read, and hashed, a few at a time."""
+
+
+class EqualRows:
+    """Looks for copies once a dataset, when somebody asks what its rows share."""
+
+    def __init__(self, parts: Parts, tables: Tables, stated: Sequence[str]) -> None:
+        """``stated``: columns that the candidate is said to read; empty: not known."""
+        self._parts, self._tables, self._stated = parts, tables, stated
+        self._found: dict[str, Copies | None] = {}
+
+    def clusters(self, dataset: str, own: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """What rows share: what the dataset says, and being equal.
+
+        Args:
+            dataset: Name.
+            own: shape (n,), of its ``cluster:``, or None.
+        """
+        found = self.of(dataset)
+        if found is None or (own is not None and len(own) != found.n):
+            return own
+        from evalspec.sources._copies import joined_groups
+
+        return found.groups if own is None else joined_groups(own, found.groups)
+
+    def of(self, dataset: str) -> Copies | None:
+        """Copies among its rows; None: there are none to speak of."""
+        if dataset not in self._found:
+            try:
+                self._found[dataset] = self._look(dataset)
+            except InputError:
+                # What can't be read or compared is told of where it is needed.
+                self._found[dataset] = None
+        return self._found[dataset]
+
+    def lines(self) -> list[str]:
+        """What there is to say of datasets that were asked for."""
+        what = "what the model reads and in the label" if self._stated else "all that is neither a key nor a name"
+        return [
+            f"of {plural(one.n, 'row')} of {name} only {one.different:,} differ: rows that are equal in {what} count "
+            "as one"
+            for name, one in self._found.items()
+            if one is not None
+        ]
+
+    def _look(self, dataset: str) -> Copies | None:
+        from evalspec.sources._copies import find_copies, finest_first
+
+        part = self._parts.datasets[dataset]
+        header = part.header(self._parts.access)
+        most = MOST_ROWS if part.rows_fit else MOST_PICTURES
+        if header.rows is not None and header.rows > most:
+            return None
+        names = [name for name in self._counting(dataset) if name in self._tables.names(dataset)]
+        read = self._values if part.rows_fit else self._digests
+        return find_copies(lambda name: read(dataset, name), finest_first(header.columns, names))
+
+    def _counting(self, dataset: str) -> tuple[str, ...]:
+        """Columns in which copies are equal."""
+        from evalspec.checks.data._row_names import row_names
+
+        part, names = self._parts.datasets[dataset], self._tables.names(dataset)
+        if self._stated and all(name in names for name in self._stated):
+            return (*self._stated, *((part.label,) if part.label else ()))
+        if not part.rows_fit:
+            return tuple(name for name in names if name not in (part.key, part.cluster, "path", "file"))
+        named = tuple(name for name in names if name not in (part.key, part.cluster))
+        table = self._tables.having(dataset, named)
+        called = row_names([table], named, (), [table.num_rows])
+        return tuple(name for name in named if name not in called)
+
+    def _values(self, dataset: str, name: str) -> pa.ChunkedArray:
+        return self._tables.column(dataset, name).column(name)
+
+    def _digests(self, dataset: str, name: str) -> pa.ChunkedArray:
+        """Of values that memory does not hold: two numbers each."""
+        import pyarrow as pa
+
+        from evalspec.sources._rows import row_digests
+
+        kind = pa.binary(16)
+        batches = self._tables.batches(dataset, [name])
+        made = [pa.Table.from_batches([batch]).select([name]) for batch in batches]
+        return pa.chunked_array(
+            [pa.array([row.tobytes() for row in row_digests(one)], kind) for one in made], type=kind
+        )
