@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WORST_END = 0.01
 """Of a metric's range, at its worse end."""
+ROUNDING = 1e-9
 TIMES = 1_000.0
 """A limit is so many times what was measured."""
 FACTOR = 100.0
@@ -81,13 +82,13 @@ def _at_the_end(metric: Metric, one: Requirement) -> str | None:
     held = from_unit(one.threshold, one.unit)
     least, most = _range(metric)
     if one.model is not None:
-        far = least is not None and most is not None and abs(held) >= (1.0 - WORST_END) * (most - least)
+        far = least is not None and most is not None and abs(held) >= (1.0 - WORST_END) * (most - least) - ROUNDING
         wrong_way = held > 0 if one.upper else held < 0
         return f"it may be worse than {one.model} by nearly all that there is" if far and wrong_way else None
     if least is not None and most is not None:
         worst = most if one.upper else least
         room = (worst - held) if one.upper else (held - worst)
-        close = room <= WORST_END * (most - least)
+        close = room <= WORST_END * (most - least) + ROUNDING
         return f"the worst that there is is {format_quantity(_told(worst, one.unit), one.unit)}" if close else None
     return _beyond_all(one, held)
 

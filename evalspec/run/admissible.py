@@ -14,6 +14,7 @@ from evalspec.evidence.reasons import NoEvidence, OnlyWorse
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.units import from_unit
 from evalspec.evidence.words import plural
+from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
@@ -141,6 +142,8 @@ def _why(estimate: Estimate) -> str:
     for mark in _MARKS:
         if mark in estimate.method:
             return estimate.method.partition(mark)[2]
+    if isinstance(estimate, ValueOnly) and estimate.value is None:
+        return estimate.method
     if estimate.value is not None and not math.isfinite(estimate.value):
         return "its value is not a number"
     return f"n {estimate.n:,}" if estimate.n < 1 else ""

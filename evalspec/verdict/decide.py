@@ -319,11 +319,16 @@ def _models_judged(check: CheckRecord) -> tuple[str, ...]:
     )
 
 
-def _measured_again(check: CheckRecord) -> str:
+def _measured_again(check: CheckRecord, alpha: float) -> str:
     """How often a check was measured, and why that before the last time did not count."""
     times = len(check.attempts) + 1
     reasons = "; ".join(dict.fromkeys(one.reason for one in check.attempts))
-    return f"{check.id} was measured in {times} runs, and only the last one counts: before, {reasons}"
+    said = f"{check.id} was measured in {times} runs, and only the last one counts: before, {reasons}"
+    # A disturbed measurement that holds stands, so that each was a look; what was not run at all was none.
+    looks = 1 + sum(one.status == "measured" for one in check.attempts)
+    if looks == 1:
+        return said
+    return f"{said}; a PASS of it that should not be comes out in at most {min(1.0, looks * alpha) * 100:g} %"
 
 
 def _weakened(
@@ -348,7 +353,8 @@ def _weakened(
     ]
     if record.policy.inconclusive == "allow" and allowed:
         lines.append(f"the policy lets these pass undecided: {', '.join(allowed)}")
-    lines += [_measured_again(check) for check in record.checks if check.attempts]
+    alpha = 1.0 - record.policy.confidence
+    lines += [_measured_again(check, alpha) for check in record.checks if check.attempts]
     lines += [f"{check.id}: {line}" for check in record.checks for line in check.weakens]
     lines += _narrowed(record)
     if record.timings_from:
@@ -360,7 +366,7 @@ def _weakened(
     if record.interrupted:
         lines.append("the run was interrupted")
     if word == "READY" and record.earlier_runs:
-        k, alpha = record.earlier_runs, 1.0 - record.policy.confidence
+        k = record.earlier_runs
         times = "1 time" if k == 1 else f"{k} times"
         chance = f"{min(1.0, (k + 1) * alpha) * 100:g} %"
         own = f", {record.earlier_of_subject} of them this subject" if record.earlier_of_subject else ""

@@ -12,10 +12,14 @@ from evalspec.evidence.estimate import Measured
 from evalspec.language.inputs import OUTCOMES, Samples
 from evalspec.language.parts import CheckResult
 from evalspec.measure.servable import item_order
-from evalspec.run.guardrail import Compared, compare, guarded
+from evalspec.plan import plan
+from evalspec.run.guardrail import Compared, compare, guarded, unjudged
+from evalspec.run.jobs import judged_beside
 from evalspec.runtimes._answers import Answers, write_answers
+from evalspec.spec import load
 from evalspec.stats.percentile import percentile
 from tests.run.test_samples import some
+from tests.shared import ROOT
 
 N = 900
 
@@ -144,3 +148,21 @@ def test_of_queries_with_sizes_only_the_rows_that_were_asked_for_count(tmp_path:
     # All queries fail by themselves: of those with two rows no third row is broken.
     broken = replace(one, ok=np.zeros(225, bool), answers=np.full_like(given, np.nan))
     assert compare([broken], path).broken == compared.items
+
+
+def test_f16_speed_without_a_requirement_on_the_answers_stands_with_the_verdict() -> None:
+    """Random answers may be fast: a note alone said that nothing was compared."""
+    planned = plan(load(ROOT / "suites" / "digits" / "evalspec.yaml"))
+    timed_checks = [one for one in planned.checks if one.timed]
+    assert timed_checks
+    for one in timed_checks:
+        assert judged_beside(planned, one) == {"candidate"}
+        assert unjudged(one.check, [some("candidate", 0, 9, 1)], judged_beside(planned, one)) == []
+        (line,) = unjudged(one.check, [some("candidate", 0, 9, 1)], frozenset())
+        assert "not shown to be that of right answers" in line
+        assert unjudged(one.check, [], frozenset()) == []
+    # Quality that is only reported, or sizes, ask nothing of an answer.
+    quality = next(one for one in planned.checks if one.check.check == "quality")
+    lenient = replace(quality, check=quality.check.model_copy(update={"require": (), "report_only": True}))
+    others = tuple(one for one in planned.checks if one.check.dimension == "system")
+    assert judged_beside(replace(planned, checks=(*others, lenient)), others[0]) == frozenset()

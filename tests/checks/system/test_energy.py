@@ -18,10 +18,13 @@ from evalspec.evidence.blocks import Curve, Table
 from evalspec.evidence.estimate import Estimate, Measured
 from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.parts import CheckResult
+from evalspec.run.requirements import Levels, write_tests
+from evalspec.verdict import decide
 from tests.checks.deciding import outcome, the
 from tests.checks.system.erring import most_wrong
 from tests.fakes import FakeInputs, samples
 from tests.meters import Machine, telemetry, with_meter
+from tests.verdict.test_decide import a_check, a_record
 
 
 def run(folder: Path, machine: Machine, *, device: str = "cpu", **fields: object) -> CheckResult:
@@ -349,3 +352,20 @@ def test_at_the_threshold_neither_side_is_shown_more_often_than_it_may(tmp_path:
         outcomes.append(outcome(check.run(FakeInputs(tmp_path, samples=machine)), the(check, sentence)))
     assert outcomes.count("PASS") <= most_wrong(300) and outcomes.count("FAIL") <= most_wrong(300)
     assert outcomes.count("PASS") >= 4 and outcomes.count("FAIL") >= 4, "15 of each are expected"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [("energy_per_inference <= 100 J", "PASS"), ("energy_per_inference <= 0.0001 J", "INVALID"),
+     ("active_power <= 1 kW", "INVALID")],
+)  # fmt: skip
+def test_energy_that_held_beside_other_work_stands_and_power_does_not(tmp_path: Path, sentence: str, told: str) -> None:
+    """Item 6: the energy of other work is in the boundary; a model that is kept waiting may take less power itself."""
+    machine = Machine(active_w=60.0)
+
+    def disturbed(model: str, schedule: Schedule) -> list[Samples]:
+        return [busy(model, 0, one) for one in machine(model, schedule)]
+
+    check = Energy.model_validate({"check": "energy", "dataset": "test", "boundary": "package", "require": [sentence]})
+    (test,) = write_tests(check, check.run(FakeInputs(tmp_path, samples=disturbed)), Levels(0.95, 0.01))
+    assert next(iter(decide(a_record(a_check(test))).decisions)).status == told

@@ -23,6 +23,7 @@ from evalspec.language.requirement import Requirement
 from evalspec.run.replay import Replay
 from evalspec.run.requirements import Levels, write_tests
 from evalspec.run.samples import write_samples
+from evalspec.stats.failing_pairs import paired_quantiles
 from evalspec.verdict import decide
 from tests.fakes import FakeInputs, comparison_p_values, p_values, samples
 from tests.verdict.test_decide import a_check, a_record, status_of
@@ -595,6 +596,42 @@ def test_pairs_are_watched_too(tmp_path: Path, others: float, steal: float, told
     assert any(note.startswith("Beside baseline: ") and told in note.lower() for note in busy.notes)
     idle = check.run(FakeInputs(tmp_path, samples=timings(steady), pairs=busy_pairs(0.02)))
     assert [decided(idle, check, one) for one in (P99, RATIO)] == ["PASS", "PASS"]
+
+
+def test_a_latency_that_held_beside_other_work_stands_and_jitter_does_not(tmp_path: Path) -> None:
+    """Item 6: an answer can only come later; steps from one to the next may grow or shrink."""
+    jitter = Requirement("jitter <= 20 ms", "jitter", None, "<=", 20.0, "ms")
+    tight = Requirement("latency_p50 <= 0.001 ms", "latency_p50", None, "<=", 0.001, "ms")
+    series = {"cpu_others_share": np.full(4, 0.9), "cpu_steal_share": np.zeros(4)}
+    told, make = Telemetry(np.arange(4) * 500_000_000, series), timings(steady)
+
+    def disturbed(model: str, schedule: Schedule) -> list[Samples]:
+        return [replace(one, telemetry=told) for one in make(model, schedule)]
+
+    check = Latency(dataset="test", require=(P99, jitter, tight), caching_audit=False)
+    result = check.run(FakeInputs(tmp_path, samples=disturbed))
+    assert [decided(result, check, one) for one in (P99, jitter, tight)] == ["PASS", "INVALID", "INVALID"]
+    found = {one.metric: one for one in write_tests(check, result, Levels(0.95, 0.025))}
+    assert any("other processes used 90%" in note for note in found["latency_p99"].notes)
+    assert found["latency_p50"].by_surroundings and found["jitter"].by_surroundings
+
+
+def test_a_ratio_beside_other_work_says_nothing_of_a_quiet_machine() -> None:
+    """Item 6: why a comparison stays void: what is added to both sides draws their ratio to 1.
+
+    Three times as slow passes 1.5x where a neighbour adds a slice of time to every tenth query of either side; and a
+    neighbour that takes cores makes the one that uses many look slow.
+    """
+    rng = np.random.default_rng(5)
+    ours, theirs = ([level * rng.lognormal(0, 0.05, 400) for _ in range(5)] for level in (3.0, 1.0))
+
+    def beside(side: list[np.ndarray]) -> list[np.ndarray]:
+        return [one + np.where(rng.random(len(one)) < 0.1, 40.0, 0.0) for one in side]
+
+    quiet = paired_quantiles(ours, theirs, 0.99).ratio()
+    busy = paired_quantiles(beside(ours), beside(theirs), 0.99).ratio()
+    assert quiet is not None and busy is not None
+    assert (quiet.p_value(1.5, "lower") or 1.0) < 0.01 and (busy.p_value(1.5, "upper") or 1.0) < 0.01
 
 
 def test_a_model_that_is_too_slow_even_with_a_cache_is_too_slow(tmp_path: Path) -> None:

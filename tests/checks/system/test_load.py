@@ -460,8 +460,29 @@ def test_other_work_on_the_machine_is_told_or_voids(tmp_path: Path) -> None:
     some = beside(0.3)
     assert part(some, "latency_p99", "500 qps").invalid is None
     assert "Other processes used 30% of this machine's processor time" in said(some)
-    invalid = part(beside(0.9), "latency_p99", "500 qps").invalid
+    busy = beside(0.9)
+    invalid = part(busy, "latency_p99", "500 qps").invalid
     assert invalid is not None and "other processes used 90%" in invalid
+    assert "disturbed: other processes used 90%" in said(busy)
+
+
+@pytest.mark.parametrize(
+    ("service_ms", "late", "told"), [(0.8, 0.0, "PASS"), (1.7, 0.0, "INVALID"), (0.2, 0.05, "INVALID")]
+)
+def test_a_rate_that_held_beside_other_work_stands_unless_the_generator_was_late(
+    tmp_path: Path, service_ms: float, late: float, told: str
+) -> None:
+    """Item 6: other work makes answers later; a late generator offers less than was asked for, which helps."""
+    telemetry = Telemetry(times_ns=np.arange(20) * 10**9, series={"cpu_others_share": np.full(20, 0.9)})
+
+    def drive(schedule: Schedule, rng: np.random.Generator) -> Samples:
+        assert schedule.arrivals_ns is not None
+        lag = np.where(rng.random(len(schedule.arrivals_ns)) < late, 4.0, 0.0)
+        return replace(served(schedule, exponential(service_ms), rng, lag_ms=lag), telemetry=telemetry)
+
+    check = load(**AT_500)
+    result = run(tmp_path, drive, check)
+    assert status(result, check, NAME) == told
 
 
 def test_a_draft_is_short(tmp_path: Path) -> None:

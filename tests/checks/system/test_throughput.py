@@ -19,13 +19,16 @@ from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.parts import CheckResult, NeedTiming, SpecNames
 from evalspec.language.requirement import Requirement
+from evalspec.run.requirements import Levels, write_tests
 from evalspec.spec.crosscheck import unknown_part
 from evalspec.stats.timing import over_processes, paired_log_ratio
+from evalspec.verdict import decide
 from tests.checks.deciding import outcome
 from tests.checks.system.erring import most_wrong
 from tests.fakes import FakeInputs, comparison_p_values, p_values, samples
 from tests.meters import telemetry, times_of, with_meter
 from tests.stats import simulated
+from tests.verdict.test_decide import a_check, a_record
 
 NEEDED = Requirement("throughput >= 3000 samples/s", "throughput", None, ">=", 3000.0, "samples/s")
 AT_ONE = Requirement("throughput(batch 1) >= 700 samples/s", "throughput", "batch 1", ">=", 700.0, "samples/s")
@@ -226,6 +229,18 @@ def test_pairs_are_watched_too(tmp_path: Path) -> None:
     result = Throughput(dataset="test", require=(FASTER,)).run(FakeInputs(tmp_path, samples=make, pairs=pairs))
     assert outcome(result, FASTER) == "INVALID" and outcome(result, NEEDED) == "PASS"
     assert any(note.startswith("Beside baseline: Other processes used 90%") for note in result.notes)
+
+
+@pytest.mark.parametrize(("sentence", "told"), [("throughput >= 3000 samples/s", "PASS"),
+                                                ("throughput >= 9000 samples/s", "INVALID")])  # fmt: skip
+def test_a_throughput_that_was_reached_beside_other_work_stands(tmp_path: Path, sentence: str, told: str) -> None:
+    """Item 6: other work takes from it, and adds nothing."""
+    make, busy = timings(1.0), np.full(len(times_of(3.0)), 0.9)
+    meter = telemetry(0.0, 3.0, counter=None, more={"cpu_others_share": busy})
+    check = Throughput.model_validate({"dataset": "test", "require": [sentence]})
+    inputs = FakeInputs(tmp_path, samples=lambda model, asked: [with_meter(one, meter) for one in make(model, asked)])
+    (test,) = write_tests(check, check.run(inputs), Levels(0.95, 0.01))
+    assert next(iter(decide(a_record(a_check(test))).decisions)).status == told
 
 
 def test_the_best_is_shown_at_a_level_divided_by_the_sizes() -> None:
