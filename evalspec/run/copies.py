@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.evidence.words import plural
+from evalspec.evidence.words import plural, verb
 from evalspec.run.jobs import Parts
 from evalspec.run.tables import Tables
 
@@ -59,11 +59,11 @@ class EqualRows:
     def lines(self) -> list[str]:
         """What there is to say of datasets that were asked for."""
         what = "what the model reads and in the label" if self._stated else "all that is neither a key nor a name"
+        found = [(name, one) for name, one in self._found.items() if one is not None]
         return [
-            f"of {plural(one.n, 'row')} of {name} only {one.different:,} differ: rows that are equal in {what} count "
-            "as one"
-            for name, one in self._found.items()
-            if one is not None
+            f"of {plural(one.n, 'row')} of {name} only {one.different:,} {verb(one.different, 'differs', 'differ')}: "
+            f"rows that are equal in {what} count as one"
+            for name, one in found
         ]
 
     def _look(self, dataset: str) -> Copies | None:

@@ -33,6 +33,7 @@ COMPRESSED = {
 }  # fmt: skip
 DOUBTED: tuple[tuple[type[Check], str, Mapping[str, object]], ...] = (
     (Quality, "accuracy >= 0.0000001 %", TEST),
+    (Quality, "accuracy >= 1 %", TEST),
     (Quality, "accuracy >= baseline - 99.99 pp", TEST),
     (Quality, "log_loss <= 1e300", TEST),
     (Quality, "brier <= 1.9999", TEST),

@@ -138,3 +138,35 @@ def test_what_the_spec_says_of_columns_slices_and_clusters(inputs: RunInputs) ->
     assert inputs.column_names("test") == ("id", "person", "income", "age", "outcome")
     assert inputs.slice_where("rich") == "income > 100"
     assert inputs.has_clusters("test")
+
+
+def test_f16_one_row_under_other_ids_is_one_cluster(tmp_path: Path) -> None:
+    """Without a column that says so, and joined with the one that there is; a draft does not look."""
+    text = SPEC.replace("label: outcome, key: id, cluster: person", "label: outcome, key: id")
+    inputs = made(tmp_path, text)
+    head, rows = "id,person,income,age,outcome\n", [f"{at},{at},0.5,30.25,a" for at in range(200)]
+    (tmp_path / "test.csv").write_text(head + "\n".join(rows) + "\n")
+    clusters = inputs.clusters("test")
+    assert clusters is not None and set(clusters.tolist()) == {0} and inputs.has_clusters("test")
+    assert inputs.equal_rows.lines() == [
+        "of 200 rows of test only 1 differs: rows that are equal in all that is neither a key nor a name count as one"
+    ]
+    assert inputs.clusters("train") is None and not inputs.has_clusters("train")
+    draft = RunInputs(replace(inputs._job, draft=True), lambda *_: None, inputs.timing)
+    assert draft.clusters("test") is None
+    several = [f"{at},{at // 50},{at % 10 / 8},30.25,a" for at in range(200)]
+    (tmp_path / "test.csv").write_text(head + "\n".join(several) + "\n")
+    joined = made_again(inputs, tmp_path, SPEC).clusters("test")
+    assert joined is not None and len(set(joined.tolist())) == 1
+    # The model reads the income alone.
+    stated = made_again(inputs, tmp_path, text + MODEL.replace("income, gone", "income")).clusters("test")
+    assert stated is not None and len(set(stated.tolist())) == 10
+
+
+def made_again(inputs: RunInputs, folder: Path, text: str) -> RunInputs:
+    """Over the files that are there."""
+    rows = (folder / "test.csv").read_text()
+    (folder / "answers.csv").write_text("id,a,b\n1,0,1\n")
+    again = made(folder, text)
+    (folder / "test.csv").write_text(rows)
+    return again

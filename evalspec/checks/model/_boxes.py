@@ -176,7 +176,7 @@ def listed(rows: Scored, check: Quality) -> tuple[str, ...]:
 
 
 def notes(seen: Seen) -> Sequence[str]:
-    """Pictures without objects; classes that do not count; crowds; boxes beyond the hundredth."""
+    """Pictures without objects; crowds; boxes beyond the hundredth."""
     rows, found = seen.rows, []
     true = rows.true_boxes
     if true is None or not seen.found.estimates:
@@ -185,12 +185,20 @@ def notes(seen: Seen) -> Sequence[str]:
     empty = rows.n - len(np.unique(true.row[counted]))
     if empty:
         found.append(f"{empty:,} of {rows.n:,} pictures have no objects: each box in them counts against the model")
-    absent = [name for code, name in enumerate(rows.classes or ()) if not (true.classes[counted] == code).any()]
-    if absent:
-        found.append(f"classes without objects count in no mean: {', '.join(absent[:10])}")
     if not counted.all():
         found.append(f"{int((~counted).sum()):,} crowds count neither for nor against the model")
     return found
+
+
+def weakens(seen: Seen) -> Sequence[str]:
+    """Classes without objects: a mean of the others says nothing of them."""
+    rows = seen.rows
+    if rows.true_boxes is None or not any(name in seen.found.estimates for name in NAMES):
+        return ()
+    true = rows.true_boxes
+    there = set((true.classes if true.ignored is None else true.classes[~true.ignored]).tolist())
+    absent = [name for code, name in enumerate(rows.classes or ()) if code not in there]
+    return (f"classes without objects count in no mean: {', '.join(absent[:10])}",) if absent else ()
 
 
 def conditions(seen: Seen) -> Mapping[str, Cell]:
@@ -216,4 +224,4 @@ def blocks(seen: Seen) -> Sequence[AnyBlock]:
     return shown if examples is None else [*shown, examples]
 
 
-BOXES = Family(DECLARED, score, listed, blocks=blocks, notes=notes, conditions=conditions)
+BOXES = Family(DECLARED, score, listed, blocks=blocks, weakens=weakens, notes=notes, conditions=conditions)

@@ -166,7 +166,18 @@ def majority(rows: Scored, metric: str, part: str | None = None) -> float | None
 
 
 def weakens(seen: Seen) -> Sequence[str]:
-    """That the model is not shown to be better than the most frequent class everywhere."""
+    """Classes that do not count; that the model is not shown to be better than the most frequent class everywhere."""
+    return (*_absent(seen), *_blind(seen))
+
+
+def _absent(seen: Seen) -> Sequence[str]:
+    """Classes without a pixel: a mean of the others says nothing of them."""
+    there = seen_classes(kept_pixels(seen.rows, seen.tools))
+    absent = [name for name, seen_there in zip(seen.rows.classes or (), there, strict=True) if not seen_there]
+    return (f"classes without a pixel, true or said, count in no mean: {', '.join(absent[:10])}",) if absent else ()
+
+
+def _blind(seen: Seen) -> Sequence[str]:
     rows, metric = seen.rows, "mean_iou"
     estimate, blind = seen.whole(metric, OfPixels(metric)), seen.blind("majority", majority, metric)
     if estimate is None or estimate.value is None or blind is None:
@@ -180,12 +191,8 @@ def weakens(seen: Seen) -> Sequence[str]:
 
 
 def notes(seen: Seen) -> Sequence[str]:
-    """Classes that do not count, pixels that are not judged."""
+    """Pixels that are not judged."""
     rows, found = seen.rows, []
-    counts = kept_pixels(rows, seen.tools)
-    absent = [name for name, there in zip(rows.classes or (), seen_classes(counts), strict=True) if not there]
-    if absent:
-        found.append(f"classes without a pixel, true or said, count in no mean: {', '.join(absent[:10])}")
     unjudged = int((rows.truth < 0).sum())
     if unjudged:
         found.append(f"{unjudged:,} of {rows.truth.size:,} pixels are not judged")

@@ -81,8 +81,13 @@ class Quality(Check):
     Lists: a number for each query, and their mean; n is queries. A row is relevant where its label is above 0, or is
     the positive class. `ndcg` has linear gains. Rows with the same score stand with the least relevant first, so that
     a model that says nothing finds nothing. Queries without a relevant row do not count, and are named.
+    Rows that are equal in what the model reads and in the label (where that is not known, in all but the key and what
+    names a row) are one cluster, if they are a hundredth of all or more and chance does not make them: it does of a few
+    categories or whole numbers, hardly of numbers to several digits, times, long texts or pictures. So one row under a
+    thousand ids is one row. The same holds for every check that scores answers or compares datasets.
     What is 0/0 has no value and says so: the precision of a class that is never predicted, the recall of a class
-    without rows, and the macro averages over them. F1 of a class that has rows and is never predicted is 0.
+    without rows, and the macro averages over them; a sentence over all classes is then not run. F1 of a class that has
+    rows and is never predicted is 0.
 
     References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Miettinen and
     Nurminen, Statistics in Medicine 1985. Zou and Donner, Statistics in Medicine 2008 (MOVER). Tango, Statistics in

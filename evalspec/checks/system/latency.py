@@ -76,10 +76,10 @@ class Latency(Check):
     more than `max_cv:`, is kept from PASS, not from FAIL. Where most processes of 10 s or more (4 of 5) step up
     (Pettitt's test), what followed must hold the threshold too, and decides (t over processes); one that does so alone
     may have had a neighbour, and is told. Frames that take longer than their interval (fewer ended than came, t over 20
-    blocks of time) and are late at the end are over-saturated: FAIL. Void are fewer queries than planned and a machine
-    busy with other work (of the pairs by themselves: they are watched too); and, unless the requirement is violated all
-    the same, frames that our generator sent late (at the percentile required; decided again without the lag) and
-    answers from a cache.
+    blocks of time) and are late at the end are over-saturated: FAIL. Void are fewer queries than planned; on a machine
+    busy with other work, which can only make answers later, all but what held in spite of it, and jitter and the pairs
+    altogether (they are watched by themselves); and, unless the requirement is violated all the same, frames that our
+    generator sent late (at the percentile required; decided again without the lag) and answers from a cache.
     The audit for caching asks 400 times twice: the second time may save at most 10 % of the time (95 % lower bound, t
     over 20 blocks). In process it asks for the same item again, in a fresh process before all else. A server has been
     asked for every row before: there the first of a pair is the row with one number changed in its last digits, the

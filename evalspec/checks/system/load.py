@@ -117,7 +117,8 @@ class Load(Check):
     where a second process did the same (then t over processes), since a neighbour makes steps too.
     `max_rate >= R` is decided by the planned queries at R. A search (doubling, then bisection over short runs) shows
     the highest rate for the report; it is confirmed once on fresh queries, and decides nothing.
-    The generator must not be the bottleneck. Fewer queries or other times than planned void a rate. Queries that were
+    The generator must not be the bottleneck. Fewer queries or other times than planned void a rate, much work of
+    others voids what did not hold in spite of it, and a spike's factor. Queries that were
     sent late by its fault (over 1 ms and over 1 % of the threshold, at the percentile that is required), or connections
     that were all busy while the server itself was in time, void a requirement, unless it is violated without the lag as
     well: with the service times that were measured, served in order, or the time that the server took from when it was

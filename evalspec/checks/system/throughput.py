@@ -37,7 +37,8 @@ class Throughput(Check):
     A B B A blocks in pairs of fresh processes at each size, t on the log ratio of each pair. Best against best: the
     candidate's size is the one that was best by itself, before the pairs. "Faster" is shown when that size is shown to
     be against every size of the other; "slower" when every size of the candidate is, at level a/K, against one of the
-    K of the other. No size is picked by the numbers that decide. Much work of others voids the pairs.
+    K of the other. No size is picked by the numbers that decide. Much work of others voids the pairs, and
+    alone what was not reached in spite of it.
     A run whose batches grow slower by more than 10 % from start to end is kept from PASS, not from FAIL.
     A server has `connections:` requests under way at any time, so that each of its workers has some; how many stands
     in the result, which holds for that many. Each process measures at least 4 batches over each connection, and waits
