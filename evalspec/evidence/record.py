@@ -60,6 +60,7 @@ class DatasetRecord(Frozen):
     rows_read: int | None = Field(None, description="Rows before `where`.")
     origin: dict[str, str] = Field(default_factory=dict)
     hub: Benchmark | None = Field(None, description="The benchmark of the hub that these rows are.")
+    may_repeat: bool = Field(False, description="A hundredth of its rows or more may be copies of others.")
 
 
 class Counts(Frozen):

@@ -208,6 +208,7 @@ def _datasets(record: Record, planned: Plan, access: Access, findings: _Findings
             continue
         if now.digest == one.digest:
             findings.same.append(f"digest of dataset {one.name}")
+            findings.recompute(f"whether rows of {one.name} may be copies", one.may_repeat, now.may_repeat)
         else:
             changed[one.name] = "has changed since"
             findings.differs.append(f"dataset {one.name}: its rows are not those that were measured")
@@ -270,6 +271,7 @@ def _check(
             environment={},
             answers={model: evidence / predictions_file(*pair) for model, pair in answers_beside(planned, one).items()},
             judged=judged_beside(planned, one),
+            repeating=frozenset(dataset.name for dataset in record.datasets if dataset.may_repeat),
             today=_day(record),
         )
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,16 +20,68 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 5_000_000
 """Larger datasets are not looked through: it takes memory for every row."""
+MOST_BYTES = 1 << 30
+"""Of files that don't say how many rows they hold."""
 MOST_PICTURES = 20_000
 """Of what does not fit into memory and is read, and hashed, a few at a time."""
+
+
+def columns_read(parts: Parts) -> tuple[str, ...]:
+    """Columns that the candidate is said to read; empty: not known."""
+    candidate = parts.models.get("candidate")
+    named = () if candidate is None else candidate.inputs.values()
+    return tuple(dict.fromkeys(name for one in named for name in ([one] if isinstance(one, str) else one)))
+
+
+class Repeats:
+    """Whether many rows of a dataset may be copies, seen in the pass that makes its digest.
+
+    One column of numbers with fractions that tells rows apart settles it, which most tables have. Where the candidate
+    is said to read columns it must be one of these: what else a copy is given tells nothing.
+    """
+
+    def __init__(self, name: str, parts: Parts) -> None:
+        """``name`` of the dataset."""
+        self._part, self._stated = parts.datasets[name], columns_read(parts)
+        self._column: str | None = None
+        self._values: list[NDArray[np.float64]] = []
+        self._rows = 0
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """More rows."""
+        if not self._rows:
+            self._column = self._chosen(batch.schema)
+        self._rows += batch.num_rows
+        if self._column is not None and self._rows <= MOST_ROWS:
+            values = batch.column(batch.schema.get_field_index(self._column)).to_numpy(zero_copy_only=False)
+            self._values.append(np.asarray(values, dtype=np.float64))
+
+    def end(self) -> bool:
+        """They may, so that it is worth while to look at all columns."""
+        from evalspec.sources._copies import FEW
+
+        if self._rows > MOST_ROWS:
+            return False
+        if self._column is None:
+            return self._rows > 1
+        return self._rows - len(np.unique(np.concatenate(self._values))) >= max(2.0, FEW * self._rows)
+
+    def _chosen(self, schema: pa.Schema) -> str | None:
+        import pyarrow as pa
+
+        read = [name for name in self._stated if name in schema.names]
+        names = read if len(read) == len(self._stated) and read else schema.names
+        found = (name for name in names if pa.types.is_floating(schema.field(name).type))
+        return next((name for name in found if name not in (self._part.key, self._part.cluster)), None)
 
 
 class EqualRows:
     """Looks for copies once a dataset, when somebody asks what its rows share."""
 
-    def __init__(self, parts: Parts, tables: Tables, stated: Sequence[str]) -> None:
-        """``stated``: columns that the candidate is said to read; empty: not known."""
-        self._parts, self._tables, self._stated = parts, tables, stated
+    def __init__(self, parts: Parts, tables: Tables, repeating: Collection[str]) -> None:
+        """``repeating``: datasets of which many rows may be copies; no other is looked through."""
+        self._parts, self._tables, self._repeating = parts, tables, repeating
+        self._stated = columns_read(parts)
         self._found: dict[str, Copies | None] = {}
 
     def clusters(self, dataset: str, own: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
@@ -51,7 +103,7 @@ class EqualRows:
         if dataset not in self._found:
             try:
                 self._found[dataset] = self._look(dataset)
-            except InputError:
+            except (InputError, OSError):
                 # What can't be read or compared is told of where it is needed.
                 self._found[dataset] = None
         return self._found[dataset]
@@ -69,9 +121,13 @@ class EqualRows:
     def _look(self, dataset: str) -> Copies | None:
         from evalspec.sources._copies import find_copies, finest_first
 
+        if dataset not in self._repeating:
+            return None
         part = self._parts.datasets[dataset]
         header = part.header(self._parts.access)
         most = MOST_ROWS if part.rows_fit else MOST_PICTURES
+        if header.rows is None and sum(one.stat().st_size for one in part.files(self._parts.access)) > MOST_BYTES:
+            return None
         if header.rows is not None and header.rows > most:
             return None
         names = [name for name in self._counting(dataset) if name in self._tables.names(dataset)]

@@ -13,9 +13,9 @@ import numpy as np
 
 from evalspec.errors import EvalspecError, InputError
 from evalspec.language.inputs import Cells, Predictions, Probe, Samples, Schedule, SliceMask
-from evalspec.language.parts import BATCH_ROWS, Model
+from evalspec.language.parts import BATCH_ROWS
 from evalspec.language.scans import Scan
-from evalspec.run.copies import EqualRows
+from evalspec.run.copies import EqualRows, columns_read
 from evalspec.run.jobs import CheckJob, predictions_key
 from evalspec.run.messages import Progress
 from evalspec.run.scans import Scans
@@ -43,7 +43,7 @@ class RunInputs:
         self._progress = progress
         self.timing = timing
         self._scans = Scans() if scans is None else scans
-        self.equal_rows = EqualRows(job.parts, self._tables, self._columns_read())
+        self.equal_rows = EqualRows(job.parts, self._tables, job.repeating)
         self.rng = np.random.default_rng(job.seed)
 
     @property
@@ -137,8 +137,7 @@ class RunInputs:
         return tuple(name for name in self._columns_read() if name in names)
 
     def _columns_read(self) -> tuple[str, ...]:
-        candidate = self._job.parts.models.get("candidate")
-        return () if candidate is None else _columns_read(candidate)
+        return columns_read(self._job.parts)
 
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Index of each row's cluster."""
@@ -289,10 +288,3 @@ class RunInputs:
     def progress(self, done: float, total: float, what: str) -> None:
         """Tell how far the check has come."""
         self._progress(done, total, what)
-
-
-def _columns_read(model: Model) -> tuple[str, ...]:
-    names: list[str] = []
-    for columns in model.inputs.values():
-        names += [columns] if isinstance(columns, str) else list(columns)
-    return tuple(dict.fromkeys(names))

@@ -64,6 +64,7 @@ class CheckJob:
         timings_from: Folder of a run whose raw timings are used; None: time now.
         answers: Timed model: file of the answers that quality is computed on, on the rows that are timed.
         judged: Timed models of whose answers on these rows a blocking requirement asks something.
+        repeating: Datasets of which many rows may be copies of others.
         today: The day on which the run began (UTC).
     """
 
@@ -82,6 +83,7 @@ class CheckJob:
     timings_from: Path | None = None
     answers: Mapping[str, Path] = field(default_factory=dict)
     judged: frozenset[str] = frozenset()
+    repeating: frozenset[str] = frozenset()
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 

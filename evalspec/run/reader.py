@@ -39,13 +39,15 @@ def dataset_record(name: str, parts: Parts) -> DatasetRecord:
     """
     import pyarrow as pa
 
+    from evalspec.run.copies import Repeats
     from evalspec.sources._open import open_batches
     from evalspec.sources._rows import TableDigest
 
     dataset: Dataset = parts.datasets[name]
     opened = open_batches(dataset, parts.access)
-    digest, fields = TableDigest(), {}
+    digest, fields, repeats = TableDigest(), {}, Repeats(name, parts)
     for batch in opened:
+        repeats.update(batch)
         fields = {field.name: str(field.type) for field in batch.schema}
         table = pa.Table.from_batches([batch])
         digest.update(table if parts.rows is None else table.slice(0, max(0, parts.rows - digest.rows)))
@@ -63,6 +65,7 @@ def dataset_record(name: str, parts: Parts) -> DatasetRecord:
         rows_read=opened.rows,
         origin=dict(dataset.origin),
         hub=benchmark_of(dataset),
+        may_repeat=parts.rows is None and repeats.end(),
     )
 
 

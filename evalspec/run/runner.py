@@ -289,6 +289,7 @@ class _Run:
             timings_from=self._timings() if planned.timed else None,
             answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
             judged=judged_beside(self.plan, planned),
+            repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
             today=self.started.date(),
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)

@@ -16,6 +16,7 @@ from evalspec.plan import plan
 from evalspec.run.inputs import RunInputs
 from evalspec.run.jobs import CheckJob, Parts
 from evalspec.run.process import Limits
+from evalspec.run.reader import dataset_record
 from evalspec.run.replay import Replay
 from evalspec.sources import _open
 from evalspec.spec import load
@@ -143,7 +144,7 @@ def test_what_the_spec_says_of_columns_slices_and_clusters(inputs: RunInputs) ->
 def test_f16_one_row_under_other_ids_is_one_cluster(tmp_path: Path) -> None:
     """Without a column that says so, and joined with the one that there is; a draft does not look."""
     text = SPEC.replace("label: outcome, key: id, cluster: person", "label: outcome, key: id")
-    inputs = made(tmp_path, text)
+    inputs = made_again(None, tmp_path, text)
     head, rows = "id,person,income,age,outcome\n", [f"{at},{at},0.5,30.25,a" for at in range(200)]
     (tmp_path / "test.csv").write_text(head + "\n".join(rows) + "\n")
     clusters = inputs.clusters("test")
@@ -163,10 +164,21 @@ def test_f16_one_row_under_other_ids_is_one_cluster(tmp_path: Path) -> None:
     assert stated is not None and len(set(stated.tolist())) == 10
 
 
-def made_again(inputs: RunInputs, folder: Path, text: str) -> RunInputs:
-    """Over the files that are there."""
-    rows = (folder / "test.csv").read_text()
+def made_again(inputs: RunInputs | None, folder: Path, text: str) -> RunInputs:
+    """Over the files that are there, of which rows may be copies."""
+    rows = None if inputs is None else (folder / "test.csv").read_text()
     (folder / "answers.csv").write_text("id,a,b\n1,0,1\n")
     again = made(folder, text)
-    (folder / "test.csv").write_text(rows)
-    return again
+    if rows is not None:
+        (folder / "test.csv").write_text(rows)
+    job = replace(again._job, repeating=frozenset({"test"}))
+    return RunInputs(job, lambda *_: None, again.timing)
+
+
+def test_f16_the_pass_that_makes_the_digest_tells_whether_rows_may_repeat(tmp_path: Path) -> None:
+    parts = made(tmp_path, SPEC)._job.parts
+    head = "id,person,income,age,outcome\n"
+    for incomes, told in (("0.5", True), ("{}.25", False)):
+        rows = [f"{at},{at},{incomes.format(at)},30,a" for at in range(200)]
+        (tmp_path / "test.csv").write_text(head + "\n".join(rows) + "\n")
+        assert dataset_record("test", parts).may_repeat is told
