@@ -24,6 +24,7 @@ from pydantic_core import CoreSchema
 from evalspec.errors import InputError, Problem, SpecError
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.model_card import Benchmark
+from evalspec.language.bounded import no_file
 from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, check_where
 from evalspec.language.requirement import Requirement, Same, parse_requirement, sentence_schema
 from evalspec.language.units import custom_error
@@ -85,12 +86,15 @@ class Access:
         try:
             path = path.resolve()
             there = path.exists()
+            other = no_file(path)
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"{_shortened(relative)} can't be looked up: {reason}") from error
         if not self.allow_outside and not path.is_relative_to(self.folder.resolve()):
             message = f"{relative!r} lies outside the spec's folder"
             raise InputError(message, remedy="pass --allow-outside if it is meant")
+        if other is not None:
+            raise InputError(f"{relative!r} is no file: it is {other}", remedy="name a regular file or a folder")
         if not there:
             raise InputError(f"there is no file or folder {relative!r} in {self.folder}")
         return path

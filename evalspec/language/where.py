@@ -242,6 +242,8 @@ class _Parser:
 
     def literal(self, node: ast.expr) -> Scalar:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            if isinstance(node.operand, ast.UnaryOp):
+                raise self.refuse(node, "a number has one sign at most")
             value = self.literal(node.operand)
             if isinstance(value, bool | str):
                 raise self.refuse(node)

@@ -13,7 +13,7 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources._files import one_file, shown
+from evalspec.sources._files import bounded, one_file, shown
 from evalspec.sources._pictures import Colours, decode, from_file
 from evalspec.sources._table import choose, tidy, type_text
 from evalspec.sources.arrow import Arrow
@@ -122,7 +122,7 @@ class Images(Dataset):
         if not folder.is_dir():
             raise InputError(f"{self.path!r} is a file; kind images reads a folder")
         found = sorted(
-            (file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")),
+            (file for file in bounded(folder.rglob("*"), self.path) if _is_image(file)),
             key=lambda file: file.relative_to(folder).as_posix(),
         )
         if not found:
@@ -179,3 +179,7 @@ class Images(Dataset):
                 f"metadata {self.metadata!r} has a column {taken[0]!r}, which images have", remedy="rename it"
             )
         return {name: table.column(name).take(at) for name in table.column_names if name != self.file_column}
+
+
+def _is_image(file: Path) -> bool:
+    return file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and not file.is_dir()

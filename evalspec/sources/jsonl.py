@@ -16,6 +16,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.sources._batches import tidied
 from evalspec.sources._files import check_format, one_file, reading, shown
+from evalspec.sources._json_shape import check_shape
 from evalspec.sources._json_types import joined
 from evalspec.sources._table import SMALL_BYTES, choose, small_header, tidy, type_texts
 
@@ -45,11 +46,12 @@ class Jsonl(Dataset):
             InputError: Missing, empty or of another format.
         """
         path = self._checked(access)
+        with reading(access, path, "jsonl"), path.open("rb") as stream:
+            head = stream.read(SMALL_BYTES)
+        check_shape(head, shown(access, path))
         small = small_header(self, access, path)
         if small is not None:
             return small
-        with reading(access, path, "jsonl"), path.open("rb") as stream:
-            head = stream.read(SMALL_BYTES)
         cut = head.rfind(b"\n")
         if cut < 0:
             raise InputError(f"{shown(access, path)} can't be read as jsonl: its first line is longer than 8 MiB")

@@ -328,6 +328,12 @@ class NeedsCheck:
             except SpecError as error:
                 self.problems.add_all(entry.place(requirement), error)
                 continue
+            except (ArithmeticError, ValueError):
+                # A check's own arithmetic ends where numbers are beyond all that can be measured.
+                message = f"the numbers of {requirement.sentence!r}, or of this check, can't be computed with"
+                remedy = "write numbers of a size that can be measured"
+                self.problems.add(entry.place(requirement), Problem(message, remedy=remedy))
+                continue
             if why is not None:
                 self.problems.add(entry.place(requirement), f"this can never pass: {why}")
 

@@ -267,6 +267,8 @@ def too_few(n: int, m: int, tolerance: float, confidence: float, sentence: str) 
         return f"no sample shows {sentence}: the bound of a distance stays above 0; allow a little"
     reach = NormalDist().inv_cdf(confidence) / (2.0 * tolerance)
     needed = max(SMALLEST_N, ceil(2.0 * reach**2))
+    if needed > LARGEST_N:
+        return f"no data set has the rows that would show a distance of {tolerance:g} or less; allow more"
     if min(n, m) >= SMALLEST_N and (n * m) / (n + m) >= reach**2:
         return None
     return (
