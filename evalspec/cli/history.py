@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalspec.cli._output import Json, echo_json, settings
+from evalspec.cli._output import Json, echo, echo_json, settings
 
 if TYPE_CHECKING:
     from evalspec.evidence.history import History
@@ -46,9 +46,9 @@ def command(
     from evalspec.report.trend_lines import trend_lines
 
     for line in trend_lines(found):
-        typer.echo(line)
+        echo(line)
     if output is not None:
-        typer.echo(f"trends: {output}")
+        echo(f"trends: {output}")
 
 
 def _write(found: History, output: Path) -> None:

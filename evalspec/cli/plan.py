@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
+from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo, echo_json, settings
 
 
 def command(
@@ -42,4 +42,4 @@ def command(
         echo_json(to_json(planned, before, lacks))
         return
     for line in explain(planned, before, lacks):
-        typer.echo(line)
+        echo(line)

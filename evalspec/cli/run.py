@@ -19,6 +19,7 @@ from evalspec.cli._output import (
     Overrides,
     Progress,
     Trust,
+    echo,
     echo_errors,
     echo_json,
     errors_of,
@@ -162,4 +163,4 @@ def _run_one(
     write_reports(record, folder)
     if not as_json:
         for line in say(record, folder):
-            typer.echo(line)
+            echo(line)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
+from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo, echo_json, settings
 
 
 def command(
@@ -34,4 +34,4 @@ def command(
         return
     for spec in loaded:
         for line in summary(spec):
-            typer.echo(line)
+            echo(line)

@@ -44,7 +44,7 @@ def check_size(number: float, text: str) -> None:
     if not abs(number) <= LARGEST:
         remedy = f"{LARGEST:g} is the most" if abs(number) < math.inf else None
         raise SpecError(Problem(f"{shown} is too large for a number", remedy=remedy))
-    if number == 0 and re.search("[1-9]", re.split("[eE]", text)[0]) or 0 < abs(number) < SMALLEST:
+    if (number == 0 and re.search("[1-9]", re.split("[eE]", text)[0])) or 0 < abs(number) < SMALLEST:
         raise SpecError(Problem(f"{shown} is too small for a number", remedy=f"write 0, or {SMALLEST:g} or more"))
 
 

@@ -374,9 +374,7 @@ class _Reader:
     def _check_number(self, value: int | float, text: str, event: yaml.ScalarEvent) -> None:
         if isinstance(value, int) and value.bit_length() > BITS:
             remedy = "put it in quotes if it is a name"
-            raise _refuse(
-                self.file, f"{text[:40]} has more than {BITS} bits", mark=event.start_mark, remedy=remedy
-            )
+            raise _refuse(self.file, f"{text[:40]} has more than {BITS} bits", mark=event.start_mark, remedy=remedy)
         try:
             check_size(float(value), text)
         except SpecError as error:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from evalspec.errors import RecordError
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
+from evalspec.evidence.visible import visible
 from evalspec.evidence.words import plural, short_digest
 from evalspec.report._aside import Aside, asides
 from evalspec.report._checks import LEADS, TITLES, dimensions
 from evalspec.report._doubts import NOT_TRUSTED
-from evalspec.report._names import shorten, visible
+from evalspec.report._names import shorten
 from evalspec.report._reproduce import took, when
 from evalspec.report._requirements import Row, requirement_rows
 from evalspec.report._words import WORST_FIRST, badge

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from evalspec.language.scans import Scan
 
 SMALLEST_N = 50
+LARGEST_N = 10**12
+"""Rows that anybody could have."""
 MODEL_OF = {
     "prediction_shift": "predictions", "reweighted_score_change": "predictions", "embedding_shift": "embedding",
 }  # fmt: skip
