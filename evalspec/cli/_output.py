@@ -10,8 +10,6 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -132,66 +130,6 @@ def _as_dict(problem: Problem) -> dict[str, Any]:
 def echo_json(value: Mapping[str, Any] | list[Any]) -> None:
     """Print a value as JSON."""
     echo_text(json.dumps(value, indent=1, allow_nan=False) + "\n")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Defaults of a repository, never thresholds.
-
-    Args:
-        allow_outside: As the option.
-        hosts: As ``--allow-host``.
-        root: The folder that holds ``reports``.
-    """
-
-    allow_outside: bool
-    root: Path
-    hosts: frozenset[str] = frozenset()
-
-
-def settings(spec: Path) -> Settings:
-    """``[tool.evalspec]`` of the nearest pyproject.toml at or above a spec's folder that has such a table.
-
-    Raises:
-        SpecError: It is no TOML, or a key is not a setting.
-    """
-    import tomllib
-
-    folder = spec.resolve().parent
-    for place in (folder, *folder.parents):
-        path = place / "pyproject.toml"
-        if not path.is_file():
-            continue
-        try:
-            tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SpecError(Problem(f"{path} is no TOML: {error}")) from error
-        except OSError as error:
-            raise SpecError(Problem(f"{path} can't be read: {error.strerror or error}")) from error
-        if isinstance(tool, dict) and "evalspec" in tool:
-            return _checked(tool["evalspec"], path)
-    return Settings(allow_outside=False, root=Path.cwd())
-
-
-def _checked(table: Any, path: Path) -> Settings:
-    known = {"allow-outside": bool, "allow-host": list, "output": str}
-    if not isinstance(table, dict):
-        raise SpecError(Problem("tool.evalspec is no table", file=str(path), remedy="write [tool.evalspec]"))
-    wrong = [
-        Problem(f"[tool.evalspec] {key} is no setting, or of another type", file=str(path), choices=tuple(known))
-        for key, value in table.items()
-        if key not in known
-        or not isinstance(value, known[key])
-        or (isinstance(value, list) and not all(isinstance(name, str) for name in value))
-    ]
-    if wrong:
-        raise SpecError(wrong)
-    root = path.parent / table["output"] if "output" in table else Path.cwd()
-    return Settings(
-        allow_outside=bool(table.get("allow-outside", False)),
-        hosts=frozenset(table.get("allow-host", ())),
-        root=root.resolve(),
-    )
 
 
 class Progress:
