@@ -14,13 +14,18 @@ from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.sources._batches import tidied
 from evalspec.sources._files import check_format, many_files, reading
+from evalspec.sources._pandas import without_index
 from evalspec.sources._table import choose, merged, tidy, type_texts
 
 SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 
 
 class Arrow(Dataset):
-    """Rows in Arrow files (IPC file or stream, feather). Several are read in the order of their names."""
+    """Rows in Arrow files (IPC file or stream, feather). Several are read in the order of their names.
+
+    An index without a name that pandas wrote (`__index_level_0__`) is no column, unless the dataset's `key`, `label`,
+    `cluster` or `where` names it.
+    """
 
     kind: Literal["arrow"] = "arrow"
     path: str = Field(description="A file, a folder with .arrow, .feather or .ipc files, or a glob.")
@@ -49,9 +54,13 @@ class Arrow(Dataset):
             InputError: As `header`, or a column isn't there.
         """
         tables = [self._mapped(access, path) for path in self.files(access)]
-        schema = merged([table.schema for table in tables], repr(self.path))
+        schema = merged([without_index(table.schema, self) for table in tables], repr(self.path))
         names = choose(columns, schema.names, repr(self.path))
-        return tidy(pa.concat_tables([table.select(names) for table in tables], promote_options="permissive"))
+        return tidy(
+            pa.concat_tables(
+                [table.select(names) for table in tables], promote_options="permissive"
+            ).replace_schema_metadata(None)
+        )
 
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
@@ -77,7 +86,7 @@ class Arrow(Dataset):
         rows, schemas = 0, []
         for path in self.files(access):
             with self._opened(access, path) as (schema, batches):
-                schemas.append(schema)
+                schemas.append(without_index(schema, self))
                 rows += sum(batch.num_rows for batch in batches)
         schema = merged(schemas, repr(self.path))
         choose(None, schema.names, repr(self.path))
@@ -102,5 +111,4 @@ class Arrow(Dataset):
             with path.open("rb") as stream:
                 is_file = stream.read(6) == b"ARROW1"
             reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
-            table = reader.read_all()
-        return table.replace_schema_metadata(None)
+            return reader.read_all()

@@ -23,6 +23,10 @@ SAID = {"path", "label", "label_unit", "key", "cluster", "origin", "hub"}
 """Fields of a dataset that choose no rows, and the path, which may be written in several ways."""
 NUMBERS = re.compile("float|double|halffloat|decimal")
 """Types of columns, as text, whose values are no groups."""
+INDEX_REMEDY = (
+    "it is the index of a frame, which pandas wrote without a name: name it (`frame.index.name = ...`), or say "
+    "`key: __index_level_0__` in the dataset"
+)
 DELIMITERS = (";", "\t", "|", ",")
 """What may stand between the cells of a file, beside what the spec says."""
 
@@ -190,7 +194,8 @@ def unknown_column(column: str, dataset: str, header: Header) -> Problem:
     """A column that a dataset, or several, do not have."""
     choices = tuple(header.columns)
     verb = "have" if " and " in dataset else "has"
-    return Problem(f"{dataset} {verb} no column {column!r}", choices=choices, remedy=did_you_mean(column, choices))
+    remedy = INDEX_REMEDY if column.startswith("__index_level_") else did_you_mean(column, choices)
+    return Problem(f"{dataset} {verb} no column {column!r}", choices=choices, remedy=remedy)
 
 
 def not_timed(entry: Entry, models: Mapping[str, Model]) -> list[str]:
