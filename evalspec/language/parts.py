@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
     from evalspec.evidence.frozen import Cell
     from evalspec.evidence.record import Counts
-    from evalspec.language.header import Header, Misfit
+    from evalspec.language.header import Header, Matched, Misfit
     from evalspec.language.inputs import Inputs
     from evalspec.language.scans import Scan
 
@@ -576,6 +576,14 @@ class Check(Part):
 
         Args:
             headers: Dataset: its columns; others are not known yet.
+            labels: Dataset: its label; others have none.
+        """
+        return ()
+
+    def matched(self, labels: Mapping[str, str]) -> Iterable[Matched]:
+        """Columns of one dataset that it looks for in others.
+
+        Args:
             labels: Dataset: its label; others have none.
         """
         return ()

@@ -45,7 +45,7 @@ def _skip(readline: Callable[[int], bytes]) -> None:
 
 def _is_whole(event: Mapping[str, Any]) -> bool:
     kind = event.get("event")
-    return isinstance(kind, str) and _KINDS.get(kind, lambda _: True)(event)
+    return isinstance(kind, str) and (kind not in _KINDS or _KINDS[kind](event))
 
 
 def _start(event: Mapping[str, Any]) -> bool:

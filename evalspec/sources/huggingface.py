@@ -119,8 +119,8 @@ class Huggingface(Dataset):
         """
         with tempfile.TemporaryDirectory() as cache, self._reading():
             data = self._load(access, cache)
-            index = unnamed(data.column_names, self)
-            there = [name for name in data.column_names if name not in index]
+            aside = unnamed(data.column_names, self)
+            there = [name for name in data.column_names if name not in aside]
             names = choose(columns, there, self._shown)
             table = data.select_columns(names).with_format("arrow")[:].replace_schema_metadata(None)
             features = {name: data.features[name] for name in names}

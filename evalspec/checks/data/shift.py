@@ -11,6 +11,7 @@ from pydantic import Field
 from evalspec.checks.model._catalogue import SliceMetric
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
+from evalspec.language.header import Matched
 from evalspec.language.parts import (
     Check,
     CheckResult,
@@ -74,6 +75,9 @@ class Shift(Check):
     A column of a counter's whole numbers (within twice as many as there are rows) or of short strings without white
     space that has another value in each row of both (50 and more; of large data in the 20,000 drawn) is taken for a
     name of the row and left out with a note, unless the candidate is said to read it or `columns:` names it.
+    Columns are those of the reference. One that the current data lacks, or holds values of another kind in (text for
+    numbers), is an error of `validate`; a label may be missing there, and columns of the current data alone are no part
+    of the question.
     Strings are categories or texts as they are in the reference. A column that can't be compared (bytes, records) is an
     error where `columns:` names it; else it counts in K as one not shown to be alike, and no sentence over all columns
     passes. So does one that is constant in the reference and not in the current data, by Wasserstein.
@@ -201,6 +205,11 @@ class Shift(Check):
     def sides(self) -> tuple[tuple[str, str], ...]:
         """The two datasets."""
         return ((self.reference, self.current),)
+
+    def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:
+        """Every column that is compared must be in both; truth values and text are both categories."""
+        alike = frozenset({"text", "truth value"})
+        return (Matched(self.reference, (self.current,), self.columns, every=True, alike=alike),)
 
     def needs(self) -> tuple[Need, ...]:
         """Rows of both datasets, and answers where a model is named."""
