@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,12 +76,12 @@ def many_files(access: Access, relative: str, kind: str, suffixes: tuple[str, ..
 def _matches(access: Access, relative: str) -> list[Path]:
     parts = Path(relative).parts
     first = next(index for index, part in enumerate(parts) if GLOB & set(part))
-    root = access.path(str(Path(*parts[:first])) if first else ".")
     rest = parts[first:]
     wrong = next((part for part in rest if "**" in part and part != "**"), None)
     if wrong is not None or rest.count("**") > 1:
         message = f"the glob {relative!r} can't be followed: ** stands for all folders below, alone and once"
         raise InputError(message, remedy="write such as data/**/*.parquet")
+    root = access.path(str(Path(*parts[:first])) if first else ".")
     return [file for file in bounded(root.glob(str(Path(*rest))), relative) if not _hidden(file, root)]
 
 
@@ -174,7 +175,10 @@ def _unreadable() -> tuple[type[Exception], ...]:
     """
     import pyarrow as pa
 
-    return (pa.ArrowException, OSError, EOFError, MemoryError, ValueError, TypeError, LookupError, AttributeError)
+    return (
+        pa.ArrowException, OSError, EOFError, MemoryError, ValueError, TypeError, LookupError, AttributeError,
+        ArithmeticError, RecursionError, struct.error,
+    )  # fmt: skip
 
 
 def _reason(error: BaseException) -> str:

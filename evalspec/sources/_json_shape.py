@@ -13,7 +13,7 @@ DEEPEST = 200
 CELLS_PER_BYTE = 8
 """Of a table that lines become: more are cells of keys that nearly all lines lack."""
 FEW_CELLS = 2**24
-_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_TEXT = re.compile(rb'"(?:[^"\\\n]++|\\[^\n])*+"?')
 _KEY = re.compile(rb'"([^"]*)"\s*:')
 
 

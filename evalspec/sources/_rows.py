@@ -231,7 +231,8 @@ class TableDigest:
     def update(self, table: pa.Table) -> None:
         """More rows, at least one call."""
         self._schema = table.schema
-        while table.num_rows:
+        # Rows without columns could be cut for ever.
+        while table.num_rows and table.num_columns:
             room = PORTION_ROWS - self.rows % PORTION_ROWS
             self._waiting.append(table.slice(0, room))
             self.rows += self._waiting[-1].num_rows
@@ -279,6 +280,9 @@ def _update(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
         return
     if isinstance(kind, pa.BaseExtensionType):
         _update(digest, pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    elif pa.types.is_map(kind):
+        pairs = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+        _update(digest, column.cast(pa.list_(pairs)))
     elif pa.types.is_struct(kind):
         for index in range(kind.num_fields):
             parts = [chunk.flatten()[index] for chunk in column.chunks]
@@ -314,7 +318,10 @@ def _update_flat(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
 def _update_bytes(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())
-    column = column.cast(pa.large_binary()).fill_null(b"")
+    try:
+        column = column.cast(pa.large_binary()).fill_null(b"")
+    except pa.ArrowException as error:
+        raise InputError(f"a column of type {column.type} can't be read", remedy="leave it out of the file") from error
     digest.update(_lengths(pc.binary_length(column)))
     for chunk in column.chunks:
         offsets = np.frombuffer(chunk.buffers()[1], np.int64, len(chunk) + 1, chunk.offset * 8)

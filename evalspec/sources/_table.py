@@ -27,6 +27,8 @@ def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> li
     Raises:
         InputError: One isn't there (with the choices), or a name stands twice in the file.
     """
+    if not there:
+        raise InputError(f"{what} has no columns")
     if len(there) > MOST_COLUMNS:
         remedy = "write what belongs together as one column of lists"
         raise InputError(f"{what} has {len(there):,} columns; {MOST_COLUMNS:,} are the most", remedy=remedy)

@@ -12,11 +12,13 @@ from pydantic import Field
 
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
+from evalspec.sources._arrow_schema import batch_rows
 from evalspec.sources._batches import tidied
 from evalspec.sources._files import check_format, many_files, reading
 from evalspec.sources._pandas import without_index
 from evalspec.sources._table import choose, merged, tidy, type_texts
 
+FILE_MAGIC, FILE_HEAD = b"ARROW1", 8
 SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 
 
@@ -39,7 +41,7 @@ class Arrow(Dataset):
         return many_files(access, self.path, "arrow", SUFFIXES)
 
     def header(self, access: Access) -> Header:
-        """Rows and columns. Batches are mapped; compressed ones are unpacked one at a time.
+        """Rows and columns, as the messages of its batches say; none is unpacked.
 
         Raises:
             InputError: Missing, empty, truncated or of another format.
@@ -85,9 +87,9 @@ class Arrow(Dataset):
         """Rows, and the types that columns have in all files together."""
         rows, schemas = 0, []
         for path in self.files(access):
-            with self._opened(access, path) as (schema, batches):
+            with self._opened(access, path) as (schema, _):
                 schemas.append(without_index(schema, self))
-                rows += sum(batch.num_rows for batch in batches)
+            rows += _rows(access, path)
         schema = merged(schemas, repr(self.path))
         choose(None, schema.names, repr(self.path))
         return rows, schema
@@ -97,7 +99,7 @@ class Arrow(Dataset):
         """A file's schema and its batches."""
         check_format(access, path, "arrow")
         with reading(access, path, "arrow"), path.open("rb") as stream, pa.memory_map(str(path)) as source:
-            if stream.read(6) == b"ARROW1":
+            if stream.read(len(FILE_MAGIC)) == FILE_MAGIC:
                 file = pa.ipc.open_file(source)
                 yield file.schema, (file.get_batch(index) for index in range(file.num_record_batches))
             else:
@@ -109,6 +111,17 @@ class Arrow(Dataset):
         with reading(access, path, "arrow"):
             source = pa.memory_map(str(path))
             with path.open("rb") as stream:
-                is_file = stream.read(6) == b"ARROW1"
+                is_file = stream.read(len(FILE_MAGIC)) == FILE_MAGIC
             reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
             return reader.read_all()
+
+
+def _rows(access: Access, path: Path) -> int:
+    """Rows of all batches. A file is a stream behind eight bytes, with a footer."""
+    with reading(access, path, "arrow"), pa.memory_map(str(path)) as source:
+        source.seek(FILE_HEAD if source.read(len(FILE_MAGIC)) == FILE_MAGIC else 0)
+        rows = 0
+        for message in pa.ipc.MessageReader.open_stream(source):
+            if message.type == "record batch":
+                rows += batch_rows(message.metadata.to_pybytes())
+        return rows

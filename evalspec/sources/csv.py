@@ -284,6 +284,9 @@ class Csv(Dataset):
 def _reads_text(encoding: str) -> bool:
     """Python knows it, and it turns bytes into text and back; some that are listed do neither."""
     try:
-        return codecs.getincrementaldecoder(encoding)().decode(PLAIN.encode(encoding), True) == PLAIN
+        decoder, letters = codecs.getincrementaldecoder(encoding)(), PLAIN.encode(encoding)
+        # A file comes in blocks, which may end anywhere.
+        read = "".join(decoder.decode(letters[place : place + 1]) for place in range(len(letters)))
+        return read + decoder.decode(b"", True) == PLAIN
     except (LookupError, ValueError, AttributeError, TypeError):
         return False

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from evalspec.errors import InputError
+from evalspec.language.bounded import read_bounded
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._files import many_files, shown
@@ -278,8 +279,8 @@ def _datasets(*, offline: bool) -> Any:
 
 def _json(access: Access, path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = json.loads(read_bounded(access.path(str(path)), shown(access, path)).decode("utf-8"))
+    except (OSError, ValueError, RecursionError, InputError) as error:
         raise InputError(f"{shown(access, path)} is missing or damaged, so its data set can't be read") from error
     if not isinstance(content, dict):
         raise InputError(f"{shown(access, path)} is damaged: it holds no object")

@@ -14,7 +14,7 @@ from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.sources._files import bounded, one_file, shown
-from evalspec.sources._pictures import Colours, decode, from_file
+from evalspec.sources._pictures import Colours, decode, from_file, type_of
 from evalspec.sources._table import choose, tidy, type_text
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
@@ -67,7 +67,8 @@ class Images(Dataset):
         """
         files = self._images(access)
         extra = self._metadata_kind().header(access).columns if self.metadata is not None else {}
-        columns = {IMAGE: type_text(self._decoded(access, files[:1]).type), PATH: "string"}
+        head = type_of(from_file(files[0]), shown(access, files[0]), colours=self.colours, size=self.size)
+        columns = {IMAGE: type_text(head), PATH: "string"}
         if self._labels(access, files) is not None:
             columns[LABEL] = "string"
         known = {name: kind for name, kind in extra.items() if name != self.file_column}

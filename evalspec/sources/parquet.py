@@ -132,6 +132,6 @@ def _plain_header(access: Access, files: Sequence[Path]) -> Header | None:
         with reading(access, path, "parquet"):
             footers.append(read_footer(path))
     first = footers[0]
-    if first is None or any(one is None or one.columns != first.columns for one in footers):
+    if first is None or not first.columns or any(one is None or one.columns != first.columns for one in footers):
         return None
     return Header(rows=sum(one.rows for one in footers if one is not None), columns=first.columns)
