@@ -91,7 +91,11 @@ def _spaced(text: str) -> str:
 
 def code(text: str) -> str:
     """Text from data as code, on one line."""
-    plain = shorten(" ".join(visible(text).split()), MAX_CELL).replace("`", "'").replace("|", "\\|")
+    plain = shorten(" ".join(visible(text).split()), MAX_CELL).replace("`", "'")
+    if "\\|" in plain:
+        # In a table the backslash would be taken for one that stands before the next, and the cell would end here.
+        return escape(text)
+    plain = plain.replace("|", "\\|")
     return f"`{plain}`" if plain else ""
 
 
