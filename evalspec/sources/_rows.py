@@ -291,7 +291,11 @@ def _update(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
         digest.update(_lengths(pc.list_value_length(column)))
         _update(digest, pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type))
     else:
-        _update_flat(digest, column)
+        try:
+            _update_flat(digest, column)
+        except pa.ArrowException as error:
+            message = f"a column of type {kind} can't be read"
+            raise InputError(message, remedy="leave it out of the file") from error
 
 
 def _lengths(column: pa.ChunkedArray) -> bytes:
@@ -318,10 +322,7 @@ def _update_flat(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
 def _update_bytes(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())
-    try:
-        column = column.cast(pa.large_binary()).fill_null(b"")
-    except pa.ArrowException as error:
-        raise InputError(f"a column of type {column.type} can't be read", remedy="leave it out of the file") from error
+    column = column.cast(pa.large_binary()).fill_null(b"")
     digest.update(_lengths(pc.binary_length(column)))
     for chunk in column.chunks:
         offsets = np.frombuffer(chunk.buffers()[1], np.int64, len(chunk) + 1, chunk.offset * 8)

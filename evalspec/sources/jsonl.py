@@ -113,7 +113,7 @@ class Jsonl(Dataset):
                     continue
                 options = pajson.ReadOptions(block_size=len(block) + 1)
                 try:
-                    yield pajson.read_json(pa.BufferReader(block), read_options=options, parse_options=parse)
+                    yield _named(pajson.read_json(pa.BufferReader(block), read_options=options, parse_options=parse))
                 except pa.ArrowInvalid as error:
                     raise self._broken(access, path, str(error).splitlines()[0]) from error
 
@@ -125,7 +125,7 @@ class Jsonl(Dataset):
     def _parsed(self, access: Access, path: Path, stream: pa.NativeFile, size: int) -> pa.Table:
         block = min(max(size, 1) + 1, BLOCK_BYTES)
         try:
-            return pajson.read_json(stream, read_options=pajson.ReadOptions(block_size=block))
+            return _named(pajson.read_json(stream, read_options=pajson.ReadOptions(block_size=block)))
         except pa.ArrowInvalid as error:
             raise self._broken(access, path, str(error).splitlines()[0]) from error
 
@@ -134,6 +134,16 @@ class Jsonl(Dataset):
         with path.open("rb") as lines:
             reason = _first_broken(lines) or reason.removeprefix("JSON parse error: ")
         return InputError(f"{shown(access, path)} can't be read as jsonl: {reason}")
+
+
+def _named(table: pa.Table) -> pa.Table:
+    """The same.
+
+    Raises:
+        UnicodeError: A key is not text in UTF-8, which is known only when it is asked for.
+    """
+    names = table.column_names
+    return table.rename_columns(names)
 
 
 def _first_broken(lines: IO[bytes]) -> str | None:
