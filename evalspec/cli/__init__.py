@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from evalspec import __version__
 from evalspec.cli import bless, checks, compare, doctor, history, init, plan, report, run, schema, validate, verify
-from evalspec.cli._output import echo_json, errors_of, guarded, usage_error
+from evalspec.cli._output import echo, echo_json, echo_text, errors_of, guarded, usage_error, usage_text
 
 USAGE_ERRORS: tuple[type[Exception], ...] = tuple(
     one for one in typer.BadParameter.__mro__[1:2] if issubclass(one, Exception)
@@ -34,13 +34,16 @@ class _Group(TyperGroup):
     ) -> Any:
         """As typer's; see there."""
         given = sys.argv[1:] if args is None else list(args)
-        if not standalone_mode or "--json" not in given:
+        if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
         try:
             ended = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except USAGE_ERRORS as error:
             wrong = usage_error(error)
-            echo_json(errors_of(wrong))
+            if "--json" in given:
+                echo_json(errors_of(wrong))
+            else:
+                echo_text(usage_text(error), err=True)
             sys.exit(wrong.exit_code)
         sys.exit(ended if isinstance(ended, int) else 0)
 
@@ -61,7 +64,7 @@ app = typer.Typer(
 
 def _version(show: bool) -> None:
     if show:
-        typer.echo(f"evalspec {__version__}")
+        echo(f"evalspec {__version__}")
         raise typer.Exit
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
 import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from evalspec.errors import EvalspecError, Problem, SpecError
+from evalspec.evidence.visible import one_line, visible
 
 PIPE_CLOSED = 141
 
@@ -34,6 +34,21 @@ Overrides = Annotated[
 ]
 
 
+def echo(line: str, *, err: bool = False) -> None:
+    """Print one line; characters that would not be seen, or would repaint what is, are written out.
+
+    Args:
+        line: Of anybody's making.
+        err: On standard error.
+    """
+    typer.echo(one_line(line), err=err)
+
+
+def echo_text(text: str, *, err: bool = False) -> None:
+    """Print a text of several lines, which ends its last one itself; as `echo` but for line feeds."""
+    typer.echo(visible(text), nl=False, err=err)
+
+
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose errors are sentences on standard error and an exit code."""
 
@@ -48,7 +63,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 echo_errors(error)
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
-            typer.echo("interrupted", err=True)
+            echo("interrupted", err=True)
             raise typer.Exit(130) from error
         except BrokenPipeError as error:
             # What was not read is no success: as a shell sees a program that the closed pipe has ended.
@@ -57,13 +72,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except (typer.Exit, typer.Abort):
             raise
         except OSError as error:
-            typer.echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
+            echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
             raise typer.Exit(EvalspecError.exit_code) from error
         except Exception as error:
             # Python's own exit code for this is 1, which would read as NOT READY.
-            traceback.print_exc()
+            echo_text(traceback.format_exc(), err=True)
             sentence = f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above"
-            typer.echo(sentence, err=True)
+            echo(sentence, err=True)
             raise typer.Exit(EvalspecError.exit_code) from error
 
     return wrapper
@@ -72,7 +87,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 def echo_errors(error: EvalspecError) -> None:
     """Print an error's problems, a line each, on standard error."""
     for problem in _problems(error):
-        typer.echo(f"error: {problem}", err=True)
+        echo(f"error: {problem}", err=True)
 
 
 def errors_of(error: EvalspecError) -> dict[str, Any]:
@@ -87,6 +102,13 @@ def usage_error(error: Any) -> SpecError:
     context = getattr(error, "ctx", None)
     help_line = f"see {context.command_path} --help" if context is not None else "see evalspec --help"
     return SpecError(Problem(message, choices=alike, remedy=help_line))
+
+
+def usage_text(error: Any) -> str:
+    """What typer would print of a wrong command line."""
+    text = io.StringIO()
+    error.show(file=text)
+    return text.getvalue()
 
 
 def _problems(error: EvalspecError) -> tuple[Problem, ...]:
@@ -107,67 +129,7 @@ def _as_dict(problem: Problem) -> dict[str, Any]:
 
 def echo_json(value: Mapping[str, Any] | list[Any]) -> None:
     """Print a value as JSON."""
-    typer.echo(json.dumps(value, indent=1, allow_nan=False))
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Defaults of a repository, never thresholds.
-
-    Args:
-        allow_outside: As the option.
-        hosts: As ``--allow-host``.
-        root: The folder that holds ``reports``.
-    """
-
-    allow_outside: bool
-    root: Path
-    hosts: frozenset[str] = frozenset()
-
-
-def settings(spec: Path) -> Settings:
-    """``[tool.evalspec]`` of the nearest pyproject.toml at or above a spec's folder that has such a table.
-
-    Raises:
-        SpecError: It is no TOML, or a key is not a setting.
-    """
-    import tomllib
-
-    folder = spec.resolve().parent
-    for place in (folder, *folder.parents):
-        path = place / "pyproject.toml"
-        if not path.is_file():
-            continue
-        try:
-            tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SpecError(Problem(f"{path} is no TOML: {error}")) from error
-        except OSError as error:
-            raise SpecError(Problem(f"{path} can't be read: {error.strerror or error}")) from error
-        if isinstance(tool, dict) and "evalspec" in tool:
-            return _checked(tool["evalspec"], path)
-    return Settings(allow_outside=False, root=Path.cwd())
-
-
-def _checked(table: Any, path: Path) -> Settings:
-    known = {"allow-outside": bool, "allow-host": list, "output": str}
-    if not isinstance(table, dict):
-        raise SpecError(Problem("tool.evalspec is no table", file=str(path), remedy="write [tool.evalspec]"))
-    wrong = [
-        Problem(f"[tool.evalspec] {key} is no setting, or of another type", file=str(path), choices=tuple(known))
-        for key, value in table.items()
-        if key not in known
-        or not isinstance(value, known[key])
-        or (isinstance(value, list) and not all(isinstance(name, str) for name in value))
-    ]
-    if wrong:
-        raise SpecError(wrong)
-    root = path.parent / table["output"] if "output" in table else Path.cwd()
-    return Settings(
-        allow_outside=bool(table.get("allow-outside", False)),
-        hosts=frozenset(table.get("allow-host", ())),
-        root=root.resolve(),
-    )
+    echo_text(json.dumps(value, indent=1, allow_nan=False) + "\n")
 
 
 class Progress:
@@ -189,7 +151,7 @@ class Progress:
             from rich.progress import Progress as Bar
 
             self._bar = Bar(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=24),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
@@ -209,14 +171,14 @@ class Progress:
         if self._bar is not None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(text, total=None)
+            self._task = self._bar.add_task(one_line(text), total=None)
         elif not self._quiet:
-            typer.echo(f"  {text}", err=True)
+            echo(f"  {text}", err=True)
 
     def progress(self, done: float, total: float, what: str) -> None:
         """Progress within the step; a plain line every five seconds where there is no terminal."""
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, total=total, description=f"{self._step}: {what}")
+            self._bar.update(self._task, completed=done, total=total, description=one_line(f"{self._step}: {what}"))
         elif not self._quiet and time.monotonic() - self._said > 5:
             self._said = time.monotonic()
-            typer.echo(f"    {what}: {done / total * 100:.0f} %" if total else f"    {what}", err=True)
+            echo(f"    {what}: {done / total * 100:.0f} %" if total else f"    {what}", err=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import Json, echo_json
+from evalspec.cli._output import Json, echo, echo_json
 
 
 def command(
@@ -25,5 +25,5 @@ def command(
     if as_json:
         echo_json({"baseline": str(target), "verdict": verdict, "subject": record.subject})
         return
-    typer.echo(f"baseline: {target}")
-    typer.echo(f"its verdict is {verdict}; in a spec: baseline: {{kind: record, path: baselines/{name}}}")
+    echo(f"baseline: {target}")
+    echo(f"its verdict is {verdict}; in a spec: baseline: {{kind: record, path: baselines/{name}}}")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import Json, echo_json
+from evalspec.cli._output import Json, echo, echo_json
 
 
 def command(
@@ -20,4 +20,4 @@ def command(
         echo_json(to_json(name))
         return
     for line in listing() if name is None else document(name):
-        typer.echo(line)
+        echo(line)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalspec.cli._output import AllowOutside, Json, echo_json
+from evalspec.cli._output import AllowOutside, Json, echo, echo_json
 
 if TYPE_CHECKING:
     from evalspec.records.compare import Compared, Row
@@ -41,7 +41,7 @@ def command(
         echo_json(_plain(found))
     else:
         for line in _lines(found):
-            typer.echo(line)
+            echo(line)
     raise typer.Exit(1 if found.regressions else 0 if found.comparable else NOTHING)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from evalspec.cli._output import Json, echo_json
+from evalspec.cli._output import Json, echo, echo_json
 
 
 def command(as_json: Json = False) -> None:
@@ -16,5 +16,5 @@ def command(as_json: Json = False) -> None:
         echo_json([{"what": one.what, "state": one.state, "detail": one.detail} for one in findings])
     else:
         for one in findings:
-            typer.echo(f"{one.state:<8} {one.what}: {one.detail}")
+            echo(f"{one.state:<8} {one.what}: {one.detail}")
     raise typer.Exit(4 if any(one.state == "broken" for one in findings) else 0)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalspec.cli._output import Json, echo_json, settings
+from evalspec.cli._output import Json, echo, echo_json
+from evalspec.cli._settings import settings
 
 if TYPE_CHECKING:
     from evalspec.evidence.history import History
@@ -36,7 +37,7 @@ def command(
     from evalspec.records.history import find_runs, history, only, spec_name, to_json
 
     spec = spec_name(where) if where.is_file() and where.suffix != ".json" else None
-    folder = runs if runs is not None else find_runs(where, settings(where).root)
+    folder = runs if runs is not None else find_runs(where, settings(where if spec is not None else None).root)
     found = only(history(folder, spec, last=last), requirement)
     if output is not None:
         _write(found, output)
@@ -46,9 +47,9 @@ def command(
     from evalspec.report.trend_lines import trend_lines
 
     for line in trend_lines(found):
-        typer.echo(line)
+        echo(line)
     if output is not None:
-        typer.echo(f"trends: {output}")
+        echo(f"trends: {output}")
 
 
 def _write(found: History, output: Path) -> None:

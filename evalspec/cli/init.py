@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import Json, echo_json
+from evalspec.cli._output import Json, echo, echo_json
 
 
 def command(
@@ -31,7 +31,7 @@ def command(
     if as_json:
         echo_json({"spec": str(spec), "schema": str(schema)})
         return
-    typer.echo(f"wrote {spec} and {schema}")
+    echo(f"wrote {spec} and {schema}")
     if left:
-        typer.echo(left)
-    typer.echo(f"edit {spec}, then: evalspec validate {spec}")
+        echo(left)
+    echo(f"edit {spec}, then: evalspec validate {spec}")

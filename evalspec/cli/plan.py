@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
+from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo, echo_json
+from evalspec.cli._settings import say_widened, settings
 
 
 def command(
@@ -33,6 +34,7 @@ def command(
     from evalspec.spec import Options, load
 
     defaults = settings(spec_file)
+    say_widened(defaults.widened(allow_outside, allow_host), defaults)
     outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
     spec = load(spec_file, overrides, Options(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
     planned = plan(spec)
@@ -42,4 +44,4 @@ def command(
         echo_json(to_json(planned, before, lacks))
         return
     for line in explain(planned, before, lacks):
-        typer.echo(line)
+        echo(line)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import Json, echo_json
+from evalspec.cli._output import Json, echo, echo_json, echo_text
 
 
 def command(
@@ -44,10 +44,10 @@ def command(
     folder = folder_of(folder)
     record = read_decided(folder)
     if wanted:
-        typer.echo(render_one(record, wanted[0]), nl=False)
+        echo_text(render_one(record, wanted[0]))
         return
     write_reports(record, folder)
     if as_json:
         echo_json({"report": str(folder / "report.html"), "verdict": verdict_of(record).model_dump(mode="json")})
     else:
-        typer.echo(f"report: {folder / 'report.html'}")
+        echo(f"report: {folder / 'report.html'}")

@@ -19,11 +19,12 @@ from evalspec.cli._output import (
     Overrides,
     Progress,
     Trust,
+    echo,
     echo_errors,
     echo_json,
     errors_of,
-    settings,
 )
+from evalspec.cli._settings import say_widened, settings
 from evalspec.errors import EvalspecError
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def command(  # noqa: PLR0913  # one parameter an option
         int(parse_quantity(memory_limit, "size")) if memory_limit else None,
     )
     defaults = [settings(path) for path in specs]
+    for one in defaults:
+        say_widened((), one)
     asked = [
         LoadOptions(trust, allow_outside or one.allow_outside, hub, hosts=one.hosts | set(allow_host))
         for one in defaults
@@ -119,6 +122,7 @@ def command(  # noqa: PLR0913  # one parameter an option
             limits=limits,
             threads=threads,
             command=(shlex.join(["evalspec", *sys.argv[1:]]),),
+            allowed=default.widened(allow_outside, allow_host),
         )
         try:
             _run_one(planned, options, codes, results, quiet=quiet or as_json, as_json=as_json)
@@ -162,4 +166,4 @@ def _run_one(
     write_reports(record, folder)
     if not as_json:
         for line in say(record, folder):
-            typer.echo(line)
+            echo(line)

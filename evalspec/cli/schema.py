@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import Json, echo_json
+from evalspec.cli._output import Json, echo, echo_json, echo_text
 from evalspec.errors import Problem, SpecError
 
 
@@ -43,10 +43,10 @@ def command(
         raise SpecError(Problem(f"{' and '.join(asked)} are several schemas", remedy="name one"))
     text = schema.dump(kinds[asked[0]][1]() if asked else schema.spec_schema(discover(plugins=plugins)))
     if output is None:
-        typer.echo(text, nl=False)
+        echo_text(text)
         return
     schema.save(text, output)
     if as_json:
         echo_json({"schema": str(output)})
     else:
-        typer.echo(f"wrote {output}")
+        echo(f"wrote {output}")

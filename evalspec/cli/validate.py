@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo_json, settings
+from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo, echo_json
+from evalspec.cli._settings import say_widened, settings
 
 
 def command(
@@ -26,6 +27,7 @@ def command(
     requests = []
     for path in specs:
         defaults = settings(path)
+        say_widened(defaults.widened(allow_outside, allow_host), defaults)
         outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
         requests.append((path, Options(trust=trust, allow_outside=outside, hub=hub, hosts=hosts)))
     loaded = load_all(requests, overrides)
@@ -34,4 +36,4 @@ def command(
         return
     for spec in loaded:
         for line in summary(spec):
-            typer.echo(line)
+            echo(line)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowOutside, Json, echo_json
+from evalspec.cli._output import AllowOutside, Json, echo, echo_json
 
 NOT_ALL = 3
 """Nothing differs, but something could not be recomputed here, or another version recomputes it otherwise."""
@@ -39,12 +39,12 @@ def command(
                    "otherwise": list(found.otherwise), "versions": found.versions})  # fmt: skip
     else:
         if found.versions is not None:
-            typer.echo(f"another version: {found.versions}")
+            echo(f"another version: {found.versions}")
         kinds = (
             ("differs", found.differs), ("recomputed otherwise", found.otherwise), ("not recomputed", found.skipped),
             ("same", found.same),
         )  # fmt: skip
         for kind, lines in kinds:
             for line in lines:
-                typer.echo(f"{kind}: {line}")
+                echo(f"{kind}: {line}")
     raise typer.Exit(1 if found.differs else NOT_ALL if found.skipped or found.otherwise else 0)

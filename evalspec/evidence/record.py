@@ -168,6 +168,9 @@ class Record(Frozen):
     started: str
     finished: str
     command: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = Field(
+        (), description="What a file of settings allowed beyond the command line, and which file."
+    )
     seed: int
     draft: bool = False
     only: tuple[str, ...] = ()

@@ -34,6 +34,31 @@ class Misfit:
     problem: Problem
 
 
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Columns of one dataset that a check looks for in others.
+
+    Args:
+        of: The dataset whose columns they are.
+        others: The datasets that it is held against.
+        columns: Those that the spec names; empty: those that the candidate reads, or all but label, key and cluster.
+        aside: Columns that are never among the latter.
+        every: Each of them must be in all others; else those that one lacks are left out.
+        field: Where the columns would be named.
+        alike: Kinds of values, as `column_family` has them, that are compared with each other.
+        goes_on: It measures the rest where values are of several kinds, so that is told and no mistake.
+    """
+
+    of: str
+    others: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    aside: frozenset[str] = frozenset()
+    every: bool = False
+    field: str = "columns"
+    alike: frozenset[str] = frozenset()
+    goes_on: bool = False
+
+
 def misspelt(column: str, dataset: str, columns: Mapping[str, str], named: Container[str] = ()) -> Problem | None:
     """That a column is not there and another one is called nearly so; None: it is there, or nothing is like it.
 

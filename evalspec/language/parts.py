@@ -24,6 +24,7 @@ from pydantic_core import CoreSchema
 from evalspec.errors import InputError, Problem, SpecError
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.model_card import Benchmark
+from evalspec.language.bounded import no_file
 from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, check_where
 from evalspec.language.requirement import Requirement, Same, parse_requirement, sentence_schema
 from evalspec.language.units import custom_error
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
     from evalspec.evidence.frozen import Cell
     from evalspec.evidence.record import Counts
-    from evalspec.language.header import Header, Misfit
+    from evalspec.language.header import Header, Matched, Misfit
     from evalspec.language.inputs import Inputs
     from evalspec.language.scans import Scan
 
@@ -85,12 +86,15 @@ class Access:
         try:
             path = path.resolve()
             there = path.exists()
+            other = no_file(path)
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"{_shortened(relative)} can't be looked up: {reason}") from error
         if not self.allow_outside and not path.is_relative_to(self.folder.resolve()):
             message = f"{relative!r} lies outside the spec's folder"
             raise InputError(message, remedy="pass --allow-outside if it is meant")
+        if other is not None:
+            raise InputError(f"{relative!r} is no file: it is {other}", remedy="name a regular file or a folder")
         if not there:
             raise InputError(f"there is no file or folder {relative!r} in {self.folder}")
         return path
@@ -574,6 +578,14 @@ class Check(Part):
 
         Args:
             headers: Dataset: its columns; others are not known yet.
+            labels: Dataset: its label; others have none.
+        """
+        return ()
+
+    def matched(self, labels: Mapping[str, str]) -> Iterable[Matched]:
+        """Columns of one dataset that it looks for in others.
+
+        Args:
             labels: Dataset: its label; others have none.
         """
         return ()

@@ -11,7 +11,7 @@ from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.evidence.metric import Metric, Op
 from evalspec.evidence.units import UNITS
 from evalspec.language.reach import check_difference, check_reach, never_shown_zero
-from evalspec.language.units import NUMBER, bare_remedy, convert, split_quantity, units_like
+from evalspec.language.units import NUMBER, bare_remedy, check_size, convert, split_quantity, units_like
 
 OPERATORS: tuple[Op, ...] = ("<=", ">=", "==", "<", ">")
 _OPERATOR = "|".join(OPERATORS)
@@ -338,7 +338,8 @@ def _converted(number: float, written: str, metric: Metric, unit: str) -> float:
 def _against(sentence: Sentence, metric: Metric, unit: str, match: re.Match[str]) -> Requirement:
     """A requirement that names a model on its right."""
     factor = 1.0 if match["factor"] is None else float(match["factor"])
-    if not 0 < factor < float("inf"):
+    check_size(factor, match["factor"] or "1")
+    if not factor > 0:
         raise SpecError(Problem(f"the factor {match['factor']}x must be above 0", remedy="write such as 1.2x"))
     is_fraction = unit in UNITS and UNITS[unit].kind == "fraction"
     own = "pp" if is_fraction else unit

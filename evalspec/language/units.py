@@ -24,8 +24,28 @@ from evalspec.evidence.units import UNITS, format_quantity
 
 NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _QUANTITY = re.compile(rf"(?P<number>{NUMBER})(?P<space>\s*)(?P<unit>\S.*)?", re.ASCII)
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Sizes that a number of a spec may have, beside 0: the square of either is still a number."""
 _UNWRITTEN = ("fraction", "count", "score", "label")
 """Units whose numbers stand bare."""
+
+
+def check_size(number: float, text: str) -> None:
+    """Refuse a number that can't be computed with: its square is none, or it is infinite or NaN.
+
+    Args:
+        number: As it was read.
+        text: As it was written.
+
+    Raises:
+        SpecError: It is too large or too small.
+    """
+    shown = text[:40]
+    if not abs(number) <= LARGEST:
+        remedy = f"{LARGEST:g} is the most" if abs(number) < math.inf else None
+        raise SpecError(Problem(f"{shown} is too large for a number", remedy=remedy))
+    if (number == 0 and re.search("[1-9]", re.split("[eE]", text)[0])) or 0 < abs(number) < SMALLEST:
+        raise SpecError(Problem(f"{shown} is too small for a number", remedy=f"write 0, or {SMALLEST:g} or more"))
 
 
 def units_like(unit: str) -> tuple[str, ...]:
@@ -70,8 +90,7 @@ def split_quantity(text: str) -> tuple[float, str | None]:
         raise SpecError(Problem(f"{text!r} is no number", remedy="write a number and its unit, such as 5 ms"))
     unit = match["unit"]
     number = float(match["number"])
-    if not math.isfinite(number):
-        raise SpecError(Problem(f"{match['number']!r} is too large for a number"))
+    check_size(number, repr(match["number"]))
     if unit is not None and not match["space"] and unit != "x":
         raise SpecError(
             Problem(f"{text!r} has no space between number and unit", remedy=f"write {match['number']} {unit}")

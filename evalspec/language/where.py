@@ -137,7 +137,7 @@ def check_literals(where: Where, columns: Mapping[str, str]) -> list[Problem]:
     for column, literal in _literals(where.term):
         family = column_family(columns[column]) if column in columns else None
         if family is not None and not _fits(literal, family):
-            message = f"column {column!r} holds {columns[column]}, and {literal!r} is no {family}"
+            message = f"column {column!r} holds {columns[column]}, and {_cut(repr(literal))} is no {family}"
             problems.append(Problem(message, remedy=_instead(literal, family)))
     return problems
 
@@ -145,13 +145,13 @@ def check_literals(where: Where, columns: Mapping[str, str]) -> list[Problem]:
 def _instead(literal: Scalar, family: str) -> str:
     """What to write in place of a literal."""
     if family == "text":
-        return f"write {str(literal)!r}"
+        return f"write {_cut(repr(str(literal)))}"
     if family == "date":
         return "write a day in quotes, such as '2026-01-31'"
     if family == "truth value":
         return "write True or False"
     plain = isinstance(literal, str) and re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", literal.strip(), re.ASCII)
-    return f"write {str(literal).strip()} without quotes" if plain else "write a number"
+    return f"write {_cut(str(literal).strip())} without quotes" if plain else "write a number"
 
 
 def mask(table: pa.Table, where: Where) -> SliceMask:
@@ -242,6 +242,8 @@ class _Parser:
 
     def literal(self, node: ast.expr) -> Scalar:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            if isinstance(node.operand, ast.UnaryOp):
+                raise self.refuse(node, "a number has one sign at most")
             value = self.literal(node.operand)
             if isinstance(value, bool | str):
                 raise self.refuse(node)
@@ -287,6 +289,10 @@ def _unquote(text: str) -> tuple[str, dict[str, str]]:
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return repr(text if len(text) <= 80 else text[:77] + "...")
+
+
+def _cut(shown: str) -> str:
+    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 def _columns(term: Term) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Protocol
 import yaml
 
 from evalspec.errors import Problem, SpecError
+from evalspec.language.units import check_size
 
 Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 Steps = tuple[str | int, ...]
@@ -30,6 +31,8 @@ _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _LONGEST_NUMBER = 400
+BITS = 64
+"""Of a whole number at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,9 +367,19 @@ class _Reader:
         if _NO_NUMBER.fullmatch(text):
             raise _refuse(self.file, f"{text} is no number that a spec can hold", mark=event.start_mark)
         value = resolve(text)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise _refuse(self.file, f"{text[:40]} is too large for a number", mark=event.start_mark)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self._check_number(value, text, event)
         return value
+
+    def _check_number(self, value: int | float, text: str, event: yaml.ScalarEvent) -> None:
+        if isinstance(value, int) and value.bit_length() > BITS:
+            remedy = "put it in quotes if it is a name"
+            raise _refuse(self.file, f"{text[:40]} has more than {BITS} bits", mark=event.start_mark, remedy=remedy)
+        try:
+            check_size(float(value), text)
+        except SpecError as error:
+            problem = error.problems[0]
+            raise _refuse(self.file, problem.message, mark=event.start_mark, remedy=problem.remedy) from error
 
     def _at(self, mark: _Mark | None) -> Place:
         return Place(self.file) if mark is None else Place(self.file, mark.line + 1, mark.column + 1)

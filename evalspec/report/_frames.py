@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from evalspec.evidence.blocks import Axes, Histogram, Reference, Series
-from evalspec.report._names import shorten, visible
+from evalspec.evidence.visible import visible
+from evalspec.report._names import shorten
 
 if TYPE_CHECKING:
     import altair as alt

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from evalspec.evidence.units import format_quantity
+from evalspec.evidence.visible import visible
 
 MAX_UNIT = 16
 LONGEST_WORD = 12
@@ -31,16 +32,6 @@ def anchors(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
 def shorten(text: str, limit: int) -> str:
     """The text, cut with an ellipsis where it is longer than ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
-
-
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
-)
-
-
-def visible(text: str) -> str:
-    """The text with its control and direction characters written out, so that what is read is what is there."""
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def breakable(text: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 
-from evalspec.report._names import visible
+from evalspec.evidence.visible import visible
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = frozenset({"svg", "g", "path", "line", "rect", "circle", "text", "tspan"})

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.verdict import Verdict
+from evalspec.evidence.visible import visible
 from evalspec.report._doubts import NOT_TRUSTED
-from evalspec.report._names import visible
 from evalspec.report._requirements import Row, by_check, requirement_rows
 from evalspec.report.markdown import verdict_of
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from evalspec.errors import RecordError
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
+from evalspec.evidence.visible import visible
 from evalspec.evidence.words import plural, short_digest
 from evalspec.report._aside import Aside, asides
 from evalspec.report._checks import LEADS, TITLES, dimensions
 from evalspec.report._doubts import NOT_TRUSTED
-from evalspec.report._names import shorten, visible
+from evalspec.report._names import shorten
 from evalspec.report._reproduce import took, when
 from evalspec.report._requirements import Row, requirement_rows
 from evalspec.report._words import WORST_FIRST, badge
@@ -90,7 +91,11 @@ def _spaced(text: str) -> str:
 
 def code(text: str) -> str:
     """Text from data as code, on one line."""
-    plain = shorten(" ".join(visible(text).split()), MAX_CELL).replace("`", "'").replace("|", "\\|")
+    plain = shorten(" ".join(visible(text).split()), MAX_CELL).replace("`", "'")
+    if "\\|" in plain:
+        # In a table the backslash would be taken for one that stands before the next, and the cell would end here.
+        return escape(text)
+    plain = plain.replace("|", "\\|")
     return f"`{plain}`" if plain else ""
 
 

@@ -8,8 +8,8 @@ from evalspec.evidence.record import CheckRecord, DatasetRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.evidence.visible import visible
 from evalspec.evidence.words import in_percent, short_digest
-from evalspec.report._names import visible
 
 SHARES = ("fraction", "%")
 COUNTED = ("PASS", "FAIL", "INCONCLUSIVE")

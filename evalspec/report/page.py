@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
+from evalspec.evidence.visible import visible
 from evalspec.evidence.words import short_digest
 from evalspec.report._aside import asides
 from evalspec.report._checks import sections
 from evalspec.report._holistic import together
-from evalspec.report._names import breakable, visible
+from evalspec.report._names import breakable
 from evalspec.report._next import next_steps
 from evalspec.report._profile import profile_view
 from evalspec.report._reproduce import reproduction, took, when

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from evalspec.evidence.history import History, PastRun, Place, Point, Trend
 from evalspec.evidence.otherwise import words
+from evalspec.evidence.visible import visible
 from evalspec.evidence.words import and_list, in_percent, plural
-from evalspec.report._names import quantity, visible
+from evalspec.report._names import quantity
 from evalspec.report._requirements import SIGNS, interval_words
 
 

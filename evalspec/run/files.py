@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from evalspec.errors import WriteError
+from evalspec.errors import RecordError, WriteError
+from evalspec.run.events import read_events
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -103,23 +104,25 @@ class Journal:
         line = json.dumps({"event": event, **details}, allow_nan=False)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            with self.path.open("ab+") as file:
+                # After a torn line a new one begins, or both would be lost.
+                if file.tell() and file.seek(-1, 2) >= 0 and file.read(1) != b"\n":
+                    line = "\n" + line
+                file.write(line.encode("utf-8") + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise WriteError(f"{self.path} can't be written: {error.strerror or error}") from error
 
     def read(self) -> list[Mapping[str, Any]]:
-        """All whole lines; a torn last line is left out."""
-        if not self.path.exists():
+        """All events that are whole; see `read_events`.
+
+        Raises:
+            RecordError: It can't be read.
+        """
+        if not self.path.is_file():
             return []
-        events: list[Mapping[str, Any]] = []
-        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(event, dict) and "event" in event:
-                events.append(event)
-        return events
+        try:
+            return list(read_events(self.path))
+        except OSError as error:
+            raise RecordError(f"{self.path} can't be read: {error.strerror or error}") from error

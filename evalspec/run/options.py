@@ -30,6 +30,7 @@ class Options:
         limits: Of each child.
         threads: Of each worker.
         command: The command line, for the record.
+        allowed: What a file of settings allows beyond the command line, in words, for the record.
         timings_from: Folder of a run of the same subject whose raw timings are used; nothing is timed, and the record
             says so.
     """
@@ -44,6 +45,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     threads: int = 1
     command: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
     timings_from: Path | None = None
 
 

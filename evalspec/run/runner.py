@@ -390,6 +390,9 @@ class _Run:
             started=_stamp(self.started),
             finished=_stamp(datetime.now(UTC)),
             command=self.options.command,
+            allowed=tuple(
+                dict.fromkeys((*self.options.allowed, *(() if self.again is None else self.again.record.allowed)))
+            ),
             seed=self.spec.seed,
             draft=self.options.draft,
             only=self.plan.only,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evalspec.errors import InputError
 from evalspec.evidence.words import plural, verb
+from evalspec.language.bounded import read_bounded
 from evalspec.language.parts import Access, Model
 
 if TYPE_CHECKING:
@@ -41,11 +42,13 @@ def read_classes(classes: str | Sequence[Any] | None, access: Access) -> tuple[s
     if isinstance(classes, str):
         where = f"the file of classes {classes!r}"
         try:
-            lines = access.path(classes).read_text(encoding="utf-8-sig").splitlines()
+            lines = read_bounded(access.path(classes), where).decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise InputError(f"{where} is not text: {error}") from error
         except IsADirectoryError as error:
             raise InputError(f"{where} is a folder") from error
+        except OSError as error:
+            raise InputError(f"{where} can't be read: {error.strerror or error}") from error
         classes = [line for line in lines if line.strip()]
     return unique_labels(classes, where)
 

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from evalspec.errors import InputError
+from evalspec.language.bounded import check_zip
 from evalspec.language.parts import Access
 from evalspec.runtimes._code import first_line, need_trust
 
+RECORD_BYTES = 256 * 2**20
 COMPILED = ("data/aotinductor/", "data/executorch/", "data/mtia", "xl_model_weights/")
 COMPILED_ENDINGS = (".so", ".cpp", ".cubin", ".ptx", ".o", ".py", ".pyc")
 OLD_FORMAT = ("version", "serialized_exported_program.json", "serialized_state_dict.pt", "serialized_constants.pt")
@@ -144,13 +146,14 @@ def hidden_code(path: Path, shown: str) -> str | None:
     It is for a sentence before a run. What torch itself would read, `inspect_archive` looks at.
     """
     try:
+        check_zip(path, repr(shown))
         with zipfile.ZipFile(path) as archive:
             records = _Zipped(archive)
             compiled = _compiled_names(records.names)
             if compiled:
                 return f"{shown!r} holds compiled code ({compiled[0]})"
             problem = next(_problems(records, path), None)
-    except (zipfile.BadZipFile, OSError, ValueError, KeyError, NotImplementedError):
+    except (zipfile.BadZipFile, OSError, ValueError, KeyError, NotImplementedError, InputError):
         # No archive at all is another sentence, which loading it has.
         return None
     return None if problem is None else f"{shown!r} can't be shown to be free of code: {problem}"
@@ -169,7 +172,11 @@ class _Zipped:
         self.names = list(self._places)
 
     def json(self, name: str) -> Any:
-        return json.loads(self._archive.read(self._places[name]).decode())
+        with self._archive.open(self._places[name]) as stream:
+            content = stream.read(RECORD_BYTES + 1)
+        if len(content) > RECORD_BYTES:
+            raise ValueError(f"{name!r} is larger than {RECORD_BYTES // 2**20} MiB")
+        return json.loads(content.decode())
 
 
 class _Records:

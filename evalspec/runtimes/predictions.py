@@ -118,6 +118,8 @@ def read_predictions(path: Path, shown: str, *, as_text: str | None = None) -> p
     Raises:
         InputError: Another format, empty, truncated or of another type than its name says.
     """
+    import zlib
+
     import pyarrow as pa
 
     if path.suffix not in FORMATS:
@@ -126,7 +128,10 @@ def read_predictions(path: Path, shown: str, *, as_text: str | None = None) -> p
         raise InputError(f"the file of predictions {shown!r} is empty")
     try:
         table = _read(path, as_text)
-    except (OSError, ValueError, EOFError, pa.ArrowException) as error:
+    except (
+        OSError, ValueError, EOFError, LookupError, TypeError, ArithmeticError, MemoryError, RuntimeError, SyntaxError,
+        zlib.error, pa.ArrowException,
+    ) as error:  # fmt: skip
         raise InputError(f"{shown!r} can't be read as {path.suffix[1:]}: {first_line(error)}") from error
     if len(table) == 0:
         raise InputError(f"the file of predictions {shown!r} has no rows")

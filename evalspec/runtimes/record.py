@@ -10,11 +10,13 @@ from pydantic import Field
 
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.words import short_digest
+from evalspec.language.bounded import read_bounded
 from evalspec.language.parts import Access, LoadedModel, Model, ModelName
 
 if TYPE_CHECKING:
     from evalspec.evidence.record import Record as RunRecord
 
+RECORD_BYTES = 256 * 2**20
 FILE = "record.json"
 
 
@@ -84,7 +86,7 @@ class Record(Model):
             path = self._folder(access) / FILE
             state = path.stat()
             return _parsed(path, state.st_mtime_ns, state.st_ctime_ns, state.st_size)
-        except (OSError, UnicodeDecodeError, ValidationError) as error:
+        except (OSError, ValidationError) as error:
             raise InputError(f"the record in {self.path!r} can't be read: {str(error).splitlines()[0]}") from error
 
     def _unchanged(self, path: Path, digest: str) -> None:
@@ -109,4 +111,4 @@ def _parsed(path: Path, mtime_ns: int, ctime_ns: int, size_bytes: int) -> RunRec
     """
     from evalspec.evidence.record import Record as RunRecord
 
-    return RunRecord.model_validate_json(path.read_text(encoding="utf-8"))
+    return RunRecord.model_validate_json(read_bounded(path, repr(path.name), RECORD_BYTES))

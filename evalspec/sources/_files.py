@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from evalspec.errors import InputError
+from evalspec.language.bounded import check_zip
 from evalspec.language.parts import Access
 
 GLOB = frozenset("*?[")
@@ -25,6 +27,8 @@ MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x80\x04\x95", "a pickle", ""),
     (b"\x80\x05\x95", "a pickle", ""),
 )
+MOST_FILES = 2_000_000
+"""Of one dataset, all that lie in its folder counted."""
 COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".br"})
 
 
@@ -61,7 +65,8 @@ def many_files(access: Access, relative: str, kind: str, suffixes: tuple[str, ..
         path = access.path(relative)
         if not path.is_dir():
             return (_not_empty(access, path),)
-        found = [file for file in path.rglob("*") if file.suffix.lower() in suffixes and not _hidden(file, path)]
+        below = bounded(path.rglob("*"), relative)
+        found = [file for file in below if file.suffix.lower() in suffixes and not _hidden(file, path)]
     files = sorted({file for file in found if file.is_file()}, key=lambda file: file.as_posix())
     if not files:
         raise InputError(f"there is no {kind} file in {relative!r}", remedy=f"name them {' or '.join(suffixes)}")
@@ -71,8 +76,25 @@ def many_files(access: Access, relative: str, kind: str, suffixes: tuple[str, ..
 def _matches(access: Access, relative: str) -> list[Path]:
     parts = Path(relative).parts
     first = next(index for index, part in enumerate(parts) if GLOB & set(part))
+    rest = parts[first:]
+    wrong = next((part for part in rest if "**" in part and part != "**"), None)
+    if wrong is not None or rest.count("**") > 1:
+        message = f"the glob {relative!r} can't be followed: ** stands for all folders below, alone and once"
+        raise InputError(message, remedy="write such as data/**/*.parquet")
     root = access.path(str(Path(*parts[:first])) if first else ".")
-    return [file for file in root.glob(str(Path(*parts[first:]))) if not _hidden(file, root)]
+    return [file for file in bounded(root.glob(str(Path(*rest))), relative) if not _hidden(file, root)]
+
+
+def bounded(files: Iterator[Path], relative: str) -> Iterator[Path]:
+    """The same, as long as they are no more than can be held.
+
+    Raises:
+        InputError: There are more.
+    """
+    for number, file in enumerate(files):
+        if number == MOST_FILES:
+            raise InputError(f"{relative!r} holds more than {MOST_FILES:,} files", remedy="put rows into fewer files")
+        yield file
 
 
 def _hidden(file: Path, root: Path) -> bool:
@@ -117,6 +139,7 @@ def _archive(path: Path) -> tuple[str, str | None]:
     import zipfile
 
     try:
+        check_zip(path, repr(path.name))
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError):
@@ -146,13 +169,21 @@ def reading(access: Access, path: Path, kind: str) -> Iterator[None]:
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
-    """Errors in a file's content that the readers of pyarrow, numpy and zipfile raise; asked for when one is raised."""
+    """What the readers of pyarrow, numpy and zipfile raise over a file's content; asked for when one is raised.
+
+    Errors of Python itself are among it: readers of other people's making raise them over content they did not expect.
+    """
     import pyarrow as pa
 
-    return (pa.ArrowException, OSError, EOFError, UnicodeError)
+    return (
+        pa.ArrowException, OSError, EOFError, MemoryError, ValueError, TypeError, LookupError, AttributeError,
+        ArithmeticError, RecursionError, struct.error,
+    )  # fmt: skip
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "it takes more memory than there is"
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
         return "permission denied"
     text = str(error).strip().splitlines()

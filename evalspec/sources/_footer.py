@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evalspec.sources._arrow_schema import ArrowField, arrow_fields
+from evalspec.sources._pandas import UNNAMED
 
 MAGIC = b"PAR1"
 LARGEST = 65_536
@@ -73,6 +74,9 @@ def _footer(metadata: dict[int, Any]) -> Footer:
     stored = {pair[1]: pair.get(2) for pair in metadata.get(5, ())}
     fields = arrow_fields(base64.b64decode(stored[b"ARROW:schema"], validate=True))
     if fields is None or rows < 0:
+        raise _NotUnderstood
+    if any(UNNAMED.fullmatch(field.name) for field in fields):
+        # Whether it is an index stands in what pandas wrote.
         raise _NotUnderstood
     columns: dict[str, str] = {}
     position = 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import warnings
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -13,13 +15,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
-from evalspec.sources._arrays import array_column
+from evalspec.sources._arrays import array_column, array_type
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Colours = Literal["grey", "rgb"]
 Opener = Callable[[], IO[bytes]]
+SMALL_PIXELS = 4 * 2**20
+"""Of a picture that is decoded although its head alone is asked for, so that a damaged one is known."""
+DAMAGED = (
+    OSError, ValueError, SyntaxError, EOFError, LookupError, TypeError, ArithmeticError, MemoryError, AttributeError,
+    struct.error, zlib.error,
+)  # fmt: skip
+"""What pillow raises over files that are no pictures."""
 DEEP = ("I;16", "I;16L", "I;16B", "I")
 
 
@@ -88,7 +97,10 @@ def _differ(first: str, a: NDArray[Any], name: str, b: NDArray[Any]) -> InputErr
     return InputError(message, remedy="write `size: [height, width]` to resize them as they are read")
 
 
-def _pixels(opener: Opener, name: str, colours: Colours | None, size: tuple[int, int] | None) -> NDArray[Any]:
+def _pixels(
+    opener: Opener, name: str, colours: Colours | None, size: tuple[int, int] | None, *, head: bool = False
+) -> NDArray[Any]:
+    """A picture's pixels; with ``head`` of a large one only their shape and type are right."""
     from PIL import Image
 
     try:
@@ -97,12 +109,31 @@ def _pixels(opener: Opener, name: str, colours: Colours | None, size: tuple[int,
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with opener() as stream, Image.open(stream) as picture:
-                picture.load()
-                return _converted(picture, colours, size)
+                if not head or picture.width * picture.height <= SMALL_PIXELS:
+                    picture.load()
+                return (_of_size if head else _converted)(picture, colours, size)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise InputError(f"image {name} is too large to be read: {error}") from error
-    except (OSError, ValueError, SyntaxError, EOFError) as error:
+    except DAMAGED as error:
         raise InputError(f"image {name} can't be read: it is truncated, damaged or no image") from error
+
+
+def _of_size(picture: Image, colours: Colours | None, size: tuple[int, int] | None) -> NDArray[Any]:
+    from PIL import Image as Images
+
+    one = _converted(Images.new(picture.mode, (1, 1)), colours, None)[0, 0]
+    height, width = size or (picture.height, picture.width)
+    return np.broadcast_to(one, (height, width, *one.shape))
+
+
+def type_of(opener: Opener, name: str, *, colours: Colours | None, size: tuple[int, int] | None) -> pa.DataType:
+    """The type of the column that `decode` makes, from the head of one picture: small files may hold large ones.
+
+    Raises:
+        InputError: It can't be read, or is too large.
+    """
+    pixels = _pixels(opener, name, colours, size, head=True)
+    return array_type(pixels.dtype, pixels.shape, name)
 
 
 def _converted(picture: Image, colours: Colours | None, size: tuple[int, int] | None) -> NDArray[Any]:

@@ -231,7 +231,8 @@ class TableDigest:
     def update(self, table: pa.Table) -> None:
         """More rows, at least one call."""
         self._schema = table.schema
-        while table.num_rows:
+        # Rows without columns could be cut for ever.
+        while table.num_rows and table.num_columns:
             room = PORTION_ROWS - self.rows % PORTION_ROWS
             self._waiting.append(table.slice(0, room))
             self.rows += self._waiting[-1].num_rows
@@ -279,6 +280,9 @@ def _update(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
         return
     if isinstance(kind, pa.BaseExtensionType):
         _update(digest, pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    elif pa.types.is_map(kind):
+        pairs = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+        _update(digest, column.cast(pa.list_(pairs)))
     elif pa.types.is_struct(kind):
         for index in range(kind.num_fields):
             parts = [chunk.flatten()[index] for chunk in column.chunks]
@@ -287,7 +291,11 @@ def _update(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
         digest.update(_lengths(pc.list_value_length(column)))
         _update(digest, pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type))
     else:
-        _update_flat(digest, column)
+        try:
+            _update_flat(digest, column)
+        except pa.ArrowException as error:
+            message = f"a column of type {kind} can't be read"
+            raise InputError(message, remedy="leave it out of the file") from error
 
 
 def _lengths(column: pa.ChunkedArray) -> bytes:

@@ -17,6 +17,8 @@ from evalspec.language.parts import Access, Dataset
 
 # Below this a header is read with the whole file, so that rows and types are exact; it takes some 30 ms.
 SMALL_BYTES = 8 * 2**20
+MOST_COLUMNS = 65_536
+"""Each takes some kB while a file is read."""
 
 
 def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> list[str]:
@@ -25,13 +27,19 @@ def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> li
     Raises:
         InputError: One isn't there (with the choices), or a name stands twice in the file.
     """
+    if not there:
+        raise InputError(f"{what} has no columns")
+    if len(there) > MOST_COLUMNS:
+        remedy = "write what belongs together as one column of lists"
+        raise InputError(f"{what} has {len(there):,} columns; {MOST_COLUMNS:,} are the most", remedy=remedy)
     twice = [name for name, count in Counter(there).items() if count > 1]
     if twice:
         raise InputError(f"{what} has two columns called {twice[0]!r}", remedy="rename one of them")
     if columns is None:
         return list(there)
+    known = frozenset(there)
     for name in columns:
-        if name not in there:
+        if name not in known:
             raise InputError(f"{what} has no column {name!r}", choices=there, remedy=did_you_mean(name, there))
     return list(dict.fromkeys(columns))
 
@@ -125,8 +133,15 @@ def small_header(dataset: Dataset, access: Access, path: Path) -> Header | None:
     Raises:
         InputError: As `Dataset.read`.
     """
-    if path.stat().st_size > SMALL_BYTES:
-        return None
+    return None if path.stat().st_size > SMALL_BYTES else header_of_all(dataset, access)
+
+
+def header_of_all(dataset: Dataset, access: Access) -> Header:
+    """The header of a small file of text, read with all of it, so that rows and types are exact.
+
+    Raises:
+        InputError: As `Dataset.read`.
+    """
     table = dataset.read(access)
     return Header(rows=table.num_rows, columns=type_texts(table.schema))
 

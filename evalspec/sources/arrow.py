@@ -12,15 +12,22 @@ from pydantic import Field
 
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
+from evalspec.sources._arrow_schema import batch_rows
 from evalspec.sources._batches import tidied
 from evalspec.sources._files import check_format, many_files, reading
+from evalspec.sources._pandas import without_index
 from evalspec.sources._table import choose, merged, tidy, type_texts
 
+FILE_MAGIC, FILE_HEAD = b"ARROW1", 8
 SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 
 
 class Arrow(Dataset):
-    """Rows in Arrow files (IPC file or stream, feather). Several are read in the order of their names."""
+    """Rows in Arrow files (IPC file or stream, feather). Several are read in the order of their names.
+
+    An index without a name that pandas wrote (`__index_level_0__`) is no column, unless the dataset's `key`, `label`,
+    `cluster` or `where` names it.
+    """
 
     kind: Literal["arrow"] = "arrow"
     path: str = Field(description="A file, a folder with .arrow, .feather or .ipc files, or a glob.")
@@ -34,7 +41,7 @@ class Arrow(Dataset):
         return many_files(access, self.path, "arrow", SUFFIXES)
 
     def header(self, access: Access) -> Header:
-        """Rows and columns. Batches are mapped; compressed ones are unpacked one at a time.
+        """Rows and columns, as the messages of its batches say; none is unpacked.
 
         Raises:
             InputError: Missing, empty, truncated or of another format.
@@ -49,9 +56,13 @@ class Arrow(Dataset):
             InputError: As `header`, or a column isn't there.
         """
         tables = [self._mapped(access, path) for path in self.files(access)]
-        schema = merged([table.schema for table in tables], repr(self.path))
+        schema = merged([without_index(table.schema, self) for table in tables], repr(self.path))
         names = choose(columns, schema.names, repr(self.path))
-        return tidy(pa.concat_tables([table.select(names) for table in tables], promote_options="permissive"))
+        return tidy(
+            pa.concat_tables(
+                [table.select(names) for table in tables], promote_options="permissive"
+            ).replace_schema_metadata(None)
+        )
 
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
@@ -76,9 +87,9 @@ class Arrow(Dataset):
         """Rows, and the types that columns have in all files together."""
         rows, schemas = 0, []
         for path in self.files(access):
-            with self._opened(access, path) as (schema, batches):
-                schemas.append(schema)
-                rows += sum(batch.num_rows for batch in batches)
+            with self._opened(access, path) as (schema, _):
+                schemas.append(without_index(schema, self))
+            rows += _rows(access, path)
         schema = merged(schemas, repr(self.path))
         choose(None, schema.names, repr(self.path))
         return rows, schema
@@ -88,7 +99,7 @@ class Arrow(Dataset):
         """A file's schema and its batches."""
         check_format(access, path, "arrow")
         with reading(access, path, "arrow"), path.open("rb") as stream, pa.memory_map(str(path)) as source:
-            if stream.read(6) == b"ARROW1":
+            if stream.read(len(FILE_MAGIC)) == FILE_MAGIC:
                 file = pa.ipc.open_file(source)
                 yield file.schema, (file.get_batch(index) for index in range(file.num_record_batches))
             else:
@@ -100,7 +111,17 @@ class Arrow(Dataset):
         with reading(access, path, "arrow"):
             source = pa.memory_map(str(path))
             with path.open("rb") as stream:
-                is_file = stream.read(6) == b"ARROW1"
+                is_file = stream.read(len(FILE_MAGIC)) == FILE_MAGIC
             reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
-            table = reader.read_all()
-        return table.replace_schema_metadata(None)
+            return reader.read_all()
+
+
+def _rows(access: Access, path: Path) -> int:
+    """Rows of all batches. A file is a stream behind eight bytes, with a footer."""
+    with reading(access, path, "arrow"), pa.memory_map(str(path)) as source:
+        source.seek(FILE_HEAD if source.read(len(FILE_MAGIC)) == FILE_MAGIC else 0)
+        rows = 0
+        for message in pa.ipc.MessageReader.open_stream(source):
+            if message.type == "record batch":
+                rows += batch_rows(message.metadata.to_pybytes())
+        return rows

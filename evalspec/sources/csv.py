@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.sources._batches import tidied
 from evalspec.sources._csv_types import whole_types
-from evalspec.sources._files import check_format, one_file, reading, shown
-from evalspec.sources._table import SMALL_BYTES, choose, small_header, tidy, type_texts
+from evalspec.sources._files import COMPRESSED, check_format, one_file, reading, shown
+from evalspec.sources._table import SMALL_BYTES, choose, header_of_all, tidy, type_texts
 
 HEAD_BYTES = 2**20
 BLOCK_BYTES = 4 * 2**20
 """Read at a time where rows are read in batches."""
+FIRST_BYTES = 64 * 2**20
+"""Of a file's first rows, where they are read for its header alone."""
 LARGEST_ROW = 2**30
+PLAIN = "a,b\n1,2\n"
 TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
     "integer": pa.int64(),
@@ -43,7 +47,9 @@ class Csv(Dataset):
 
     kind: Literal["csv"] = "csv"
     path: str = Field(description="The file.")
-    delimiter: str = Field(",", min_length=1, max_length=1, description="What stands between cells.")
+    delimiter: Annotated[str, StringConstraints(pattern=r"^[\t !#-~]$")] = Field(
+        ",", description="What stands between cells: one character of ASCII, no quote."
+    )
     encoding: str = Field("utf-8", description="How the file's text is encoded.")
     missing: tuple[str, ...] = Field((), description="More spellings of a missing cell, for all columns.")
     types: dict[str, Literal["text", "integer", "number", "bool", "time"]] = Field(
@@ -65,17 +71,42 @@ class Csv(Dataset):
             InputError: Missing, empty or of another format.
         """
         path = self._checked(access)
-        small = small_header(self, access, path)
-        if small is not None:
-            return small
+        if self._is_small(access, path):
+            return header_of_all(self, access)
+        names = choose(None, self._names(access, path), repr(self.path))
         try:
             with reading(access, path, "csv"), self._stream(path) as stream:
                 schema = pacsv.open_csv(stream, self._read(True), self._parse(), self._convert(None)).schema
         except InputError:
-            # Reading all of it finds the row and says which it is.
-            return Header(rows=None, columns=type_texts(self.read(access).schema))
-        choose(None, schema.names, repr(self.path))
+            schema = self._first_block(access, path, names)
         return Header(rows=None, columns=type_texts(schema))
+
+    def _first_block(self, access: Access, path: Path, names: list[str]) -> pa.Schema:
+        """The types that the first rows show, where one of them is longer than a MiB; or which row is broken.
+
+        Raises:
+            InputError: It is broken, or is longer than what is read of a file before a run.
+        """
+        read = pacsv.ReadOptions(use_threads=False, block_size=FIRST_BYTES)
+        with reading(access, path, "csv"), self._stream(path) as stream:
+            try:
+                schema = pacsv.open_csv(stream, read, self._parse(), self._convert(names)).schema
+            except pa.ArrowInvalid as error:
+                raise self._located(access, path, error, lambda: None) from error
+        self._refuse_binary(access, path, schema)
+        return schema
+
+    def _is_small(self, access: Access, path: Path) -> bool:
+        """It is under 8 MiB, unpacked: a small file may hold any number of bytes."""
+        if path.stat().st_size > SMALL_BYTES:
+            return False
+        if path.suffix.lower() not in COMPRESSED:
+            return True
+        left = SMALL_BYTES
+        with reading(access, path, "csv"), pa.input_stream(str(path), compression="detect") as stream:
+            while left >= 0 and (block := stream.read(2**20)):
+                left -= len(block)
+        return left >= 0
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows, these columns.
@@ -100,7 +131,7 @@ class Csv(Dataset):
             InputError: As `read`.
         """
         path = self._checked(access)
-        if path.stat().st_size <= SMALL_BYTES:
+        if self._is_small(access, path):
             return super().batches(access, columns, rows)
         there = self._names(access, path)
         names = choose(columns, there, repr(self.path))
@@ -146,15 +177,16 @@ class Csv(Dataset):
         # Encodings of two bytes a letter are text with zero bytes.
         wide = self.encoding.lower().replace("-", "").startswith(("utf16", "utf32"))
         check_format(access, path, "csv", text=not wide)
-        try:
-            "".encode(self.encoding)
-        except LookupError as error:
-            raise InputError(f"there is no encoding {self.encoding!r}", remedy="write utf-8 or latin-1") from error
+        if not _reads_text(self.encoding):
+            message = f"there is no encoding {self.encoding!r} of text"
+            raise InputError(message, remedy="write the one that the file was saved in, such as utf-8 or latin-1")
         return path
 
     def _names(self, access: Access, path: Path) -> list[str]:
         with reading(access, path, "csv"), self._stream(path) as stream:
             head = bytes(stream.read(HEAD_BYTES)).decode("utf-8-sig", errors="replace")
+        if len(head) > HEAD_BYTES // 4 and not {"\n", "\r"} & set(head):
+            raise InputError(f"{shown(access, path)} can't be read as csv: its header line is longer than 1 MiB")
         try:
             lines = csv.reader(io.StringIO(head, newline=""), delimiter=self.delimiter)
             names = next((line for line in lines if line), [])
@@ -247,3 +279,14 @@ class Csv(Dataset):
             return False
         with self._stream(path) as stream:
             return bool(sum(block.count(b'"') for block in iter(lambda: stream.read(2**22), b"")) % 2)
+
+
+def _reads_text(encoding: str) -> bool:
+    """Python knows it, and it turns bytes into text and back; some that are listed do neither."""
+    try:
+        decoder, letters = codecs.getincrementaldecoder(encoding)(), PLAIN.encode(encoding)
+        # A file comes in blocks, which may end anywhere.
+        read = "".join(decoder.decode(letters[place : place + 1]) for place in range(len(letters)))
+        return read + decoder.decode(b"", True) == PLAIN
+    except (LookupError, ValueError, AttributeError, TypeError):
+        return False

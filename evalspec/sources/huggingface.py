@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,9 +18,11 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from evalspec.errors import InputError
+from evalspec.language.bounded import read_bounded
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._files import many_files, shown
+from evalspec.sources._pandas import unnamed
 from evalspec.sources._pictures import Opener, decode, from_bytes, from_file
 from evalspec.sources._table import choose, merged, tidy, type_texts
 from evalspec.sources.arrow import Arrow
@@ -87,11 +90,17 @@ class Huggingface(Dataset):
         Raises:
             InputError: Missing, empty, truncated or of another format.
         """
+        header = self._whole_header(access)
+        index = unnamed(header.columns, self)
+        return replace(header, columns={name: kind for name, kind in header.columns.items() if name not in index})
+
+    def _whole_header(self, access: Access) -> Header:
+        """With an index that pandas handed on: `datasets` keeps no note of which column that is."""
         if self.path is None:
             return self._hub_header(access)
         folder = self._saved(access)
         if folder is None:
-            headers = [_file_header(access, file) for file in self._data_files(access)]
+            headers = [self._file_header(access, file) for file in self._data_files(access)]
             rows = [header.rows for header in headers]
             known = [row for row in rows if row is not None]
             return Header(rows=sum(known) if len(known) == len(rows) else None, columns=headers[0].columns)
@@ -111,7 +120,9 @@ class Huggingface(Dataset):
         """
         with tempfile.TemporaryDirectory() as cache, self._reading():
             data = self._load(access, cache)
-            names = choose(columns, data.column_names, self._shown)
+            aside = unnamed(data.column_names, self)
+            there = [name for name in data.column_names if name not in aside]
+            names = choose(columns, there, self._shown)
             table = data.select_columns(names).with_format("arrow")[:].replace_schema_metadata(None)
             features = {name: data.features[name] for name in names}
         for index, name in enumerate(names):
@@ -221,6 +232,15 @@ class Huggingface(Dataset):
             )
         return files
 
+    def _file_header(self, access: Access, file: Path) -> Header:
+        kinds: dict[str, type[Csv] | type[Jsonl] | type[Parquet] | type[Arrow]] = {
+            "parquet": Parquet, "csv": Csv, "json": Jsonl, "arrow": Arrow,
+        }  # fmt: skip
+        kind = kinds[BUILDERS[file.suffix.lower()]]
+        return kind(path=str(file), label=self.label, key=self.key, cluster=self.cluster, where=self.where).header(
+            access
+        )
+
     def _converted(self, access: Access, name: str, feature: Any, column: pa.ChunkedArray) -> pa.ChunkedArray:
         kind = type(feature).__name__
         if kind == "ClassLabel":
@@ -259,19 +279,12 @@ def _datasets(*, offline: bool) -> Any:
 
 def _json(access: Access, path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = json.loads(read_bounded(access.path(str(path)), shown(access, path)).decode("utf-8"))
+    except (OSError, ValueError, RecursionError, InputError) as error:
         raise InputError(f"{shown(access, path)} is missing or damaged, so its data set can't be read") from error
     if not isinstance(content, dict):
         raise InputError(f"{shown(access, path)} is damaged: it holds no object")
     return content
-
-
-def _file_header(access: Access, file: Path) -> Header:
-    kinds: dict[str, type[Csv] | type[Jsonl] | type[Parquet] | type[Arrow]] = {
-        "parquet": Parquet, "csv": Csv, "json": Jsonl, "arrow": Arrow,
-    }  # fmt: skip
-    return kinds[BUILDERS[file.suffix.lower()]](path=str(file)).header(access)
 
 
 def _tensor(column: pa.ChunkedArray, shape: tuple[int, ...], name: str) -> pa.Array:

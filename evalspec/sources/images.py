@@ -13,8 +13,8 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources._files import one_file, shown
-from evalspec.sources._pictures import Colours, decode, from_file
+from evalspec.sources._files import bounded, one_file, shown
+from evalspec.sources._pictures import Colours, decode, from_file, type_of
 from evalspec.sources._table import choose, tidy, type_text
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
@@ -67,7 +67,8 @@ class Images(Dataset):
         """
         files = self._images(access)
         extra = self._metadata_kind().header(access).columns if self.metadata is not None else {}
-        columns = {IMAGE: type_text(self._decoded(access, files[:1]).type), PATH: "string"}
+        head = type_of(from_file(files[0]), shown(access, files[0]), colours=self.colours, size=self.size)
+        columns = {IMAGE: type_text(head), PATH: "string"}
         if self._labels(access, files) is not None:
             columns[LABEL] = "string"
         known = {name: kind for name, kind in extra.items() if name != self.file_column}
@@ -122,7 +123,7 @@ class Images(Dataset):
         if not folder.is_dir():
             raise InputError(f"{self.path!r} is a file; kind images reads a folder")
         found = sorted(
-            (file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")),
+            (file for file in bounded(folder.rglob("*"), self.path) if _is_image(file)),
             key=lambda file: file.relative_to(folder).as_posix(),
         )
         if not found:
@@ -179,3 +180,7 @@ class Images(Dataset):
                 f"metadata {self.metadata!r} has a column {taken[0]!r}, which images have", remedy="rename it"
             )
         return {name: table.column(name).take(at) for name in table.column_names if name != self.file_column}
+
+
+def _is_image(file: Path) -> bool:
+    return file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and not file.is_dir()

@@ -16,6 +16,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.sources._batches import tidied
 from evalspec.sources._files import check_format, one_file, reading, shown
+from evalspec.sources._json_shape import check_shape
 from evalspec.sources._json_types import joined
 from evalspec.sources._table import SMALL_BYTES, choose, small_header, tidy, type_texts
 
@@ -45,11 +46,12 @@ class Jsonl(Dataset):
             InputError: Missing, empty or of another format.
         """
         path = self._checked(access)
+        with reading(access, path, "jsonl"), path.open("rb") as stream:
+            head = stream.read(SMALL_BYTES)
+        check_shape(head, shown(access, path))
         small = small_header(self, access, path)
         if small is not None:
             return small
-        with reading(access, path, "jsonl"), path.open("rb") as stream:
-            head = stream.read(SMALL_BYTES)
         cut = head.rfind(b"\n")
         if cut < 0:
             raise InputError(f"{shown(access, path)} can't be read as jsonl: its first line is longer than 8 MiB")
@@ -111,7 +113,7 @@ class Jsonl(Dataset):
                     continue
                 options = pajson.ReadOptions(block_size=len(block) + 1)
                 try:
-                    yield pajson.read_json(pa.BufferReader(block), read_options=options, parse_options=parse)
+                    yield _named(pajson.read_json(pa.BufferReader(block), read_options=options, parse_options=parse))
                 except pa.ArrowInvalid as error:
                     raise self._broken(access, path, str(error).splitlines()[0]) from error
 
@@ -123,7 +125,7 @@ class Jsonl(Dataset):
     def _parsed(self, access: Access, path: Path, stream: pa.NativeFile, size: int) -> pa.Table:
         block = min(max(size, 1) + 1, BLOCK_BYTES)
         try:
-            return pajson.read_json(stream, read_options=pajson.ReadOptions(block_size=block))
+            return _named(pajson.read_json(stream, read_options=pajson.ReadOptions(block_size=block)))
         except pa.ArrowInvalid as error:
             raise self._broken(access, path, str(error).splitlines()[0]) from error
 
@@ -132,6 +134,16 @@ class Jsonl(Dataset):
         with path.open("rb") as lines:
             reason = _first_broken(lines) or reason.removeprefix("JSON parse error: ")
         return InputError(f"{shown(access, path)} can't be read as jsonl: {reason}")
+
+
+def _named(table: pa.Table) -> pa.Table:
+    """The same.
+
+    Raises:
+        UnicodeError: A key is not text in UTF-8, which is known only when it is asked for.
+    """
+    names = table.column_names
+    return table.rename_columns(names)
 
 
 def _first_broken(lines: IO[bytes]) -> str | None:

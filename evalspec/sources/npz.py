@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import tokenize
 import zipfile
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from evalspec.errors import InputError
+from evalspec.language.bounded import check_zip
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources._arrays import array_column, array_type
@@ -28,6 +30,9 @@ DAMAGED = (
     zipfile.BadZipFile, zlib.error, ValueError, KeyError, TypeError, OverflowError, RuntimeError, SyntaxError,
     tokenize.TokenError,
 )  # fmt: skip
+
+
+HEAD_BYTES = 2**16
 
 
 class Npz(Dataset):
@@ -76,6 +81,7 @@ class Npz(Dataset):
         path = one_file(access, self.path, "npz")
         check_format(access, path, "npz")
         heads: dict[str, tuple[pa.DataType, int]] = {}
+        check_zip(path, shown(access, path))
         with _reading(access, path), zipfile.ZipFile(path) as archive:
             members = {name.removesuffix(".npy"): name for name in archive.namelist()}
             for name in self.arrays:
@@ -99,7 +105,9 @@ class Npz(Dataset):
         return lengths.pop()
 
 
-def _head(stream: IO[bytes], size: int, what: str) -> tuple[pa.DataType, int]:
+def _head(packed: IO[bytes], size: int, what: str) -> tuple[pa.DataType, int]:
+    # A head that says it is longer ends here, before it is unpacked.
+    stream = io.BytesIO(packed.read(HEAD_BYTES))
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(stream)

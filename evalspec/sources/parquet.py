@@ -13,6 +13,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.sources._files import check_format, many_files, reading
 from evalspec.sources._footer import read_footer
+from evalspec.sources._pandas import without_index
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +24,11 @@ BUFFER_BYTES = 2**20
 
 
 class Parquet(Dataset):
-    """Rows in parquet files. Several files are read in the order of their names."""
+    """Rows in parquet files. Several files are read in the order of their names.
+
+    An index without a name that pandas wrote (`__index_level_0__`) is no column, unless the dataset's `key`, `label`,
+    `cluster` or `where` names it.
+    """
 
     kind: Literal["parquet"] = "parquet"
     path: str = Field(description="A file, a folder with .parquet files (also in folders below), or a glob.")
@@ -62,7 +67,7 @@ class Parquet(Dataset):
             check_format(access, path, "parquet")
             with reading(access, path, "parquet"), pq.ParquetFile(path) as file:
                 rows += file.metadata.num_rows
-                schemas.append(file.schema_arrow)
+                schemas.append(without_index(file.schema_arrow, self))
         schema = merged(schemas, repr(self.path))
         choose(None, schema.names, repr(self.path))
         return rows, schema
@@ -127,6 +132,6 @@ def _plain_header(access: Access, files: Sequence[Path]) -> Header | None:
         with reading(access, path, "parquet"):
             footers.append(read_footer(path))
     first = footers[0]
-    if first is None or any(one is None or one.columns != first.columns for one in footers):
+    if first is None or not first.columns or any(one is None or one.columns != first.columns for one in footers):
         return None
     return Header(rows=sum(one.rows for one in footers if one is not None), columns=first.columns)

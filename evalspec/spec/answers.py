@@ -72,7 +72,8 @@ def check_answer_files(
     for name, model in models.items():
         for dataset, file in model.answer_files().items():
             place = ("models", name, "files", dataset)
-            columns = _columns(problems, place, file, registry, access)
+            known = datasets[dataset].key if dataset in datasets else None
+            columns = _columns(problems, place, {"path": file, "key": known}, registry, access)
             if columns is None or dataset not in datasets:
                 continue
             key = datasets[dataset].key
@@ -111,9 +112,10 @@ def check_answered(problems: Problems, entries: Sequence[Entry], models: Mapping
 
 
 def _columns(
-    problems: Problems, place: tuple[str, ...], file: str, registry: Registry, access: Access
+    problems: Problems, place: tuple[str, ...], fields: Mapping[str, str | None], registry: Registry, access: Access
 ) -> tuple[str, ...] | None:
     """The columns of a file of answers; None: it can't be read, which is noted here or elsewhere."""
+    file = str(fields["path"])
     kind = KINDS.get(PurePath(file).suffix.lower())
     if kind is None:
         problems.add(place, Problem(f"{file!r} is no file of predictions", choices=tuple(KINDS)))
@@ -124,7 +126,7 @@ def _columns(
         # Files that are not there are noted with those of all models.
         return None
     try:
-        columns = tuple(registry.source(kind).model_validate({"kind": kind, "path": file}).header(access).columns)
+        columns = tuple(registry.source(kind).model_validate({"kind": kind, **fields}).header(access).columns)
         other = other_delimiter(columns) if kind == "csv" else None
         if other is None:
             return columns

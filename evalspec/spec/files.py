@@ -23,6 +23,10 @@ SAID = {"path", "label", "label_unit", "key", "cluster", "origin", "hub"}
 """Fields of a dataset that choose no rows, and the path, which may be written in several ways."""
 NUMBERS = re.compile("float|double|halffloat|decimal")
 """Types of columns, as text, whose values are no groups."""
+INDEX_REMEDY = (
+    "it is the index of a frame, which pandas wrote without a name: name it (`frame.index.name = ...`), or say "
+    "`key: __index_level_0__` in the dataset"
+)
 DELIMITERS = (";", "\t", "|", ",")
 """What may stand between the cells of a file, beside what the spec says."""
 
@@ -190,7 +194,8 @@ def unknown_column(column: str, dataset: str, header: Header) -> Problem:
     """A column that a dataset, or several, do not have."""
     choices = tuple(header.columns)
     verb = "have" if " and " in dataset else "has"
-    return Problem(f"{dataset} {verb} no column {column!r}", choices=choices, remedy=did_you_mean(column, choices))
+    remedy = INDEX_REMEDY if column.startswith("__index_level_") else did_you_mean(column, choices)
+    return Problem(f"{dataset} {verb} no column {column!r}", choices=choices, remedy=remedy)
 
 
 def not_timed(entry: Entry, models: Mapping[str, Model]) -> list[str]:
@@ -327,6 +332,12 @@ class NeedsCheck:
                 why = entry.check.check_requirement(requirement, rows, confidence)
             except SpecError as error:
                 self.problems.add_all(entry.place(requirement), error)
+                continue
+            except (ArithmeticError, ValueError):
+                # A check's own arithmetic ends where numbers are beyond all that can be measured.
+                message = f"the numbers of {requirement.sentence!r}, or of this check, can't be computed with"
+                remedy = "write numbers of a size that can be measured"
+                self.problems.add(entry.place(requirement), Problem(message, remedy=remedy))
                 continue
             if why is not None:
                 self.problems.add(entry.place(requirement), f"this can never pass: {why}")

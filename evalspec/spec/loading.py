@@ -15,7 +15,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, SpecNames
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
-from evalspec.spec import answers, asked, crosscheck, files, looking
+from evalspec.spec import answers, asked, crosscheck, files, looking, matching
 from evalspec.spec.entries import Entry, Reader, check_keys
 from evalspec.spec.model import Spec, SpecFields, SpecPolicy
 from evalspec.spec.problems import Problems, keys_of
@@ -298,6 +298,7 @@ class _Loader:
         slices = fields.slices if fields is not None else ()
         needs = files.NeedsCheck(self.problems, models, datasets, headers, slices)
         confidence = (SpecPolicy() if fields is None else fields.policy).confidence
+        self.unverified += matching.check_matched(self.problems, entries, models, readable, headers)
         for entry in entries:
             needs.check(entry, names)
             needs.can_pass(entry, names, confidence)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evalspec.errors import InputError, Problem
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Check, Dataset
+from evalspec.language.where import column_family
 from evalspec.spec.entries import Entry
 from evalspec.spec.files import find_text
 from evalspec.spec.problems import Problems
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 8 * 2**20
 """Of all files of a dataset: below this, reading its columns takes some 50 ms."""
+MOST_ROWS = 2**20
+"""Of a dataset in a packed format. What has more is looked at when a run starts, by a process with limits."""
+TEXT_KINDS = ("csv", "jsonl")
+"""Kinds of which a header that knows their rows has seen all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,15 @@ class Readable:
         except (InputError, OSError):
             return False
 
+    def bounded(self, name: str, columns: Sequence[str]) -> bool:
+        """These columns hold so much at most as the file's size or its header says: a packed file may hold any text."""
+        header = self.headers[name]
+        if self.datasets[name].kind in TEXT_KINDS:
+            # Of what unpacks to more than is small the rows are not known.
+            return header.rows is not None
+        plain = all(column_family(header.columns[column]) in ("number", "date", "truth value") for column in columns)
+        return plain and header.rows is not None and header.rows <= MOST_ROWS
+
     def rows(self, name: str) -> int | None:
         """Rows for which `where` holds, as far as the header tells."""
         return self.headers[name].rows if name in self.headers and self.datasets[name].where is None else None
@@ -67,7 +81,9 @@ def look_at_small(problems: Problems, entries: Sequence[Entry], there: Readable)
             need.dataset in there.headers and set(need.columns) <= set(there.headers[need.dataset].columns)
             for need in read
         )
-        if not read or not columns_there or not all(there.small(need.dataset) for need in read):
+        if not read or not columns_there:
+            continue
+        if not all(there.small(need.dataset) and there.bounded(need.dataset, need.columns) for need in read):
             continue
         rows = {need.dataset: there.rows(need.dataset) for need in needs}
         try:

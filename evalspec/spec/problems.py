@@ -18,6 +18,7 @@ _PATTERN_REMEDIES = {
     r"^[a-z][a-z0-9_]*$": NAME_REMEDY,
     r"^[a-z0-9][a-z0-9._-]*$": "a name is made of a-z, 0-9, dot, _ and -",
     r"\S": "write it in words",
+    r"^[\t !#-~]$": "write one character of ASCII that is no quote, such as ; or |",
     r"^(cpu|cuda(:\d+)?)$": "write cpu, cuda or cuda:0",
 }
 

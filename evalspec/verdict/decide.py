@@ -298,6 +298,7 @@ def _narrowed(record: Record) -> list[str]:
             read = "" if one.rows_read is None else f", {one.rows:,} of {one.rows_read:,}"
             lines.append(f"dataset {one.name} is only the rows where {one.where}{read}")
     lines += same_rows(record) + same_models(record)
+    lines += record.allowed
     if record.overrides:
         lines.append(f"set on the command line: {', '.join(record.overrides)}")
     blocking = [check for check in record.checks if any(test.severity == "require" for test in check.tests)]

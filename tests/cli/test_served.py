@@ -46,13 +46,24 @@ def test_it_may_be_allowed(command: str, spec: Path) -> None:
     assert ended.exit_code == 0, ended.output
 
 
-def test_a_repository_may_allow_it(spec: Path) -> None:
-    (spec.parent / "pyproject.toml").write_text('[tool.evalspec]\nallow-host = ["models.example.com"]\n')
-    assert CliRunner().invoke(app, ["validate", str(spec)]).exit_code == 0
+def test_a_repository_may_allow_it(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    caller = spec.parent / "caller"
+    caller.mkdir()
+    inner = caller / "suite"
+    inner.mkdir()
+    for one in list(spec.parent.iterdir()):
+        if one != caller:
+            one.rename(inner / one.name)
+    monkeypatch.chdir(caller)
+    (caller / "pyproject.toml").write_text('[tool.evalspec]\nallow-host = ["models.example.com"]\n')
+    ended = CliRunner().invoke(app, ["validate", f"suite/{spec.name}"])
+    assert ended.exit_code == 0
+    assert f"note: {caller / 'pyproject.toml'} allows allow-host models.example.com" in ended.output
 
 
 @pytest.mark.parametrize("value", ['"models.example.com"', "[1]"])
-def test_the_setting_is_a_list_of_names(value: str, spec: Path) -> None:
+def test_the_setting_is_a_list_of_names(value: str, spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(spec.parent)
     (spec.parent / "pyproject.toml").write_text(f"[tool.evalspec]\nallow-host = {value}\n")
     ended = CliRunner().invoke(app, ["validate", str(spec)])
     assert ended.exit_code == 2

@@ -139,7 +139,8 @@ def test_a_value_is_put_where_it_is_told() -> None:
     assert root.value == {"a": {"b": [1, 2]}, "c": 3}
 
 
-SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.just(0.0) | st.floats(1e-100, 1e100) | st.floats(-1e100, -1e-100)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**64) + 1, 2**64 - 1) | NUMBERS
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
 VALUES: st.SearchStrategy[Value] = st.recursive(
     SCALARS | TEXTS,

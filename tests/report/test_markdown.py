@@ -9,7 +9,7 @@ from evalspec.errors import RecordError
 from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import Record
 from evalspec.report import markdown
-from evalspec.report.markdown import escape, prose
+from evalspec.report.markdown import code, escape, prose
 from tests.report import hostile, records
 
 
@@ -102,3 +102,10 @@ def test_a_waiver_that_sets_nothing_aside_does_not_say_waived() -> None:
 def test_no_verdict() -> None:
     with pytest.raises(RecordError, match="the record of 'digits-int8' holds no verdict"):
         markdown(records.ready().model_copy(update={"verdict": None}))
+
+
+def test_f14_a_backslash_before_a_pipe_ends_no_cell() -> None:
+    assert code("a|b") == "`a\\|b`"
+    assert code("a\\|<img src=x>`[b](c)") == escape("a\\|<img src=x>`[b](c)")
+    # GitHub takes each backslash with what follows it, and ends a cell at a pipe that is left.
+    assert "|" not in re.sub(r"\\.", "", code("\\\\|x|\\|y"))

@@ -80,3 +80,34 @@ def test_a_record_stands_for_its_folder(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     assert folder_of(tmp_path / "record.json") == folder_of(tmp_path) == tmp_path
     assert folder_of(tmp_path / "other.json") == tmp_path / "other.json"
+
+
+def test_f9_a_journal_that_anything_has_happened_to_is_gone_on_with(tmp_path: Path) -> None:
+    """What is whole of it counts; the rest is made again."""
+    import json
+
+    from typer.testing import CliRunner
+
+    from evalspec.cli import app
+
+    (tmp_path / "d.csv").write_text("x\n1\n2\n")
+    spec = tmp_path / "s.yaml"
+    spec.write_text(
+        "evalspec: 1\nname: s\ndatasets: {d: {kind: csv, path: d.csv}}\n"
+        "data: [{check: integrity, dataset: d, require: [duplicate_rows == 0]}]\n"
+    )
+    given = ["run", str(spec), "--output", str(tmp_path / "o"), "--quiet"]
+    assert CliRunner().invoke(app, given).exit_code == 0
+    journal = tmp_path / "o" / "journal.jsonl"
+    lines = [line for line in journal.read_text().splitlines() if '"event": "end"' not in line]
+    check = next(json.loads(line) for line in lines if '"event": "check"' in line)
+    bad = [
+        '{"event":"check"}', '{"event":"predictions"}', '{"event":"check","key":[1],"id":"integrity"}', "[" * 9000,
+        json.dumps(check | {"record": {"status": "measured"}}), json.dumps(check | {"observed": {"m": {"device": {}}}}),
+        '{"event": "predictions", "key": "k", "torn',
+    ]  # fmt: skip
+    journal.write_text("\n".join([*(line for line in lines if line != json.dumps(check)), *bad]))
+    ended = CliRunner().invoke(app, [*given, "--resume"])
+    assert ended.exit_code == 0 and "Traceback" not in ended.output, ended.output
+    # What was written after a torn line is a line of its own.
+    assert sum(1 for line in journal.read_text().splitlines() if line.startswith('{"event": "start"')) == 2

@@ -8,7 +8,7 @@ import pytest
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
-from evalspec.sources import _table
+from evalspec.sources import csv
 from evalspec.sources.csv import Csv
 
 
@@ -80,7 +80,7 @@ def test_encodings_delimiters_and_compression(tmp_path: Path) -> None:
 
 
 def test_a_large_file_gives_columns_without_being_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_table, "SMALL_BYTES", 10)
+    monkeypatch.setattr(csv, "SMALL_BYTES", 10)
     (tmp_path / "d.csv").write_text("a,b\n" + "1,x\n" * 100)
     header = Csv(path="d.csv").header(Access(tmp_path))
     assert header.rows is None

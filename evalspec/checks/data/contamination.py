@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from evalspec.checks.model._catalogue import SLICED, SliceMetric
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
-from evalspec.language.header import Header, Misfit
+from evalspec.language.header import Header, Matched, Misfit
 from evalspec.language.parts import (
     Check,
     CheckResult,
@@ -139,6 +139,10 @@ class Contamination(Check):
     not there in production. Copies come from crawls, from augmentation before splitting, from a source exported twice.
 
     ## Method
+
+    Columns named in `column:` and `key:` must be in every set. Without `column:` those of the test set that a training
+    set lacks are left out, which `validate` and the record tell; that a set shares none of them, or holds values of
+    another kind in one (text for numbers), is an error of `validate`.
 
     Training rows stream past once, one training set after the other; what is kept in memory is an index of the test
     rows. Exact: digests of 128 bits over typed values (1 is 1.0, but not "1"; missing is not ""). Near, by column:
@@ -323,6 +327,10 @@ class Contamination(Check):
                 "take another `metric:`, such as accuracy"
             )
         return check_rows(requirement, self.test, rows.get(self.test))
+
+    def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:
+        """Columns of the test set; without `column:` those that a training set lacks are left out, and told."""
+        return (Matched(self.test, tuple(self.train), self.named, frozenset(self.keys), field="column"),)
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
         """A label among the columns that are compared: a row is a copy whatever its label says."""

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, field_validator,
 from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.words import verb
-from evalspec.language.header import Header, Misfit, misspelt
+from evalspec.language.header import Header, Matched, Misfit, misspelt
 from evalspec.language.names import check_where
 from evalspec.language.parts import Check, CheckResult, DatasetName, Name, Need, NeedRows, Part, SpecNames
 from evalspec.language.reach import check_rows, never_fails
@@ -98,6 +98,8 @@ class Coverage(Check):
     missing belong to neither side and are shown; against a declared share they count on the side on which they are
     worse.
 
+    Columns of `by:` must be in a population that is a dataset too, and hold values of the same kind there: else it is
+    an error of `validate`. That a column of a condition is missing is what the check finds.
     The population is declared (`population: {site: {north: 60 %, south: 40 %}}`, `share:` of a condition), and the gap
     is a fact of this file; values that are not declared share what is left of 100 %. Or it is a dataset that was
     sampled from it (`population: traffic`): then its shares have Clopper-Pearson intervals (with clusters after Korn
@@ -299,6 +301,13 @@ class Coverage(Check):
             slip = misspelt(name, self.dataset, columns, named)
             if slip is not None:
                 yield Misfit(("population", name), slip)
+
+    def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:
+        """What groups are made of must be in the population too, where that is a dataset, as the same kind of value."""
+        population = self.population
+        if not isinstance(population, str) or not self.by:
+            return ()
+        return (Matched(self.dataset, (population,), self.by, every=True, field="by"),)
 
     def sides(self) -> tuple[tuple[str, str], ...]:
         """The test set and the population, where that is a dataset."""

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.words import and_list
-from evalspec.language.header import Header, Misfit
+from evalspec.language.header import Header, Matched, Misfit
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedRows
 from evalspec.language.reach import check_rows
 from evalspec.language.units import custom_error
@@ -55,6 +55,8 @@ class Leakage(Check):
     the number of the payment. Equal rows with two labels say that no model can be right about both.
 
     ## Method
+    Columns that the check names must be in every set and hold values of one kind: else it is an error of `validate`.
+    Other columns of the test set that a training set lacks, or holds another kind of values in, are told by it.
     The counts are facts about these files. Ids are compared by value and type: 1 is 1.0 and is not "1"; where the two
     sides hold different types, none could ever be equal, and the check says so. Rows whose id or time is missing may
     belong to either side: they are counted, and with them nothing is shown to hold. Blank text is no id. Times with a
@@ -195,6 +197,15 @@ class Leakage(Check):
         if requirement.part is not None and self.columns and requirement.part not in self.columns:
             return f"{requirement.part!r} is not among the columns that are looked at; add it to `columns:`"
         return check_rows(requirement, self.test, rows.get(self.test))
+
+    def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:
+        """What the spec names must be everywhere; other columns that a training set lacks are left out, and told."""
+        train = tuple(self.train)
+        aside = frozenset(labels[name] for name in (self.test, *train) if name in labels)
+        named = (*self.placing, *self.columns)
+        asked = [Matched(self.test, train, named, every=True)] if named else []
+        described = [] if self.columns else [Matched(self.test, train, (), aside | {*self.placing}, goes_on=True)]
+        return tuple([*asked, *described]) if train else ()
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
         """Times and positions that are text, which has no order, and a label among the columns that may tell it."""

@@ -11,6 +11,7 @@ from pydantic import Field
 from evalspec.checks.model._catalogue import SliceMetric
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
+from evalspec.language.header import Matched
 from evalspec.language.parts import (
     Check,
     CheckResult,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from evalspec.language.scans import Scan
 
 SMALLEST_N = 50
+LARGEST_N = 10**12
+"""Rows that anybody could have."""
 MODEL_OF = {
     "prediction_shift": "predictions", "reweighted_score_change": "predictions", "embedding_shift": "embedding",
 }  # fmt: skip
@@ -72,6 +75,9 @@ class Shift(Check):
     A column of a counter's whole numbers (within twice as many as there are rows) or of short strings without white
     space that has another value in each row of both (50 and more; of large data in the 20,000 drawn) is taken for a
     name of the row and left out with a note, unless the candidate is said to read it or `columns:` names it.
+    Columns are those of the reference. One that the current data lacks, or holds values of another kind in (text for
+    numbers), is an error of `validate`; a label may be missing there, and columns of the current data alone are no part
+    of the question.
     Strings are categories or texts as they are in the reference. A column that can't be compared (bytes, records) is an
     error where `columns:` names it; else it counts in K as one not shown to be alike, and no sentence over all columns
     passes. So does one that is constant in the reference and not in the current data, by Wasserstein.
@@ -200,6 +206,11 @@ class Shift(Check):
         """The two datasets."""
         return ((self.reference, self.current),)
 
+    def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:
+        """Every column that is compared must be in both; truth values and text are both categories."""
+        alike = frozenset({"text", "truth value"})
+        return (Matched(self.reference, (self.current,), self.columns, every=True, alike=alike),)
+
     def needs(self) -> tuple[Need, ...]:
         """Rows of both datasets, and answers where a model is named."""
         both = (self.reference, self.current)
@@ -267,6 +278,8 @@ def too_few(n: int, m: int, tolerance: float, confidence: float, sentence: str) 
         return f"no sample shows {sentence}: the bound of a distance stays above 0; allow a little"
     reach = NormalDist().inv_cdf(confidence) / (2.0 * tolerance)
     needed = max(SMALLEST_N, ceil(2.0 * reach**2))
+    if needed > LARGEST_N:
+        return f"no data set has the rows that would show a distance of {tolerance:g} or less; allow more"
     if min(n, m) >= SMALLEST_N and (n * m) / (n + m) >= reach**2:
         return None
     return (
