@@ -66,7 +66,8 @@ class Redaction:
             return text
         pieces, at = [], 0
         for first, stop, name in spans:
-            begin, end = _place(places, first), _place(places, stop)
+            begin, (last, width) = _place(places, first)[0], _place(places, stop - 1)
+            end = last + width
             if begin >= at:
                 pieces += [text[at:begin], name]
             at = max(at, end)
@@ -106,10 +107,14 @@ NOTHING = Redaction({})
 """Where there are no secrets."""
 
 
-def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """A text without escapes and line ends, and places in it: (in the result, in the text) where a stretch begins."""
+def _plain(text: str) -> tuple[str, list[tuple[int, int, int]]]:
+    """A text without escapes and line ends, and where each stretch of it comes from.
+
+    Returns:
+        The text; and of each stretch its place in it, in the text as it was, and how many letters a letter had there.
+    """
     pieces: list[str] = []
-    places = [(0, 0)]
+    places = [(0, 0, 1)]
     length = at = 0
     for match in _ESCAPE.finditer(text):
         letter = _letter(match)
@@ -117,10 +122,10 @@ def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
         pieces += [between, letter]
         length += len(between)
         if letter:
-            places.append((length, match.start()))
+            places.append((length, match.start(), match.end() - match.start()))
         length += len(letter)
         at = match.end()
-        places.append((length, at))
+        places.append((length, at, 1))
     if not pieces:
         return text, places
     return "".join([*pieces, text[at:]]), places
@@ -135,10 +140,10 @@ def _letter(match: re.Match[str]) -> str:
     return chr(int(match[kind], 10 if kind == "d" else 16) % 0x110000)
 
 
-def _place(places: list[tuple[int, int]], at: int) -> int:
-    """Where a place of the plain text is in the text itself."""
-    plain, real = places[bisect_right(places, (at, len(places) and float("inf"))) - 1]
-    return real + at - plain
+def _place(places: list[tuple[int, int, int]], at: int) -> tuple[int, int]:
+    """Where a letter of the plain text is in the text itself, and how many it is there."""
+    plain, real, width = places[bisect_right(places, at, key=lambda place: place[0]) - 1]
+    return real + at - plain, width
 
 
 def _forms(value: str) -> Iterator[str]:

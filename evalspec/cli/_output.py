@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from evalspec.errors import EvalspecError, Problem, SpecError
+from evalspec.redaction import NOTHING, Redaction
 
 PIPE_CLOSED = 141
 
@@ -39,13 +40,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> None:
+        hidden = Redaction.of(kwargs.get("env") or ())
         try:
             command(*args, **kwargs)
         except EvalspecError as error:
             if kwargs.get("as_json"):
-                echo_json(errors_of(error))
+                echo_json(hidden.value(errors_of(error)))
             else:
-                echo_errors(error)
+                echo_errors(error, hidden)
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
             typer.echo("interrupted", err=True)
@@ -61,7 +63,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(EvalspecError.exit_code) from error
         except Exception as error:
             # Python's own exit code for this is 1, which would read as NOT READY.
-            traceback.print_exc()
+            typer.echo(hidden.text(traceback.format_exc().rstrip()), err=True)
             sentence = f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above"
             typer.echo(sentence, err=True)
             raise typer.Exit(EvalspecError.exit_code) from error
@@ -69,10 +71,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
-def echo_errors(error: EvalspecError) -> None:
-    """Print an error's problems, a line each, on standard error."""
+def echo_errors(error: EvalspecError, hidden: Redaction = NOTHING) -> None:
+    """Print an error's problems, a line each, on standard error, without secrets."""
     for problem in _problems(error):
-        typer.echo(f"error: {problem}", err=True)
+        typer.echo(f"error: {hidden.text(str(problem))}", err=True)
 
 
 def errors_of(error: EvalspecError) -> dict[str, Any]:

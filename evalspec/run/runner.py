@@ -17,6 +17,7 @@ from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Reco
 from evalspec.evidence.test import holds
 from evalspec.language.parts import Check
 from evalspec.plan import Plan, PlannedCheck
+from evalspec.redaction import Redaction
 from evalspec.run import environment
 from evalspec.run.again import again, gone_on_from, profile_digest
 from evalspec.run.describe import not_tested, words
@@ -79,7 +80,8 @@ class _Run:
         self.started = datetime.now(UTC)
         self.again = None if options.remeasure is None else again(options.remeasure, plan)
         self.folder = self._folder()
-        self.journal = Journal(self.folder / "journal.jsonl")
+        self.hidden = Redaction.of(options.access.env)
+        self.journal = Journal(self.folder / "journal.jsonl", self.hidden)
         events = self.journal.read() if options.resume else []
         if options.resume:
             self.again = gone_on_from(events, plan)
@@ -417,6 +419,8 @@ class _Run:
         )
         earlier = earlier_runs(self.folder, self.options.root, record)
         blessed = last_blessed(self.spec.folder, record)
+        # What let a secret through must not put it into what is published.
+        record = Record.model_validate(self.hidden.value(record.model_dump(mode="json"))) if self.hidden else record
         record = record.model_copy(
             update={
                 "earlier_runs": earlier.runs,

@@ -51,7 +51,8 @@ class ServerProcess:
         self.log = log
         self._access = access
         command = [sys.executable if model.start[0] in PYTHON else model.start[0], *model.start[1:]]
-        self._log = Log(log, Redaction.of(access.env))
+        self._hidden = Redaction.of(access.env)
+        self._log = Log(log, self._hidden)
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
             with self._log.opened() as output:
@@ -91,7 +92,7 @@ class ServerProcess:
             time.sleep(min(READY_POLL_S, within_s - spent))
         code = self.ended
         self.stop()
-        late = f"was not ready within {within_s:g} s" + ("" if why is None else f": {why}")
+        late = f"was not ready within {within_s:g} s" + ("" if why is None else f": {self._hidden.text(why)}")
         what = late if code is None else f"ended with code {code}"
         line = last_line(self.log)
         said = f"its last line: {line}" if line else f"its log {self.log.name} is empty"

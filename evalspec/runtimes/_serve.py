@@ -20,6 +20,7 @@ from evalspec.runtimes._inputs import Arrays, DatasetFacts, Feed, build, check_a
 from evalspec.runtimes._labels import label_text, read_classes
 from evalspec.runtimes._loaded import traits
 from evalspec.runtimes._outputs import Mapped, map_outputs, resolve_outputs
+from evalspec.redaction import Redaction
 from evalspec.runtimes._preprocess import Pipeline, as_stages
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Served:
         self.loaded = loaded
         self.facts = facts or DatasetFacts()
         self.pipeline = Pipeline(as_stages(model.preprocess), access)
+        self._hidden = Redaction.of(access.env)
         self._stated_classes = read_classes(model.classes, access)
         self._use(loaded)
 
@@ -138,7 +140,17 @@ class Served:
                 self.model.outputs, given, self.traits.default_outputs, multilabel=self.model.multilabel
             )
         labels, several = self.own_classes, self.model.multilabel
+        if self._hidden:
+            outputs = {name: self._clean(np.asarray(array)) for name, array in outputs.items()}
         return map_outputs(outputs, self._kinds, self.classes, labels, first_row, multilabel=several)
+
+    def _clean(self, array: NDArray[Any]) -> NDArray[Any]:
+        """An output in which no text is a secret: a model that echoes what it is sent must not write it to a file."""
+        if array.dtype.kind not in "OUST":
+            return array
+        clean = np.empty(array.shape, dtype=object)
+        clean.reshape(-1)[:] = [self._hidden.value(one) for one in array.reshape(-1).tolist()]
+        return clean
 
     def synchronize(self) -> None:
         """Wait for the device, where the model has one."""
