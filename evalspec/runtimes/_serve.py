@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from evalspec.errors import EvalspecError, InputError, NotRunError
 from evalspec.evidence.words import plural
-from evalspec.language.abilities import MakesClient, PerDataset, Stepped
+from evalspec.evidence.frozen import Cell
+from evalspec.language.abilities import AsksAgain, MakesClient, PerDataset, Stepped
 from evalspec.language.parts import Access, LoadedModel, Model, OutputName
 from evalspec.runtimes._answers import Answers, compared_numbers, joined
 from evalspec.runtimes._code import first_line
@@ -79,7 +80,11 @@ class Served:
         parts = [self.map(self.run(arrays), first) for first, arrays in _batches(table, feed, size, self.facts.name)]
         seconds = time.perf_counter() - started
         padded = -len(table) % size if self.loaded.fixed_batch else 0
-        return joined(parts, len(table), self.classes, {"batch": size, "padded_rows": padded, "seconds": seconds})
+        details: dict[str, Cell] = {"batch": size, "padded_rows": padded, "seconds": seconds}
+        if isinstance(self.loaded, AsksAgain) and self.loaded.failed:
+            how = ", ".join(f"{outcome} {count:,}" for outcome, count in self.loaded.failed.items())
+            details |= {"requests_failed": sum(self.loaded.failed.values()), "requests_failed_how": how}
+        return joined(parts, len(table), self.classes, details)
 
     def rows(self, table: pa.Table) -> ServedRows:
         """The rows as arrays in memory, to be timed.
