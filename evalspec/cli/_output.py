@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -15,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from evalspec import interrupts
 from evalspec.errors import EvalspecError, Problem, SpecError
 from evalspec.redaction import NOTHING, Redaction
 
@@ -42,6 +44,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     def wrapper(*args: Any, **kwargs: Any) -> None:
         hidden = Redaction.of(kwargs.get("env") or ())
         try:
+            interrupts.raise_interrupt()
             command(*args, **kwargs)
         except EvalspecError as error:
             if kwargs.get("as_json"):
@@ -50,16 +53,20 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 echo_errors(error, hidden)
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(130) from error
+            interrupts.ignore()
+            with contextlib.suppress(OSError):
+                typer.echo("interrupted", err=True)
+            raise typer.Exit(interrupts.INTERRUPTED) from error
         except BrokenPipeError as error:
             # What was not read is no success: as a shell sees a program that the closed pipe has ended.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            silence()
             raise typer.Exit(PIPE_CLOSED) from error
         except (typer.Exit, typer.Abort):
             raise
         except OSError as error:
-            typer.echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
+            with contextlib.suppress(OSError):
+                typer.echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
+            silence()
             raise typer.Exit(EvalspecError.exit_code) from error
         except Exception as error:
             # Python's own exit code for this is 1, which would read as NOT READY.
@@ -69,6 +76,18 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(EvalspecError.exit_code) from error
 
     return wrapper
+
+
+def silence() -> None:
+    """Let nothing more be written where nothing can be: what waits to be would fail once more, and change the code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def echo_errors(error: EvalspecError, hidden: Redaction = NOTHING) -> None:
@@ -212,13 +231,22 @@ class Progress:
             if self._task is not None:
                 self._bar.remove_task(self._task)
             self._task = self._bar.add_task(text, total=None)
-        elif not self._quiet:
-            typer.echo(f"  {text}", err=True)
+        else:
+            self._echo(f"  {text}")
 
     def progress(self, done: float, total: float, what: str) -> None:
         """Progress within the step; a plain line every five seconds where there is no terminal."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total, description=f"{self._step}: {what}")
-        elif not self._quiet and time.monotonic() - self._said > 5:
+        elif time.monotonic() - self._said > 5:
             self._said = time.monotonic()
-            typer.echo(f"    {what}: {done / total * 100:.0f} %" if total else f"    {what}", err=True)
+            self._echo(f"    {what}: {done / total * 100:.0f} %" if total else f"    {what}")
+
+    def _echo(self, line: str) -> None:
+        """A line, where somebody reads it; a run goes on without."""
+        try:
+            if not self._quiet:
+                typer.echo(line, err=True)
+        except OSError:
+            self._quiet = True
+            silence()

@@ -17,6 +17,7 @@ from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Reco
 from evalspec.evidence.test import holds
 from evalspec.language.parts import Check
 from evalspec.plan import Plan, PlannedCheck
+from evalspec.interrupts import Interrupts
 from evalspec.redaction import Redaction
 from evalspec.run import environment
 from evalspec.run.again import again, gone_on_from, profile_digest
@@ -47,8 +48,16 @@ from evalspec.spec import PROFILE_FILE
 from evalspec.verdict import decide
 
 
-def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]:
-    """Run a plan and write its record.
+def run(
+    plan: Plan, options: Options, observer: Observer, signals: Interrupts | None = None
+) -> tuple[Record, Path]:
+    """Run a plan and write its record; a signal ends what is measured, and the record says so.
+
+    Args:
+        plan: The plan.
+        options: How.
+        observer: Who watches.
+        signals: Counts those that come; whoever gives it may go on counting afterwards.
 
     Returns:
         The record with its verdict, and its folder.
@@ -59,13 +68,15 @@ def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]
         WriteError: The record can't be written.
     """
     refuse_unallowed(plan, options.access)
-    return _Run(plan, options, observer).go()
+    with signals or Interrupts() as counted:
+        return _Run(plan, options, observer, counted).go()
 
 
 class _Run:
     """The state of one run; everything that it learns ends in the record."""
 
-    def __init__(self, plan: Plan, options: Options, observer: Observer) -> None:
+    def __init__(self, plan: Plan, options: Options, observer: Observer, signals: Interrupts) -> None:
+        self.signals = signals
         self.plan = plan
         self.spec = plan.spec
         self.options = options
@@ -130,10 +141,13 @@ class _Run:
                     break
             if not self.options.draft:
                 self._same_as_at_the_start()
+            self.signals.hold()
         except KeyboardInterrupt:
+            self.signals.hold()
             self.interrupted = True
             self.observer.step("interrupted: what was measured is kept")
         finally:
+            self.signals.hold()
             self.shared.close()
             self.servers.stop()
         self._fill_up()
