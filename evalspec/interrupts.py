@@ -9,9 +9,7 @@ import time
 from types import FrameType
 from typing import Any, Self
 
-SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
-)
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name))
 INTERRUPTED = 130
 LOST_S = 1.0
 """Code that is not ours may swallow an interrupt: one that comes so much later is another one."""

@@ -69,7 +69,17 @@ def test_parts_of_a_cookie() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "an accuracy of 98 %", "a\\u0041b %41 &amp; \r\n", "Bearer", "s3cr3t", "İstanbul ß " * 3, "\\\\\\", "%", "&#;"],
+    [
+        "",
+        "an accuracy of 98 %",
+        "a\\u0041b %41 &amp; \r\n",
+        "Bearer",
+        "s3cr3t",
+        "İstanbul ß " * 3,
+        "\\\\\\",
+        "%",
+        "&#;",
+    ],
 )
 def test_other_text_stays_as_it_is(text: str) -> None:
     assert Redaction({"TOK": BEARER}).text(text) == text
@@ -101,7 +111,15 @@ def test_pieces_of_a_log_are_put_together(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = Log(path, Redaction({"TOK": BEARER}))
     with log.opened() as file:
-        for piece in ("one ", TOKEN[:3], TOKEN[3:8], f"{TOKEN[8:]} two\n", "x" * 100_000, TOKEN[:9], f"\n{TOKEN[9:]}\nend"):
+        for piece in (
+            "one ",
+            TOKEN[:3],
+            TOKEN[3:8],
+            f"{TOKEN[8:]} two\n",
+            "x" * 100_000,
+            TOKEN[:9],
+            f"\n{TOKEN[9:]}\nend",
+        ):
             file.write(piece.encode())
     log.finish()
     assert path.read_text() == f"one [TOK] two\n{'x' * 100_000}[TOK]\nend"

@@ -31,7 +31,7 @@ def _open_streams() -> None:
     """Let what was started without a standard stream write to nowhere: files that it opens would take its place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def __getattr__(name: str) -> Any:

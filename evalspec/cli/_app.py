@@ -88,4 +88,3 @@ for _name, _module in (
     ("schema", schema),
 ):
     app.command(_name)(guarded(_module.command))
-

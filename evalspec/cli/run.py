@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalspec.cli._output import (
+    PIPE_CLOSED,
     AllowHost,
     AllowOutside,
     Env,
-    PIPE_CLOSED,
     Hub,
     Json,
     Overrides,
@@ -27,11 +29,11 @@ from evalspec.cli._output import (
 )
 from evalspec.errors import EvalspecError, WriteError
 from evalspec.interrupts import INTERRUPTED, Interrupts
+from evalspec.redaction import Redaction
 
 if TYPE_CHECKING:
     from evalspec.plan import Plan
     from evalspec.run.options import Options
-
 
 
 def command(  # noqa: PLR0913  # one parameter an option
@@ -127,26 +129,27 @@ def command(  # noqa: PLR0913  # one parameter an option
         try:
             with signals:
                 _run_one(planned, options, codes, results, signals, quiet=quiet or as_json, as_json=as_json)
-        except OSError as error:
-            # A verdict stands whether or not it can be printed.
-            silence()
-            codes.append(PIPE_CLOSED if isinstance(error, BrokenPipeError) else EvalspecError.exit_code)
         except EvalspecError as error:
             if len(specs) == 1 and not codes:
                 raise
             # A FAIL stands whatever else crashed, in the same run or in another.
-            echo_errors(error)
+            _print(partial(echo_errors, error, Redaction.of(env)), codes)
             codes.append(error.exit_code)
             results.append({"spec": planned.spec.file} | errors_of(error))
         if INTERRUPTED in codes:
             break
+    if as_json:
+        _print(partial(echo_json, results), codes)
+    raise typer.Exit(worst(codes))
+
+
+def _print(echo: Callable[[], None], codes: list[int]) -> None:
+    """Say something; a verdict that blocks stands whether or not that can be done, and none is a success without."""
     try:
-        if as_json:
-            echo_json(results)
+        echo()
     except OSError as error:
         silence()
         codes.append(PIPE_CLOSED if isinstance(error, BrokenPipeError) else EvalspecError.exit_code)
-    raise typer.Exit(worst(codes))
 
 
 def _goes_alone(specs: list[Path], others: dict[str, bool]) -> None:
@@ -182,7 +185,8 @@ def _run_one(
     try:
         write_reports(record, folder)
     except WriteError as error:
-        raise WriteError(f"{error}; record and journal are kept: `evalspec report {folder}` writes the pages") from error
+        raise WriteError(
+            f"{error}; record and journal are kept: `evalspec report {folder}` writes the pages"
+        ) from error
     if not as_json:
-        for line in say(record, folder):
-            typer.echo(line)
+        _print(lambda: typer.echo("\n".join(say(record, folder))), codes)

@@ -112,9 +112,7 @@ def _timed(servable: Servable, query: Any) -> int:
     return took
 
 
-def _each_size(
-    servable: Servable, sizes: Iterable[int], rotation: Rotation, limit_ns: int, patience: Patience
-) -> None:
+def _each_size(servable: Servable, sizes: Iterable[int], rotation: Rotation, limit_ns: int, patience: Patience) -> None:
     """One batch of every size that may come, the largest first: each may be compiled on its own."""
     first = 0
     for size in sizes:

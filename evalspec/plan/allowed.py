@@ -85,7 +85,9 @@ def _unfit(plan: Plan, variable: str, value: str) -> str | None:
     """Why a secret can't be kept out of a record; None: it can."""
     hidden = Redaction({variable: value})
     if not hidden:
-        return f"where it has fewer than {SHORTEST} letters: it could not be told from other text, and so not kept secret"
+        return (
+            f"where it has fewer than {SHORTEST} letters: it could not be told from other text, and so not kept secret"
+        )
     texts = (plan.spec.text, plan.spec.profile_text, json.dumps(Record.model_json_schema()))
     if any(hidden.text(one) != one for one in texts if one):
         return "where its value, or a part of it, is a word of the spec or of every record, which are kept"

@@ -15,9 +15,9 @@ from evalspec import __version__
 from evalspec.errors import EvalspecError, InvalidError, NotRunError, RecordError, WriteError
 from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record
 from evalspec.evidence.test import holds
+from evalspec.interrupts import Interrupts
 from evalspec.language.parts import Check
 from evalspec.plan import Plan, PlannedCheck
-from evalspec.interrupts import Interrupts
 from evalspec.redaction import Redaction
 from evalspec.run import environment
 from evalspec.run.again import again, gone_on_from, profile_digest
@@ -48,9 +48,7 @@ from evalspec.spec import PROFILE_FILE
 from evalspec.verdict import decide
 
 
-def run(
-    plan: Plan, options: Options, observer: Observer, signals: Interrupts | None = None
-) -> tuple[Record, Path]:
+def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | None = None) -> tuple[Record, Path]:
     """Run a plan and write its record; a signal ends what is measured, and the record says so.
 
     Args:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import EvalspecError, InputError, NotRunError
-from evalspec.evidence.words import plural
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import plural
 from evalspec.language.abilities import AsksAgain, MakesClient, PerDataset, Stepped
 from evalspec.language.parts import Access, LoadedModel, Model, OutputName
+from evalspec.redaction import Redaction
 from evalspec.runtimes._answers import Answers, compared_numbers, joined
 from evalspec.runtimes._code import first_line
 from evalspec.runtimes._columns import column_array
@@ -21,7 +22,6 @@ from evalspec.runtimes._inputs import Arrays, DatasetFacts, Feed, build, check_a
 from evalspec.runtimes._labels import label_text, read_classes
 from evalspec.runtimes._loaded import traits
 from evalspec.runtimes._outputs import Mapped, map_outputs, resolve_outputs
-from evalspec.redaction import Redaction
 from evalspec.runtimes._preprocess import Pipeline, as_stages
 
 if TYPE_CHECKING:

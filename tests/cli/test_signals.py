@@ -137,9 +137,7 @@ def closed(descriptors: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(("holds", "descriptors"), [(True, (0, 1, 2)), (False, (1, 2)), (False, (2,))])
-def test_the_code_is_the_verdict_whatever_is_closed(
-    holds: bool, descriptors: tuple[int, ...], tmp_path: Path
-) -> None:
+def test_the_code_is_the_verdict_whatever_is_closed(holds: bool, descriptors: tuple[int, ...], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "evalspec", "run", str(write(tmp_path, hangs=False, holds=holds)), "--trust"]
     ended = subprocess.run(
         [*command, "--output", str(tmp_path / "run")], check=False, timeout=60, preexec_fn=lambda: closed(descriptors)

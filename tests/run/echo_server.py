@@ -19,13 +19,23 @@ from urllib.parse import quote
 WAY = sys.argv[2] if len(sys.argv) > 2 else ""
 
 
+def write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         secret = self.headers["Authorization"]
-        about = {"name": f"echo {secret}", "version": quote(secret), "platform": secret.split()[1], "versions": [secret]}
+        about = {
+            "name": f"echo {secret}",
+            "version": quote(secret),
+            "platform": secret.split()[1],
+            "versions": [secret],
+        }
         about["inputs"] = [{"name": "x", "datatype": "BYTES", "shape": [-1]}]
         about["outputs"] = [{"name": "t", "datatype": "BYTES", "shape": [-1]}]
         self.reply(200, about)
@@ -34,9 +44,9 @@ class Handler(BaseHTTPRequestHandler):
         secret = self.headers["Authorization"]
         token = secret.split()[1]
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["inputs"][0]
-        print(f"asked by {secret}\n{base64.b64encode(secret.encode()).decode()} {token[:5]}", flush=True)
+        write(f"asked by {secret}\n{base64.b64encode(secret.encode()).decode()} {token[:5]}\n")
         time.sleep(0.001)
-        print(token[5:].upper(), end="", flush=True)
+        write(token[5:].upper())
         if WAY == "crashes":
             os._exit(3)
         if WAY == "refuses":
@@ -49,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
         content = json.dumps(body).replace("/", "\\/").encode()
         self.send_response(status)
         token = self.headers["Authorization"].split()[1]
-        self.send_header("Server-Timing", f'queue;dur=0.1, {token.replace("/", "%2F")};dur=0.1, {token};dur=x')
+        self.send_header("Server-Timing", f"queue;dur=0.1, {token.replace('/', '%2F')};dur=0.1, {token};dur=x")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
@@ -58,5 +68,5 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-print(f"started with {os.environ['EVALSPEC_TEST_TOKEN']}", flush=True)
+write(f"started with {os.environ['EVALSPEC_TEST_TOKEN']}\n")
 ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

@@ -1,4 +1,4 @@
-"""F6: whole runs against a server that echoes the secret it is sent: it is in no file of the run, and on no terminal."""
+"""F6: whole runs against a server that echoes the secret it is sent: no file of the run holds it, and no terminal."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from evalspec.runtimes.http import Http
 
 SERVER = """
 import pathlib, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=sys.argv[-1] == "apart")
+apart = sys.argv[-1] == "apart"
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=apart)
 pathlib.Path("pid.part").write_text(str(child.pid))
 pathlib.Path("pid.part").rename("pid")
 time.sleep(600)

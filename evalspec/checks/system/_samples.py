@@ -155,7 +155,9 @@ def asked_again(samples: Sequence[Samples]) -> list[str]:
 
     found = []
     if failed := total("warmup_failed"):
-        found.append(f"{failed:,} queries failed while warming up and were asked again; they are not among those timed.")
+        found.append(
+            f"{failed:,} queries failed while warming up and were asked again; they are not among those timed."
+        )
     if opened := total("connections_opened_again"):
         found.append(f"The server did not keep its connections: {opened:,} were opened again, which took its time.")
     return found

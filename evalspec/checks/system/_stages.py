@@ -146,8 +146,8 @@ def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
     failed, warming = _failed(probes, "queries_failed"), _failed(probes, "warmup_failed")
     if failed + warming:
         found.append(
-            f"The server failed on {failed:,} queries, and on {warming:,} while warming up; it was asked again, and the "
-            "stages are those of the answers."
+            f"The server failed on {failed:,} queries, and on {warming:,} while warming up; it was asked again, and "
+            "the stages are those of its answers."
         )
     shares = {name: float(np.mean(divided.stage_ms[name] / divided.whole_ms)) for name in divided.names}
     beside = sum(share for name, share in shares.items() if name != INFERENCE)
