@@ -1,15 +1,106 @@
-"""What every child process of ours needs: to find this package, and to end when its parent does."""
+"""What every child process of ours needs: to find this package, to end when its parent does, and a guardian."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import sysconfig
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
+
+from evalspec.guardian import SWEEP_S, kill_below
 
 PR_SET_PDEATHSIG = 1
+END_S = SWEEP_S + 5.0
+"""Longest time for a guardian to end."""
+
+
+class Guarded:
+    """A process and its guardian; see `evalspec.guardian`.
+
+    It must be made by a thread that lives as long as the process is to: Linux ends it with that thread.
+
+    Args:
+        command: What becomes the guardian; the number of a descriptor is added, into which `guardian.stand` writes.
+        output: Takes what the process writes.
+        passed: Descriptors that it gets beside.
+        folder: Where it runs; None: here.
+        environment: Of the process; None: this one's.
+        then: Follows the number of the descriptor.
+
+    Raises:
+        OSError: It can't be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        output: IO[bytes],
+        *,
+        passed: Sequence[int] = (),
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        then: Sequence[str] = (),
+    ) -> None:
+        self._announced, announced = os.pipe()
+        try:
+            self._guard = subprocess.Popen(
+                [*command, str(announced), *then],
+                pass_fds=(*passed, announced),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env=environment,
+            )
+        except OSError:
+            os.close(self._announced)
+            raise
+        finally:
+            os.close(announced)
+        self._pid: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """Number of the process, waited for; that of its guardian where it has ended before it had one."""
+        if self._pid is None:
+            said = os.read(self._announced, 32)
+            os.close(self._announced)
+            self._pid = int(said) if said else self._guard.pid
+        return self._pid
+
+    @property
+    def ended(self) -> int | None:
+        """The code it has ended with, and with it all that it had started; None: it runs."""
+        return self._guard.poll()
+
+    def wait(self, within_s: float) -> int | None:
+        """Wait for its end; as `ended`."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._guard.wait(timeout=within_s)
+        return self.ended
+
+    def end(self) -> None:
+        """Kill it and all that it has started."""
+        if self.ended is None:
+            if sys.platform == "linux":
+                self._guard.terminate()
+                self.wait(END_S)
+                if self.ended is None:
+                    # Somebody keeps the guardian from its work.
+                    kill_below(self._guard.pid)
+            else:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._guard.pid, signal.SIGKILL)
+            self._guard.kill()
+        self._guard.wait()
+        _ = self.pid
 
 
 def import_path() -> dict[str, str]:

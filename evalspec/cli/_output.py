@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import json
@@ -14,8 +15,10 @@ from typing import Annotated, Any
 
 import typer
 
+from evalspec import interrupts
 from evalspec.errors import EvalspecError, Problem, SpecError
 from evalspec.evidence.visible import one_line, visible
+from evalspec.redaction import NOTHING, Redaction
 
 PIPE_CLOSED = 141
 
@@ -54,29 +57,35 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> None:
+        hidden = Redaction.of(kwargs.get("env") or ())
         try:
+            interrupts.raise_interrupt()
             command(*args, **kwargs)
         except EvalspecError as error:
             if kwargs.get("as_json"):
-                echo_json(errors_of(error))
+                echo_json(hidden.value(errors_of(error)))
             else:
-                echo_errors(error)
+                echo_errors(error, hidden)
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
-            echo("interrupted", err=True)
-            raise typer.Exit(130) from error
+            interrupts.ignore()
+            with contextlib.suppress(OSError):
+                echo("interrupted", err=True)
+            raise typer.Exit(interrupts.INTERRUPTED) from error
         except BrokenPipeError as error:
             # What was not read is no success: as a shell sees a program that the closed pipe has ended.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            silence()
             raise typer.Exit(PIPE_CLOSED) from error
         except (typer.Exit, typer.Abort):
             raise
         except OSError as error:
-            echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
+            with contextlib.suppress(OSError):
+                echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
+            silence()
             raise typer.Exit(EvalspecError.exit_code) from error
         except Exception as error:
             # Python's own exit code for this is 1, which would read as NOT READY.
-            echo_text(traceback.format_exc(), err=True)
+            echo_text(hidden.text(traceback.format_exc()), err=True)
             sentence = f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above"
             echo(sentence, err=True)
             raise typer.Exit(EvalspecError.exit_code) from error
@@ -84,10 +93,22 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
-def echo_errors(error: EvalspecError) -> None:
-    """Print an error's problems, a line each, on standard error."""
+def silence() -> None:
+    """Let nothing more be written where nothing can be: what waits to be would fail once more, and change the code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def echo_errors(error: EvalspecError, hidden: Redaction = NOTHING) -> None:
+    """Print an error's problems, a line each, on standard error, without secrets."""
     for problem in _problems(error):
-        echo(f"error: {problem}", err=True)
+        echo(f"error: {hidden.text(str(problem))}", err=True)
 
 
 def errors_of(error: EvalspecError) -> dict[str, Any]:
@@ -172,13 +193,22 @@ class Progress:
             if self._task is not None:
                 self._bar.remove_task(self._task)
             self._task = self._bar.add_task(one_line(text), total=None)
-        elif not self._quiet:
-            echo(f"  {text}", err=True)
+        else:
+            self._echo(f"  {text}")
 
     def progress(self, done: float, total: float, what: str) -> None:
         """Progress within the step; a plain line every five seconds where there is no terminal."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total, description=one_line(f"{self._step}: {what}"))
-        elif not self._quiet and time.monotonic() - self._said > 5:
+        elif time.monotonic() - self._said > 5:
             self._said = time.monotonic()
-            echo(f"    {what}: {done / total * 100:.0f} %" if total else f"    {what}", err=True)
+            self._echo(f"    {what}: {done / total * 100:.0f} %" if total else f"    {what}")
+
+    def _echo(self, line: str) -> None:
+        """A line, where somebody reads it; a run goes on without."""
+        try:
+            if not self._quiet:
+                echo(line, err=True)
+        except OSError:
+            self._quiet = True
+            silence()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalspec.cli._output import (
+    PIPE_CLOSED,
     AllowHost,
     AllowOutside,
     Env,
@@ -23,15 +25,16 @@ from evalspec.cli._output import (
     echo_errors,
     echo_json,
     errors_of,
+    silence,
 )
 from evalspec.cli._settings import say_widened, settings
-from evalspec.errors import EvalspecError
+from evalspec.errors import EvalspecError, WriteError
+from evalspec.interrupts import INTERRUPTED, Interrupts
+from evalspec.redaction import Redaction
 
 if TYPE_CHECKING:
     from evalspec.plan import Plan
     from evalspec.run.options import Options
-
-INTERRUPTED = 130
 
 
 def command(  # noqa: PLR0913  # one parameter an option
@@ -84,8 +87,6 @@ def command(  # noqa: PLR0913  # one parameter an option
     from evalspec.spec import Options as LoadOptions
     from evalspec.spec import load_all
 
-    # Whoever cancels a job sends this one: what was measured is kept as after Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if output is not None and len(specs) > 1:
         raise SpecError("--output names one folder, and there are several specs; leave it out")
     if remeasure is not None:
@@ -110,7 +111,12 @@ def command(  # noqa: PLR0913  # one parameter an option
     refuse(Start(planned, access, limits) for planned, access in zip(plans, accesses, strict=True))
     codes: list[int] = []
     results: list[dict[str, Any]] = []
+    signals = Interrupts()
     for planned, access, default in zip(plans, accesses, defaults, strict=True):
+        if signals.count:
+            # It came when the last run was being written.
+            codes.append(INTERRUPTED)
+            break
         options = Options(
             access=access,
             output=output.resolve() if output is not None else None,
@@ -125,19 +131,29 @@ def command(  # noqa: PLR0913  # one parameter an option
             allowed=default.widened(allow_outside, allow_host),
         )
         try:
-            _run_one(planned, options, codes, results, quiet=quiet or as_json, as_json=as_json)
+            with signals:
+                _run_one(planned, options, codes, results, signals, quiet=quiet or as_json, as_json=as_json)
         except EvalspecError as error:
             if len(specs) == 1 and not codes:
                 raise
             # A FAIL stands whatever else crashed, in the same run or in another.
-            echo_errors(error)
+            _print(partial(echo_errors, error, Redaction.of(env)), codes)
             codes.append(error.exit_code)
             results.append({"spec": planned.spec.file} | errors_of(error))
         if INTERRUPTED in codes:
             break
     if as_json:
-        echo_json(results)
+        _print(partial(echo_json, results), codes)
     raise typer.Exit(worst(codes))
+
+
+def _print(echo: Callable[[], None], codes: list[int]) -> None:
+    """Say something; a verdict that blocks stands whether or not that can be done, and none is a success without."""
+    try:
+        echo()
+    except OSError as error:
+        silence()
+        codes.append(PIPE_CLOSED if isinstance(error, BrokenPipeError) else EvalspecError.exit_code)
 
 
 def _goes_alone(specs: list[Path], others: dict[str, bool]) -> None:
@@ -152,18 +168,34 @@ def _goes_alone(specs: list[Path], others: dict[str, bool]) -> None:
 
 
 def _run_one(
-    planned: Plan, options: Options, codes: list[int], results: list[dict[str, Any]], *, quiet: bool, as_json: bool
+    planned: Plan,
+    options: Options,
+    codes: list[int],
+    results: list[dict[str, Any]],
+    signals: Interrupts,
+    *,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Run one spec and print what came of it; its exit code is noted before anything else can go wrong."""
     from evalspec.records.outputs import say, verdict_of, write_reports
     from evalspec.run.runner import run
 
     with Progress(quiet=quiet) as observer:
-        record, folder = run(planned, options, observer)
+        record, folder = run(planned, options, observer, signals)
     verdict = verdict_of(record)
     codes.append(INTERRUPTED if record.interrupted else verdict.exit_code)
     results.append({"spec": planned.spec.file, "folder": str(folder), "verdict": verdict.model_dump(mode="json")})
-    write_reports(record, folder)
+    try:
+        write_reports(record, folder)
+    except WriteError as error:
+        raise WriteError(
+            f"{error}; record and journal are kept: `evalspec report {folder}` writes the pages"
+        ) from error
     if not as_json:
-        for line in say(record, folder):
-            echo(line)
+        _print(partial(_say, say(record, folder)), codes)
+
+
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        echo(line)

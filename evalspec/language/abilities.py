@@ -310,6 +310,19 @@ class MakesClient(Protocol):
 
 
 @runtime_checkable
+class AsksAgain(Protocol):
+    """A loaded model that is asked over connections, which may break."""
+
+    patient: bool
+    """Ask again whatever went wrong, and not only where a connection broke."""
+
+    @property
+    def failed(self) -> Mapping[str, int]:
+        """Outcome: requests for answers that had it and were sent again."""
+        ...
+
+
+@runtime_checkable
 class Recoverable(Protocol):
     """A loaded model that is a server which can be killed and started."""
 

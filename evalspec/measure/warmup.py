@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from evalspec.clocks import now_ns
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Schedule
+from evalspec.measure.patience import Patience
 from evalspec.measure.servable import Remote, Rotation, Servable
 
 STEADY = 0.05
@@ -37,6 +39,8 @@ class WarmUp:
     settled: bool
     first_ms: float
     last_ms: float
+    failed: int = 0
+    """Queries that a server failed on and was asked again; none of `queries`."""
 
     def details(self) -> dict[str, Cell]:
         """As facts of a run."""
@@ -46,6 +50,7 @@ class WarmUp:
             "warmup_settled": self.settled,
             "warmup_first_ms": self.first_ms,
             "warmup_last_ms": self.last_ms,
+            **({"warmup_failed": self.failed} if self.failed else {}),
         }
 
 
@@ -63,28 +68,25 @@ def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmU
         rotation: Order of the rows.
 
     Raises:
-        InputError: As the model raises it; a model that fails now is not measured.
+        InputError: As the model raises it; a model that fails now is not measured. A server is asked again, so that how
+            often it errs can be measured.
     """
+    patience = Patience(servable)
     window = max(SMALLEST_WINDOW, math.ceil(schedule.warmup_queries / 4))
     limit_s = max(LEAST_LIMIT_S, LIMIT_FACTOR * schedule.warmup_s)
     took: list[int] = []
     started = now_ns()
     if schedule.sizes is not None:
         single = Rotation(servable.n, 1, schedule.seed)
-        _each_size(servable, np.unique(schedule.sizes)[::-1], single, started + int(limit_s * 1e9))
+        _each_size(servable, np.unique(schedule.sizes)[::-1], single, started + int(limit_s * 1e9), patience)
         # One size all the time, so that windows of time are alike.
         rotation = Rotation(servable.n, int(np.median(schedule.sizes)), schedule.seed)
     elif schedule.kind == "open_loop" and not isinstance(servable, Remote):
-        _each_size(servable, range(schedule.max_batch, 1, -1), rotation, started + int(limit_s * 1e9))
+        _each_size(servable, range(schedule.max_batch, 1, -1), rotation, started + int(limit_s * 1e9), patience)
     while True:
         # An audit for caching asks what nobody asked before, so it warms up on a single query.
         query = servable.take(rotation.rows(len(took) if schedule.repeats == 1 else 0))
-        sent = now_ns()
-        outputs = servable.serve(query)
-        servable.synchronize()
-        took.append(now_ns() - sent)
-        # Also checks that the outputs are answers at all.
-        servable.answers(outputs)
+        took.append(patience.answer(lambda query=query: _timed(servable, query)))  # type: ignore[misc]
         seconds = (now_ns() - started) / 1e9
         enough = len(took) >= max(1, schedule.warmup_queries) and seconds >= schedule.warmup_s
         if enough and (not schedule.settle or steady(took, window) or seconds >= limit_s):
@@ -95,17 +97,27 @@ def warm_up(servable: Servable, schedule: Schedule, rotation: Rotation) -> WarmU
         settled=steady(took, window),
         first_ms=took[0] / 1e6,
         last_ms=float(np.median(took[-window:])) / 1e6,
+        failed=patience.failed,
     )
 
 
-def _each_size(servable: Servable, sizes: Iterable[int], rotation: Rotation, limit_ns: int) -> None:
+def _timed(servable: Servable, query: Any) -> int:
+    """Serve a query; ns that it took."""
+    sent = now_ns()
+    outputs = servable.serve(query)
+    servable.synchronize()
+    took = now_ns() - sent
+    # Also checks that the outputs are answers at all.
+    servable.answers(outputs)
+    return took
+
+
+def _each_size(servable: Servable, sizes: Iterable[int], rotation: Rotation, limit_ns: int, patience: Patience) -> None:
     """One batch of every size that may come, the largest first: each may be compiled on its own."""
     first = 0
     for size in sizes:
         query = servable.take(rotation.table(first, int(size)).reshape(-1))
-        outputs = servable.serve(query)
-        servable.synchronize()
-        servable.answers(outputs)
+        patience.answer(lambda query=query: _timed(servable, query))  # type: ignore[misc]
         first += int(size)
         if now_ns() >= limit_ns:
             break

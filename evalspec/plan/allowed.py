@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from evalspec.errors import Problem
+from evalspec.evidence.record import Record
 from evalspec.language.parts import Access, Check
 from evalspec.plan.planning import Plan
+from evalspec.redaction import SHORTEST, Redaction
 
 TRUST = "--trust"
 KNOWN_SOURCE = "pass --trust if you know where it comes from"
@@ -70,8 +73,25 @@ def _secrets(plan: Plan, access: Access, environment: Mapping[str, str] | None) 
             if variable not in access.env:
                 remedy = f"pass {option} if its server may have it"
                 yield Permission(option, path, reads, remedy)
-            elif environment is not None and not environment.get(variable):
-                yield Permission(option, path, reads, f"set {variable}", "where it is not set")
+            elif environment is not None:
+                value = environment.get(variable, "").strip()
+                if not value:
+                    yield Permission(option, path, reads, f"set {variable}", "where it is not set")
+                elif (why := _unfit(plan, variable, value)) is not None:
+                    yield Permission(option, path, reads, f"set {variable} to another value", why)
+
+
+def _unfit(plan: Plan, variable: str, value: str) -> str | None:
+    """Why a secret can't be kept out of a record; None: it can."""
+    hidden = Redaction({variable: value})
+    if not hidden:
+        return (
+            f"where it has fewer than {SHORTEST} letters: it could not be told from other text, and so not kept secret"
+        )
+    texts = (plan.spec.text, plan.spec.profile_text, json.dumps(Record.model_json_schema()))
+    if any(hidden.text(one) != one for one in texts if one):
+        return "where its value, or a part of it, is a word of the spec or of every record, which are kept"
+    return None
 
 
 def models_of(plan: Plan) -> tuple[str, ...]:

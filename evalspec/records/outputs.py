@@ -14,7 +14,7 @@ from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
 from evalspec.run.files import write_atomically
 
-ORDER = (130, 2, 1, 4, 3, 0)
+ORDER = (130, 2, 1, 4, 3, 141, 0)
 """Of several exit codes the first in this order holds."""
 ENDED = {"not_run": "not run", "invalid": "void", "error": "crashed"}
 SHOWN = 40

@@ -84,6 +84,7 @@ def started(job: CheckJob, model: str, log: str) -> Child:
         limits=job.limits,
         log=job.evidence.parent / "logs" / f"{log}.log",
         environment=job.environment,
+        secrets=job.parts.access.env,
     )
 
 

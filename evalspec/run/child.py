@@ -1,4 +1,4 @@
-"""Entry point of every child process: ``python -m evalspec.run.child FD PARENT``."""
+"""Entry point of every child process: ``python -m evalspec.run.child FD PARENT FD``; the last one takes its number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from evalspec.errors import EvalspecError
-from evalspec.processes import die_with_parent
+from evalspec.guardian import stand
+from evalspec.redaction import Redaction
 from evalspec.run.messages import Message, Progress, receive, receive_bytes, send
 
 Handler = Callable[[Message, Progress], Message]
@@ -21,17 +22,19 @@ Handler = Callable[[Message, Progress], Message]
 
 def main() -> None:
     """Read the job, then answer questions until the other side goes."""
-    descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
-    die_with_parent(parent)
+    descriptor, parent, announced = (int(one) for one in sys.argv[1:])
+    os.set_inheritable(announced, False)
+    stand(parent, announced, adopts=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=descriptor)
     body = receive_bytes(channel)
     if body is None:
         return
-    role, job = pickle.loads(body)
+    role, job, secrets = pickle.loads(body)
+    hidden = Redaction.of(secrets)
 
     def progress(done: float, total: float, what: str) -> None:
-        send(channel, {"progress": [float(done), float(total), what]})
+        send(channel, {"progress": [float(done), float(total), hidden.text(what)]})
 
     handle: Handler | None = None
     while (question := receive(channel)) is not None:
@@ -44,7 +47,8 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001  # the process is the boundary: whatever its code raises is the answer
             traceback.print_exc()
             answer = {"error": {"kind": "crash", "message": _sentence(error)}}
-        send(channel, answer)
+        # What a model or a server said ends here: no secret that it echoes gets further.
+        send(channel, hidden.value(answer))
 
 
 def _sentence(error: Exception) -> str:

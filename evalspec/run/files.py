@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from evalspec.errors import RecordError, WriteError
+from evalspec.redaction import NOTHING, Redaction
 from evalspec.run.events import read_events
 
 
@@ -59,9 +60,10 @@ def sha256_of(path: Path) -> str:
 class Journal:
     """Append-only lines of what was done; what a resume and a crash leave behind."""
 
-    def __init__(self, path: Path) -> None:
-        """The journal at ``path``; it need not be there yet."""
+    def __init__(self, path: Path, hidden: Redaction = NOTHING) -> None:
+        """The journal at ``path``, which need not be there yet; ``hidden`` is what no line of it may hold."""
         self.path = path
+        self._hidden = hidden
         self._held: IO[bytes] | None = None
 
     def hold(self) -> bool:
@@ -101,7 +103,7 @@ class Journal:
         Raises:
             WriteError: It can't be written.
         """
-        line = json.dumps({"event": event, **details}, allow_nan=False)
+        line = json.dumps(self._hidden.value({"event": event, **details}), allow_nan=False)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab+") as file:

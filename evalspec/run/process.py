@@ -1,7 +1,8 @@
 """A process of its own for everything that may crash, hang or eat all memory.
 
-The child gets a session of its own, so that the whole group can be killed, and dies with its parent. Any end without
-an answer is an error, exit code 0 too. Memory is watched as resident size of the whole group.
+A guardian stands between the child and its parent (see `evalspec.guardian`): whichever of the two ends, all that the
+child has started ends, also what has left its session. Any end without an answer is an error, exit code 0 too. Memory
+is watched as resident size of the child and all below it.
 """
 
 from __future__ import annotations
@@ -12,22 +13,24 @@ import pickle
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
 from evalspec.errors import InputError, InvalidError, NotRunError, WorkerError, WriteError
-from evalspec.logs import last_line
-from evalspec.processes import import_path
+from evalspec.logs import Log, last_line
+from evalspec.processes import Guarded, import_path
+from evalspec.redaction import Redaction
 from evalspec.run.files import make_folder
 from evalspec.run.messages import Message, Progress, receive, send, send_bytes
 
 WATCH_EVERY_S = 0.2
+GONE_S = 5.0
+"""Longest time for a child to end that has closed its channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,14 @@ class Child:
     """One child process, started with a job, asked questions over a socket pair."""
 
     def __init__(
-        self, role: str, job: Any, *, limits: Limits, log: Path, environment: Mapping[str, str] | None = None
+        self,
+        role: str,
+        job: Any,
+        *,
+        limits: Limits,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        secrets: Iterable[str] = (),
     ) -> None:
         """Starts the child.
 
@@ -57,26 +67,26 @@ class Child:
             limits: Time for each answer and memory.
             log: File for what it writes to its standard streams.
             environment: Added to this process's environment before anything is imported.
+            secrets: Variables of the environment whose values leave the child neither in an answer nor in its log.
         """
+        secrets = tuple(secrets)
         self.role = role.rpartition(".")[2]
         self.limits = limits
         self.log = log
+        self._log = Log(log, Redaction.of(secrets))
         ours, theirs = socket.socketpair()
-        with theirs, _opened_log(log) as output:
-            self._process = subprocess.Popen(
+        with theirs, _opened(self._log) as output:
+            self._process = Guarded(
                 # -P: nothing is imported from the folder that the user happens to stand in.
                 [sys.executable, "-P", "-m", "evalspec.run.child", str(theirs.fileno()), str(os.getpid())],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                env=os.environ | import_path() | dict(environment or {}),
+                output,
+                passed=(theirs.fileno(),),
+                environment=os.environ | import_path() | dict(environment or {}),
             )
         self._channel = ours
         self.peak_bytes = 0
         try:
-            send_bytes(ours, pickle.dumps((role, job)))
+            send_bytes(ours, pickle.dumps((role, job, secrets)))
         except ConnectionError:
             self._gone()
 
@@ -96,7 +106,7 @@ class Child:
     @property
     def alive(self) -> bool:
         """It can be asked something more."""
-        return self._process.poll() is None
+        return self._process.ended is None
 
     def ask(self, question: Message, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
         """One question, one answer.
@@ -130,7 +140,7 @@ class Child:
                 if message is None:
                     self._gone()
                 if "progress" not in message:
-                    return _opened(message)
+                    return _answered(message)
                 if progress is not None:
                     progress(*message["progress"])
             self._watch_memory()
@@ -139,7 +149,7 @@ class Child:
                 raise WorkerError(f"{self.role} gave no answer within {allowed_s:g} s and was killed")
 
     def _watch_memory(self) -> None:
-        used = resident_bytes(self._process.pid)
+        used = resident_bytes(self.pid)
         self.peak_bytes = max(self.peak_bytes, used)
         limit = self.limits.memory_bytes
         if limit is not None and used > limit:
@@ -150,36 +160,35 @@ class Child:
             )
 
     def _gone(self) -> NoReturn:
-        try:
-            code = self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            code = None
+        code = self._process.wait(GONE_S)
         self.kill()
         line = last_line(self.log)
         said = f"; its last line: {line}" if line else ""
         raise WorkerError(f"{self.role} {_ending(code)} without an answer{said}")
 
     def kill(self) -> None:
-        """Kill the whole group."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """Kill it and all that it has started."""
+        self._process.end()
         self._channel.close()
+        self._log.finish()
 
     def close(self) -> None:
         """Let it go, and make sure that nothing of it stays."""
         self.kill()
 
 
-def _opened_log(log: Path) -> IO[bytes]:
-    make_folder(log.parent)
-    try:
-        return log.open("ab")
-    except OSError as error:
-        raise WriteError(f"{log} can't be written: {error.strerror or error}") from error
+@contextlib.contextmanager
+def _opened(log: Log) -> Iterator[IO[bytes]]:
+    make_folder(log.path.parent)
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(log.opened())
+        except OSError as error:
+            raise WriteError(f"{log.path} can't be written: {error.strerror or error}") from error
+        yield file
 
 
-def _opened(message: Message) -> Message:
+def _answered(message: Message) -> Message:
     """The answer, or the error that it carries."""
     error = message.get("error")
     if error is None:

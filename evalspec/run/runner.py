@@ -15,8 +15,10 @@ from evalspec import __version__
 from evalspec.errors import EvalspecError, InvalidError, NotRunError, RecordError, WriteError
 from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record
 from evalspec.evidence.test import holds
+from evalspec.interrupts import Interrupts
 from evalspec.language.parts import Check
 from evalspec.plan import Plan, PlannedCheck
+from evalspec.redaction import Redaction
 from evalspec.run import environment
 from evalspec.run.again import again, gone_on_from, profile_digest
 from evalspec.run.describe import not_tested, words
@@ -46,8 +48,14 @@ from evalspec.spec import PROFILE_FILE
 from evalspec.verdict import decide
 
 
-def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]:
-    """Run a plan and write its record.
+def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | None = None) -> tuple[Record, Path]:
+    """Run a plan and write its record; a signal ends what is measured, and the record says so.
+
+    Args:
+        plan: The plan.
+        options: How.
+        observer: Who watches.
+        signals: Counts those that come; whoever gives it may go on counting afterwards.
 
     Returns:
         The record with its verdict, and its folder.
@@ -58,13 +66,15 @@ def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]
         WriteError: The record can't be written.
     """
     refuse_unallowed(plan, options.access)
-    return _Run(plan, options, observer).go()
+    with signals or Interrupts() as counted:
+        return _Run(plan, options, observer, counted).go()
 
 
 class _Run:
     """The state of one run; everything that it learns ends in the record."""
 
-    def __init__(self, plan: Plan, options: Options, observer: Observer) -> None:
+    def __init__(self, plan: Plan, options: Options, observer: Observer, signals: Interrupts) -> None:
+        self.signals = signals
         self.plan = plan
         self.spec = plan.spec
         self.options = options
@@ -79,7 +89,8 @@ class _Run:
         self.started = datetime.now(UTC)
         self.again = None if options.remeasure is None else again(options.remeasure, plan)
         self.folder = self._folder()
-        self.journal = Journal(self.folder / "journal.jsonl")
+        self.hidden = Redaction.of(options.access.env)
+        self.journal = Journal(self.folder / "journal.jsonl", self.hidden)
         events = self.journal.read() if options.resume else []
         if options.resume:
             self.again = gone_on_from(events, plan)
@@ -128,10 +139,13 @@ class _Run:
                     break
             if not self.options.draft:
                 self._same_as_at_the_start()
+            self.signals.hold()
         except KeyboardInterrupt:
+            self.signals.hold()
             self.interrupted = True
             self.observer.step("interrupted: what was measured is kept")
         finally:
+            self.signals.hold()
             self.shared.close()
             self.servers.stop()
         self._fill_up()
@@ -422,6 +436,8 @@ class _Run:
         )
         earlier = earlier_runs(self.folder, self.options.root, record)
         blessed = last_blessed(self.spec.folder, record)
+        # What let a secret through must not put it into what is published.
+        record = Record.model_validate(self.hidden.value(record.model_dump(mode="json"))) if self.hidden else record
         record = record.model_copy(
             update={
                 "earlier_runs": earlier.runs,

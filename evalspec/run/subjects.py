@@ -15,6 +15,8 @@ from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import DatasetRecord, EvidenceFile, ModelRecord
 from evalspec.evidence.subject import subject_model
 from evalspec.language.parts import Access
+from evalspec.logs import scrub
+from evalspec.redaction import Redaction
 from evalspec.run.files import Journal, make_folder, sha256_of
 from evalspec.run.jobs import Parts, WorkerJob, predictions_file
 from evalspec.run.process import Child, Limits
@@ -38,20 +40,24 @@ class Children:
         self.limits = limits
         self.threads = threads
         self.folder = folder
+        self.secrets = access.env
         self.environment = _environment(access, threads)
 
     @contextmanager
     def start(self, role: str, job: object, name: str) -> Iterator[Child]:
         """A child for as long as the context lasts."""
         log = self.folder / "logs" / f"{name}.log"
-        with Child(role, job, limits=self.limits, log=log, environment=self.environment) as child:
+        with Child(role, job, limits=self.limits, log=log, environment=self.environment, secrets=self.secrets) as child:
             yield child
 
     def tidy(self) -> None:
-        """Remove the logs in which nothing was written."""
+        """Remove the logs in which nothing was written, and what secrets are left in the others."""
+        hidden = Redaction.of(self.secrets)
         for log in (self.folder / "logs").glob("*.log"):
             if log.stat().st_size == 0:
                 log.unlink()
+            else:
+                scrub(log, hidden)
 
 
 def _environment(access: Access, threads: int) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalspec.clocks import now_ns
 from evalspec.errors import WorkerError
+from evalspec.language.abilities import AsksAgain
 from evalspec.language.inputs import Schedule
 from evalspec.run.answering import read_rows
 from evalspec.run.child import Handler
@@ -82,6 +83,8 @@ class _Worker:
         if "rows" in question:
             table = _spread(table, int(question["rows"]))
         served = self._serve(dataset)
+        if isinstance(self.loaded, AsksAgain):
+            self.loaded.patient = bool(question.get("patient"))
         progress(0.0, float(len(table)), f"{len(table):,} rows")
         answers = served.predict_all(table)
         if "rows_digest" in question:

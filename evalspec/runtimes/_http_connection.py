@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import time
@@ -92,7 +93,6 @@ class Connection:
         self.timeout_s = timeout_s
         self._socket: socket.socket | None = None
         self._reader: Reader | None = None
-        self._heard = False
         self.opened = 0
         """Times that it was."""
         self.encryption: str | None = None
@@ -102,18 +102,15 @@ class Connection:
     def ask(self, request: bytes, timeout_s: float | None = None) -> Reply:
         """Send a request and wait for the whole answer.
 
-        A server may have closed a connection that it kept; a request that it then did not read is sent once more.
+        A kept connection that the server is seen to have closed is opened again before anything is written. A request
+        of which anything was written is never sent twice: the server may have read it.
 
         Raises:
             HttpError: There is no answer; the connection is closed.
         """
-        kept = self._socket is not None
-        try:
-            return self._ask(request, timeout_s or self.timeout_s)
-        except HttpError as error:
-            if not kept or error.outcome != BROKE or self._heard:
-                raise
-            return self._ask(request, timeout_s or self.timeout_s)
+        if self._socket is not None and is_stale(self._socket):
+            self.close()
+        return self._ask(request, timeout_s or self.timeout_s)
 
     def open(self, timeout_s: float) -> None:
         """Connect, where it is not.
@@ -131,7 +128,6 @@ class Connection:
 
     def _ask(self, request: bytes, timeout_s: float) -> Reply:
         deadline = time.monotonic() + timeout_s
-        self._heard = False
         try:
             link, reader = self._open(timeout_s)
             link.settimeout(timeout_s)
@@ -164,12 +160,33 @@ class Connection:
             count = link.recv_into(self._room)
             if count == 0 and not reader.ended():
                 raise HttpError(BROKE, f"{self.address} closed the connection before its answer was whole")
-            self._heard = self._heard or count > 0
             if count == 0 or reader.feed(self._room[:count]):
                 reply = reader.take()
                 if not reader.keep_alive:
                     self.close()
                 return reply
+
+
+def is_stale(link: socket.socket) -> bool:
+    """Nothing can be asked over a kept connection any more: the server has closed it, or speaks without being asked."""
+    poll = select.poll()
+    poll.register(link, select.POLLIN)
+    if not poll.poll(0):
+        return False
+    if not isinstance(link, ssl.SSLSocket):
+        return True
+    # A server may send what belongs to TLS itself, which is no answer.
+    before = link.gettimeout()
+    link.settimeout(0.0)
+    try:
+        link.recv(1)
+    except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        return False
+    except OSError:
+        return True
+    finally:
+        link.settimeout(before)
+    return True
 
 
 def connect(address: Address, timeout_s: float, tls: ssl.SSLContext | None = None) -> socket.socket:

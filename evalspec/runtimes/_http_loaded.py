@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import ANSWERED
+from evalspec.language.inputs import ANSWERED, BROKE, OUTCOMES, SERVER_ERROR
 from evalspec.runtimes import _http_template as template
 from evalspec.runtimes import _oip as oip
 from evalspec.runtimes import _oip_statistics as statistics
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 ASK_S = 5.0
 """Longest time for the answer to a question about health or metadata."""
 SAID = 300
+TRIES = 5
+"""For an answer that is not timed."""
+AGAIN_S = 0.05
 
 
 @dataclass(kw_only=True)
@@ -43,14 +48,26 @@ class LoadedHttp(Loaded):
     trusted: ssl.SSLContext | None = None
     pools: list[Pool] = field(default_factory=list)
     """Connections beside the one, which end with it."""
+    patient: bool = False
+    """As `evalspec.language.abilities.AsksAgain`."""
+    failed: Counter[str] = field(default_factory=Counter)
+    """As `evalspec.language.abilities.AsksAgain`."""
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """One batch, one request.
+        """One batch, one request; one whose connection broke is sent again, at most 5 times in all, and counted.
 
         Raises:
             HttpError: There is no answer, or none that can be used.
         """
-        return self.decoded(self.ask(self.request(inputs)), len(next(iter(inputs.values()))))
+        request, rows = self.request(inputs), len(next(iter(inputs.values())))
+        for _ in range(TRIES - 1):
+            try:
+                return self.decoded(self.ask(request), rows)
+            except HttpError as error:
+                if error.outcome != BROKE and not self.patient:
+                    raise
+                self.failed[OUTCOMES[error.outcome]] += 1
+        return self.decoded(self.ask(request), rows)
 
     def request(self, inputs: Mapping[str, NDArray[Any]]) -> bytes:
         """The bytes that ask about one batch.
@@ -136,7 +153,7 @@ def load(model: Http, headers: Mapping[str, str], trusted: ssl.SSLContext | None
 
 
 def _asked(model: Http, headers: Mapping[str, str], connection: Connection) -> LoadedHttp:
-    check_ready(model, headers, connection)
+    _wait_for(model, headers, connection)
     server = _told(model, headers, connection, "/v2") if model.protocol == "oip" else {}
     metadata = _told(model, headers, connection, model.model_path) if model.protocol == "oip" else {}
     tensors, outputs = oip.stated_tensors(metadata)
@@ -171,8 +188,24 @@ def check_ready(model: Http, headers: Mapping[str, str], connection: Connection)
         reply = connection.ask(request_bytes(_base(model, path), path, headers), ASK_S)
     except HttpError as error:
         raise HttpError(error.outcome, error.problem.message, remedy=remedy) from error
-    if status_outcome(reply.status) != ANSWERED:
-        raise InputError(f"the server at {model.address} is not ready: {path} answers {said(reply)}", remedy=remedy)
+    outcome = status_outcome(reply.status)
+    if outcome != ANSWERED:
+        message = f"the server at {model.address} is not ready: {path} answers {said(reply)}"
+        raise HttpError(outcome, message, remedy=remedy)
+
+
+def _wait_for(model: Http, headers: Mapping[str, str], connection: Connection) -> None:
+    """As `check_ready`; one that errs at times is asked again."""
+    for _ in range(TRIES - 1):
+        try:
+            check_ready(model, headers, connection)
+        except InputError as error:
+            if not isinstance(error, HttpError) or error.outcome not in (BROKE, SERVER_ERROR):
+                raise
+            time.sleep(AGAIN_S)
+        else:
+            return
+    check_ready(model, headers, connection)
 
 
 def why_not_ready(model: Http, headers: Mapping[str, str], trusted: ssl.SSLContext | None = None) -> str | None:
@@ -206,12 +239,17 @@ def _base(model: Http, path: str) -> Address:
 
 def _told(model: Http, headers: Mapping[str, str], connection: Connection, path: str) -> dict[str, Any]:
     """What a server says of itself, or of a model; empty where it says nothing."""
-    try:
-        reply = connection.ask(request_bytes(model.address, path, headers), ASK_S)
-        found = parse_json(reply.body) if status_outcome(reply.status) == ANSWERED else {}
-    except HttpError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    for _ in range(TRIES):
+        try:
+            reply = connection.ask(request_bytes(model.address, path, headers), ASK_S)
+            found = parse_json(reply.body) if status_outcome(reply.status) == ANSWERED else None
+        except HttpError as error:
+            if error.outcome == BROKE:
+                continue
+            break
+        if status_outcome(reply.status) != SERVER_ERROR:
+            return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _observed(model: Http, server: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Cell]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from evalspec.clocks import now_ns
 from evalspec.language.inputs import ANSWERED, BROKE, NOT_CONNECTED, TIMED_OUT
-from evalspec.runtimes._http_connection import Reader, wrapped
+from evalspec.runtimes._http_connection import Reader, is_stale, wrapped
 from evalspec.runtimes._http_wire import Address, HttpError, Reply, status_outcome
 
 LONGEST_SLEEP_NS = 100_000_000
@@ -135,6 +135,8 @@ class Pool:
 
     def _carry(self, query: int, request: bytes) -> None:
         """Send a query over a free connection."""
+        while self._idle and is_stale(self._idle[0].socket):
+            self._drop(self._idle[0])
         outcome = self._outcomes[query]
         outcome.lag_ns = now_ns() - max(self._due[query], self._free_ns)
         one = self._idle.popleft() if self._idle else self._closed.popleft()

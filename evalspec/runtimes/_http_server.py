@@ -1,20 +1,22 @@
-"""A server that a spec starts: a command in a process group of its own, which ends with whoever started it."""
+"""A server that a spec starts: a command that ends with whoever started it, with all that it has started itself."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalspec import guardian
 from evalspec.clocks import now_ns
 from evalspec.errors import InputError
 from evalspec.language.parts import Access, Model
-from evalspec.logs import last_line
+from evalspec.logs import Log, last_line
+from evalspec.processes import Guarded
+from evalspec.redaction import Redaction
 from evalspec.runtimes._code import need_trust
 
 if TYPE_CHECKING:
@@ -27,37 +29,17 @@ READY_POLL_S = 0.01
 PYTHON = ("python", "python3")
 """In a command these are the interpreter that evalspec itself runs in, wherever that is."""
 
-# A signal that comes when the parent dies survives exec, but not a fork; so this must be the process that becomes the
-# server.
-BECOME = """
-import ctypes, os, signal, sys
-if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    if os.getppid() != int(sys.argv[1]):
-        os._exit(1)
-os.execvp(sys.argv[2], sys.argv[2:])
-"""
-
-# What a server has started itself gets no such signal. This waits for the end of a pipe that only the starting process
-# holds, so also for its SIGKILL, and then kills the whole group.
-WATCH = """
-import contextlib, os, signal, sys
-if not os.read(0, 1):
-    with contextlib.suppress(OSError):
-        os.killpg(int(sys.argv[1]), signal.SIGKILL)
-"""
-
 
 class ServerProcess:
     """The command of a model, running.
 
     It must be made by a thread that lives as long as the server is to: Linux ends it with that thread. What the server
-    starts itself ends with this process, unless it has left the server's process group.
+    starts itself ends with the server or with this process, whatever its session (see `evalspec.guardian`).
 
     Args:
         model: Its ``start``.
         access: Its folder is where the command runs; it must allow that code runs.
-        log: File for what the server writes.
+        log: File for what the server writes; without secrets that it may know.
 
     Raises:
         InputError: It may not run, or can't be started.
@@ -69,26 +51,15 @@ class ServerProcess:
         self.log = log
         self._access = access
         command = [sys.executable if model.start[0] in PYTHON else model.start[0], *model.start[1:]]
+        self._hidden = Redaction.of(access.env)
+        self._log = Log(log, self._hidden)
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
-            with log.open("ab") as output:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", BECOME, str(os.getpid()), *command],
-                    cwd=access.folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    start_new_session=True,
-                )
+            with self._log.opened() as output:
+                guard = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())]
+                self._process = Guarded(guard, output, folder=access.folder, then=command)
         except OSError as error:
             raise InputError(f"the server can't be started: {error.strerror or error}") from error
-        self._watcher = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", WATCH, str(self._process.pid)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
 
     @property
     def pid(self) -> int:
@@ -98,7 +69,7 @@ class ServerProcess:
     @property
     def ended(self) -> int | None:
         """The code it has ended with; None: it runs."""
-        return self._process.poll()
+        return self._process.ended
 
     def wait_ready(self, headers: dict[str, str], within_s: float | None = None) -> float:
         """Wait until it answers that it is ready.
@@ -121,25 +92,20 @@ class ServerProcess:
             time.sleep(min(READY_POLL_S, within_s - spent))
         code = self.ended
         self.stop()
-        late = f"was not ready within {within_s:g} s" + ("" if why is None else f": {why}")
+        late = f"was not ready within {within_s:g} s" + ("" if why is None else f": {self._hidden.text(why)}")
         what = late if code is None else f"ended with code {code}"
         line = last_line(self.log)
         said = f"its last line: {line}" if line else f"its log {self.log.name} is empty"
         raise InputError(f"the server that `start` names {what}; {said}")
 
     def stop(self) -> None:
-        """Ask it to end, then kill what is left of its group."""
+        """Ask it to end, then kill what is left of it and of all that it has started."""
         if self.ended is None:
-            self._signal(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=STOP_S)
-        kill_group(self.pid)
-        self._process.wait()
-        self._watcher.communicate(b"." if self._watcher.poll() is None else None)
-
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGTERM)
+            self._process.wait(STOP_S)
+        self._process.end()
+        self._log.finish()
 
 
 def kill_group(group: int, within_s: float = STOP_S) -> int:

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import EvalspecError, InputError, NotRunError
+from evalspec.evidence.frozen import Cell
 from evalspec.evidence.words import plural
-from evalspec.language.abilities import MakesClient, PerDataset, Stepped
+from evalspec.language.abilities import AsksAgain, MakesClient, PerDataset, Stepped
 from evalspec.language.parts import Access, LoadedModel, Model, OutputName
+from evalspec.redaction import Redaction
 from evalspec.runtimes._answers import Answers, compared_numbers, joined
 from evalspec.runtimes._code import first_line
 from evalspec.runtimes._columns import column_array
@@ -46,6 +48,7 @@ class Served:
         self.loaded = loaded
         self.facts = facts or DatasetFacts()
         self.pipeline = Pipeline(as_stages(model.preprocess), access)
+        self._hidden = Redaction.of(access.env)
         self._stated_classes = read_classes(model.classes, access)
         self._use(loaded)
 
@@ -77,7 +80,11 @@ class Served:
         parts = [self.map(self.run(arrays), first) for first, arrays in _batches(table, feed, size, self.facts.name)]
         seconds = time.perf_counter() - started
         padded = -len(table) % size if self.loaded.fixed_batch else 0
-        return joined(parts, len(table), self.classes, {"batch": size, "padded_rows": padded, "seconds": seconds})
+        details: dict[str, Cell] = {"batch": size, "padded_rows": padded, "seconds": seconds}
+        if isinstance(self.loaded, AsksAgain) and self.loaded.failed:
+            how = ", ".join(f"{outcome} {count:,}" for outcome, count in self.loaded.failed.items())
+            details |= {"requests_failed": sum(self.loaded.failed.values()), "requests_failed_how": how}
+        return joined(parts, len(table), self.classes, details)
 
     def rows(self, table: pa.Table) -> ServedRows:
         """The rows as arrays in memory, to be timed.
@@ -138,7 +145,17 @@ class Served:
                 self.model.outputs, given, self.traits.default_outputs, multilabel=self.model.multilabel
             )
         labels, several = self.own_classes, self.model.multilabel
+        if self._hidden:
+            outputs = {name: self._clean(np.asarray(array)) for name, array in outputs.items()}
         return map_outputs(outputs, self._kinds, self.classes, labels, first_row, multilabel=several)
+
+    def _clean(self, array: NDArray[Any]) -> NDArray[Any]:
+        """An output in which no text is a secret: a model that echoes what it is sent must not write it to a file."""
+        if array.dtype.kind not in "OUST":
+            return array
+        clean = np.empty(array.shape, dtype=object)
+        clean.reshape(-1)[:] = [self._hidden.value(one) for one in array.reshape(-1).tolist()]
+        return clean
 
     def synchronize(self) -> None:
         """Wait for the device, where the model has one."""

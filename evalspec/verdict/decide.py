@@ -358,6 +358,11 @@ def _weakened(
     lines += [_measured_again(check, alpha) for check in record.checks if check.attempts]
     lines += [f"{check.id}: {line}" for check in record.checks for line in check.weakens]
     lines += _narrowed(record)
+    lines += [
+        f"the server of {model.name} failed when it was asked for its answers, and was asked again: {how}"
+        for model in record.models
+        if (how := model.details.get("requests_failed_how"))
+    ]
     if record.timings_from:
         lines.append(f"nothing was timed: timings are those of {record.timings_from}")
     if record.draft:

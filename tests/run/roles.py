@@ -62,7 +62,44 @@ def _breed(job: Any, progress: Progress) -> Message:
     return {"pid": grandchild.pid}
 
 
+DAEMON = """
+import os, sys, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+with open(sys.argv[1] + ".part", "w") as file:
+    file.write(str(os.getpid()))
+os.rename(sys.argv[1] + ".part", sys.argv[1])
+hoard = bytearray(os.urandom(1 << 20)) * int(sys.argv[2])
+time.sleep(600)
+"""
+
+
+def _daemon(job: Any, progress: Progress, mib: int = 1) -> Message:
+    """One that leaves session, group, parent and environment behind."""
+    subprocess.run([sys.executable, "-c", DAEMON, job, str(mib)], env={}, check=True)
+    while not os.path.exists(job):
+        time.sleep(0.01)
+    with open(job, encoding="utf-8") as file:
+        return {"pid": int(file.read())}
+
+
+def _daemon_and(deed: str, mib: int = 1) -> Any:
+    def do(job: Any, progress: Progress) -> Message:
+        _daemon(job, progress, mib)
+        return DEEDS[deed](job, progress)
+
+    return do
+
+
 DEEDS = {
+    "daemon": _daemon,
+    "daemon and kill": _daemon_and("kill"),
+    "daemon and exit": _daemon_and("exit"),
+    "daemon and hang": _daemon_and("hang"),
+    "large daemon": _daemon_and("hang", 400),
     "echo": _echo,
     "raise": _raise,
     "refuse": _refuse,

@@ -4,7 +4,7 @@
 
 WAY: ``drifts`` (answers otherwise after 4 requests), ``dies`` (ends after 20 requests), ``never`` (is never ready),
 ``ends`` (ends at once, with a last word), ``slow`` (takes 4 ms), ``remembers`` (the same, but not for what it was
-asked before).
+asked before), ``errs`` (one answer in 5 is 500), ``drops`` (it closes the connection instead of every fifth answer).
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0.004)
         KNOWN.add(key)
         SEEN.append(1)
+        if WAY in ("errs", "drops") and len(SEEN) % 5 == 0:
+            self.close_connection = WAY == "drops"
+            return self.reply(500, {"error": "now and then"}) if WAY == "errs" else None
         if WAY == "dies" and len(SEEN) > 20:
             os._exit(3)
         rows, width = tensor["shape"]

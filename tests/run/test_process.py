@@ -83,6 +83,74 @@ def test_the_whole_group_ends_with_it(log: Path) -> None:
     assert not alive(grandchild)
 
 
+def gone(pid: int) -> bool:
+    deadline = time.monotonic() + 20
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not alive(pid)
+
+
+def daemon(place: Path) -> int:
+    deadline = time.monotonic() + 20
+    while not place.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return int(place.read_text())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what has left its session")
+@pytest.mark.parametrize("way", ["daemon", "daemon and kill", "daemon and exit", "daemon and hang", "large daemon"])
+def test_what_leaves_its_session_ends_too(way: str, log: Path, tmp_path: Path) -> None:
+    """F13: also where the child ends by itself, at a limit, or is killed."""
+    place = tmp_path / "daemon"
+    limits = {"daemon and hang": {"time_s": 3.0}, "large daemon": {"memory_bytes": 300 * 2**20}}.get(way, {})
+    with child(log, str(place), **limits) as one:
+        if way == "daemon":
+            assert alive(one.ask({"do": way})["pid"])
+        else:
+            with pytest.raises(WorkerError, match="over the limit of 300 MiB" if way == "large daemon" else None):
+                one.ask({"do": way})
+    assert gone(daemon(place))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what has left its session")
+def test_what_is_not_ours_is_left_alone(log: Path) -> None:
+    """F13: neither what was there before, nor what its parent starts meanwhile."""
+    before = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    with child(log) as one:
+        one.ask({"do": "echo"})
+        meanwhile = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    for other in (before, meanwhile):
+        assert other.poll() is None
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills children with their parent")
+@pytest.mark.parametrize("guard", [False, True])
+def test_what_leaves_its_session_dies_with_the_parent(guard: bool, tmp_path: Path) -> None:
+    """F13: `kill -9` of the process that started the child, or SIGTERM to the guardian."""
+    place = tmp_path / "daemon"
+    code = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from evalspec.run.process import Child, Limits\n"
+        f"one = Child({ROLE!r}, sys.argv[2], limits=Limits(), log=Path(sys.argv[1]))\n"
+        "one.ask({'do': 'daemon'})\n"
+        "print(one.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "log"), str(place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        if guard:
+            psutil.Process(pid).parent().terminate()  # type: ignore[union-attr]
+            assert gone(pid)
+        parent.kill()
+    assert gone(pid)
+    assert gone(daemon(place))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills children with their parent")
 def test_it_dies_with_its_parent(tmp_path: Path) -> None:
     code = (

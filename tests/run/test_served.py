@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -53,6 +54,14 @@ THROUGHPUT = """  - check: throughput
     connections: 8
     duration: 300 ms
     require: [throughput >= 1 samples/s]"""
+LOAD = """  - check: load
+    dataset: test
+    arrivals: {kind: poisson}
+    rates: [200 qps]
+    queries: 400
+    warmup: 8
+    caching_audit: false
+    require: [error_rate <= 40 %]"""
 RECOVERY = """  - check: recovery
     dataset: test
     rate: 100 qps
@@ -153,6 +162,37 @@ def test_a_server_that_remembers_what_it_was_asked_before_is_found(
     invalid = one["tests"][0]["invalid"]
     assert (invalid is not None and "answers come from a cache" in invalid) == void
     assert any("than the same changed by a hair" in note for note in one["notes"])
+
+
+def test_the_error_rate_of_a_server_that_errs_is_measured(tmp_path: Path, port: int) -> None:
+    """F18: neither the rows asked for at the start and the end nor warming up end the check."""
+    record, _, _ = ran(write(tmp_path, port, "errs", LOAD), only=("load",))
+    load = checks(record)["load"]
+    assert load["status"] == "measured", load["reason"]
+    assert load["measured"]["error_rate(200 qps)"] == pytest.approx(20.0, abs=3.0)
+    assert any("queries failed while warming up and were asked again" in note for note in load["notes"])
+    assert load["counts"]["errored"] == pytest.approx(0.2 * load["counts"]["attempted"], rel=0.2)
+    (model,) = record["models"]
+    assert re.fullmatch(
+        r"agree on 60 rows .* run; \d+ requests? for them failed and had to be sent again",
+        model["details"]["answers_of_the_server"],
+    )
+
+
+def test_checks_tell_the_same_of_a_server_that_drops_requests(tmp_path: Path, port: int) -> None:
+    """F12: what is timed counts each as failed, and what quality is computed on says how many were sent again."""
+    path = write(tmp_path, port, "drops", LATENCY.replace("warmup: 3", "warmup: 3, caching_audit: false"))
+    path.write_text(path.read_text().replace("model_name: sums", "model_name: sums\n    batch: 2"))
+    record, _, _ = ran(path)
+    latency, quality = checks(record)["latency"], checks(record)["quality"]
+    assert (latency["status"], quality["status"]) == ("measured", "measured")
+    assert latency["counts"]["errored"] == pytest.approx(0.2 * latency["counts"]["used"] / 0.8, rel=0.1)
+    assert any("connection broke" in note for note in latency["notes"])
+    assert any("were opened again" in note for note in latency["notes"])
+    (model,) = record["models"]
+    assert re.fullmatch(r"connection broke \d+", model["details"]["requests_failed_how"])
+    assert any("failed when it was asked for its answers, and was asked again" in line
+               for line in record["verdict"]["weakened"])  # fmt: skip
 
 
 def test_without_trust_nothing_is_started(tmp_path: Path, port: int) -> None:

@@ -286,3 +286,144 @@ def test_a_late_answer_is_not_taken_for_the_next_query(tmp_path: Path) -> None:
     expected = X[samples.items].sum(axis=1, dtype=np.float64)
     np.testing.assert_allclose(samples.answers[samples.ok, 0], expected[samples.ok], rtol=1e-5)
     assert np.isnan(samples.answers[~samples.ok]).all()
+
+
+def every(nth: int, fault: Fault) -> Fault:
+    """Every so many-th query by ``fault``."""
+    asked: list[int] = []
+
+    def handle(request: Request) -> Answer:
+        if request.path.endswith("/infer"):
+            asked.append(1)
+            if len(asked) % nth == 0:
+                return fault(request)
+        return linear(request)
+
+    return handle
+
+
+def measured(rows: RemoteRows, folder: Path, kind: str, queries: int, **fields: object) -> Samples:
+    schedule = Schedule(kind, queries=queries, warmup_queries=8, warmup_s=0.0, settle=False, **fields)  # type: ignore[arg-type]
+    session = Session(rows, schedule, folder / "samples")
+    warm = session.warm_up()
+    session.block(0, queries, 0.0)
+    return read_samples(folder / "samples", model="m", process=0, details=warm | session.finish())
+
+
+@pytest.mark.parametrize("fault", [resets, closes, half_a_body])
+@pytest.mark.parametrize("kind", ["single_stream", "offline", "flood"])
+def test_a_query_whose_connection_broke_is_counted_and_not_sent_again(kind: str, fault: Fault, tmp_path: Path) -> None:
+    """F12: one query after the other, and several under way, tell the same of one server."""
+    fields = {"connections": 4} if kind == "flood" else {}
+    with serving(every(5, fault)) as server, client(server, tmp_path) as rows:
+        before = server.requests
+        samples = measured(rows, tmp_path, "offline" if kind == "flood" else kind, 60, **fields)
+        asked = server.requests - before
+    found = counts(samples)
+    assert set(found) == {"answered", "connection broke"}
+    assert sum(found.values()) == len(samples.end_ns) <= asked
+    assert found["connection broke"] == pytest.approx(len(samples.end_ns) / 5, abs=2)
+    assert samples.details["warmup_failed"] == 1
+    opened = samples.details["connections_opened_again"]
+    assert isinstance(opened, int) and opened >= found["connection broke"] - 4
+
+
+def test_a_connection_that_was_seen_to_be_closed_is_opened_again(tmp_path: Path) -> None:
+    """F12: nothing was written to it, so nothing is lost and nothing is sent twice."""
+
+    def closing(request: Request) -> Answer:
+        request.connection.sendall(linear(request))
+        request.connection.close()
+        return None
+
+    with serving(infer_only(closing)) as server, client(server, tmp_path) as rows:
+        query = rows.take(np.array([3]))
+        for _ in range(5):
+            rows.serve(query)
+            time.sleep(0.02)
+        assert rows.facts()["connections_opened_again"] == 4
+        before = server.requests
+        samples = open_loop(rows, tmp_path, 20, 50.0, connections=1)
+        assert server.requests - before == 20
+    assert counts(samples) == {"answered": 20}
+    assert samples.details["connections_opened_again"] == 19
+
+
+def test_what_a_server_says_unasked_is_no_answer(tmp_path: Path) -> None:
+    """F12: as over several connections."""
+
+    def talks(request: Request) -> Answer:
+        request.connection.sendall(linear(request))
+        time.sleep(0.01)
+        return answer(200, outputs([99.0]))
+
+    with serving(infer_only(talks)) as server, client(server, tmp_path) as rows:
+        for row in (3, 5, 7):
+            (found,) = rows.answers(rows.serve(rows.take(np.array([row]))))
+            assert found == pytest.approx(float(X[row].sum()), rel=1e-5)
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("fault", [broken, refused, closes, cut_json, nan])
+def test_warming_up_asks_again(fault: Fault, tmp_path: Path) -> None:
+    """F18: how often a server errs can be measured, whatever it errs with."""
+    with serving(every(3, fault)) as server, client(server, tmp_path) as rows:
+        samples = measured(rows, tmp_path, "single_stream", 30)
+    assert counts(samples)["answered"] == 20
+    failed = samples.details["warmup_failed"]
+    assert isinstance(failed, int) and 2 <= failed <= 6
+
+
+def test_warming_up_ends_where_nothing_is_answered(tmp_path: Path) -> None:
+    """F18: a server that does not answer at all is not asked for ever."""
+    with serving(infer_only(broken)) as server, client(server, tmp_path) as rows:
+        with pytest.raises(HttpError, match="HTTP 500"):
+            measured(rows, tmp_path, "single_stream", 30)
+        assert server.requests < 40
+
+
+@pytest.mark.parametrize("fault", [closes, resets])
+def test_answers_for_quality_are_asked_for_again_and_counted(fault: Fault, tmp_path: Path) -> None:
+    """F12: a connection that broke; all other failures end it, as they did."""
+    with serving(every(3, fault)) as server, client(server, tmp_path, batch=4) as rows:
+        answers = rows.served.predict_all(TABLE)
+    assert answers.n == 40
+    assert answers.details["requests_failed"] == 4
+    assert answers.details["requests_failed_how"] == "connection broke 4"
+    with serving(every(3, broken)) as server, client(server, tmp_path, batch=4) as rows:
+        with pytest.raises(HttpError, match="HTTP 500"):
+            rows.served.predict_all(TABLE)
+        rows.loaded.patient = True
+        answers = rows.served.predict_all(TABLE)
+    assert answers.details["requests_failed_how"] == "server error (HTTP 5xx) 4"
+
+
+@pytest.mark.parametrize("fault", [broken, closes])
+def test_loading_asks_again(fault: Fault, tmp_path: Path) -> None:
+    """F18: health and metadata of a server that errs at times."""
+    asked: list[int] = []
+
+    def handle(request: Request) -> Answer:
+        asked.append(1)
+        return fault(request) if len(asked) % 2 else linear(request)
+
+    with serving(handle) as server, client(server, tmp_path) as rows:
+        assert rows.loaded.observed["framework"] == "served by stub 1.2"
+        assert rows.loaded.output_names == ("s",)
+
+
+def test_stages_ask_again(tmp_path: Path) -> None:
+    """F18: of a server that errs there are stages all the same, and how often it did."""
+    from evalspec.measure.probes import Context
+    from evalspec.measure.probes.stages import probe
+
+    options = {"queries": 12, "batch": 1, "warmup": 4, "warmup_s": 0.0}
+    with serving(every(5, broken)) as server, client(server, tmp_path) as rows:
+        context = Context(
+            model=rows.served.model, loaded=rows.loaded, rows=rows, tensors=lambda index: {}, seed=1,
+            access=Access(folder=tmp_path), options=options, progress=lambda done, total, what: None,
+        )  # fmt: skip
+        found = probe(context)
+    assert found.facts["queries_failed"] == 6
+    assert found.facts["warmup_failed"] in (1, 2)
+    assert len(found.series["end_to_end_ns"]) == 12

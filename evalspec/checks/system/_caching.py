@@ -142,6 +142,8 @@ def judge(samples: list[Samples], confidence: float, *, wanted: bool = False) ->
         return _untold(f"{gain.pairs} new items were answered twice, {FEWEST} are needed", wanted=wanted)
     what = "items that it may know" if altered else "items asked for a second time"
     than = " than the same changed by a hair" if altered else ""
+    failed = _samples.counted(samples).errored
+    beside = f"; {failed:,} queries of the audit failed" if failed else ""
     found = f"{gain.pairs:,} {what} took {abs(value):.1%} {'less' if value >= 0 else 'more'} time{than}"
     if gain.caches(confidence):
         reason = (
@@ -149,4 +151,4 @@ def judge(samples: list[Samples], confidence: float, *, wanted: bool = False) ->
             f"{ALLOWED:.0%} are allowed), so timings say nothing about new items"
         )
         return Audit(value, reason, f"{found[0].upper()}{found[1:]}.")
-    return Audit(value, None, f"Audit for caching: {found} (at most {ALLOWED:.0%} less is allowed).")
+    return Audit(value, None, f"Audit for caching: {found} (at most {ALLOWED:.0%} less is allowed){beside}.")

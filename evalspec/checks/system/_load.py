@@ -346,6 +346,7 @@ def _notes(check: Load, found: Found, confidence: float) -> list[str]:
     failed = _samples.counted([one for run in found.runs if run.invalid is None for one in run.samples]).errored
     if failed:
         notes.append(f"{failed:,} queries failed or timed out; they count as slower than any threshold.")
+    notes += _samples.asked_again([one for run in found.runs for one in run.samples])
     notes += [
         f"A query hands as many rows to the model, in one batch, as was recorded: {run.handed}."
         for run in found.planned.values()

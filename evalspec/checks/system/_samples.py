@@ -10,6 +10,7 @@ import numpy as np
 from evalspec.evidence.blocks import Series
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
+from evalspec.language.inputs import FAILED, OUTCOMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -138,6 +139,30 @@ def conditions(inputs: Inputs, model: str, samples: Sequence[Samples]) -> dict[s
     return found
 
 
+def _how(samples: Sequence[Samples]) -> str:
+    """Outcomes of the queries that failed, where a server tells them apart."""
+    told = [one.outcome[~one.ok] for one in samples if one.outcome is not None]
+    counts = np.bincount(np.concatenate(told), minlength=len(OUTCOMES)) if told else np.zeros(len(OUTCOMES), np.int64)
+    named = [f"{OUTCOMES[kind]} {counts[kind]:,}" for kind in np.flatnonzero(counts) if kind != FAILED]
+    return f" What came of them: {', '.join(named)}." if named else ""
+
+
+def asked_again(samples: Sequence[Samples]) -> list[str]:
+    """What a server did beside answering: queries that failed while warming up, connections that it did not keep."""
+
+    def total(name: str) -> int:
+        return sum(count for one in samples if isinstance(count := one.details.get(name), int))
+
+    found = []
+    if failed := total("warmup_failed"):
+        found.append(
+            f"{failed:,} queries failed while warming up and were asked again; they are not among those timed."
+        )
+    if opened := total("connections_opened_again"):
+        found.append(f"The server did not keep its connections: {opened:,} were opened again, which took its time.")
+    return found
+
+
 def notes(samples: Sequence[Samples], typical_ms: float | None) -> list[str]:
     """What a reader should know of the processes: failures, the clock, warm-up that did not settle."""
     found = []
@@ -145,7 +170,9 @@ def notes(samples: Sequence[Samples], typical_ms: float | None) -> list[str]:
     if counts.errored:
         found.append(
             f"{counts.errored:,} of {counts.attempted:,} queries failed; they count as slower than any threshold."
+            f"{_how(samples)}"
         )
+    found += asked_again(samples)
     unsettled = sum(one.details.get("warmup_settled") is False for one in samples)
     if unsettled:
         found.append(f"Latency had not settled at the end of warm-up in {unsettled} of {len(samples)} processes.")

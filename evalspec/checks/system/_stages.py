@@ -91,13 +91,14 @@ def measure(check: Stages, inputs: Inputs) -> CheckResult:
     shares: dict[str, Estimate | Fact] = {name: divided.share(name) for name in divided.names}
     ceilings: dict[str, Estimate | Fact] = {name: AmdahlCeiling(divided.share(name)) for name in divided.names}
     made = int(sum(_probed.required(one, "queries") for one in probes))
+    failed = _failed(probes, "queries_failed")
     return CheckResult(
         estimates={
             "stage_share": Measured(Parts(shares), invalid=invalid),
             "amdahl_ceiling": Measured(Parts(ceilings), invalid=invalid),
         },
         blocks=_blocks(check, divided, inputs.confidence),
-        counts=Counts(attempted=processes * queries, used=made, errored=0),
+        counts=Counts(attempted=processes * queries + failed, used=made, errored=failed),
         conditions={"batch": check.batch_size, "processes": len(probes), "queries": made,
                     "stages_sum_share": divided.together, **_told(divided.apart),
                     **_probed.conditions(inputs, check.model, probes)},
@@ -136,8 +137,18 @@ def _told(told: Apart) -> dict[str, Cell]:
     return {"server_stages": ", ".join(told.names), "server_told_by": told.by} if told.names else {}
 
 
+def _failed(probes: list[Probe], name: str) -> int:
+    return sum(failed for one in probes if isinstance(failed := one.facts.get(name), int))
+
+
 def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
     found = []
+    failed, warming = _failed(probes, "queries_failed"), _failed(probes, "warmup_failed")
+    if failed + warming:
+        found.append(
+            f"The server failed on {failed:,} queries, and on {warming:,} while warming up; it was asked again, and "
+            "the stages are those of its answers."
+        )
     shares = {name: float(np.mean(divided.stage_ms[name] / divided.whole_ms)) for name in divided.names}
     beside = sum(share for name, share in shares.items() if name != INFERENCE)
     inference = shares.get(INFERENCE)

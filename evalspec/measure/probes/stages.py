@@ -11,11 +11,14 @@ from evalspec.clocks import now_ns, read_clock
 from evalspec.errors import NotRunError
 from evalspec.language.abilities import Stepped, Tells, Writes
 from evalspec.measure.listening import Listener, listen
+from evalspec.measure.patience import Patience
 from evalspec.measure.probes import Context, Found
 from evalspec.measure.servable import Rotation, Servable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from evalspec.evidence.frozen import Cell
 
 Step = tuple[str, Callable[[Any], Any]]
 
@@ -45,7 +48,9 @@ def probe(context: Context) -> Found:
     ways = _Ways(rows, _unlike(rows.steps()))
     queries, batch = int(context.options["queries"]), int(context.options["batch"])
     rotation = Rotation(rows.n, batch, context.seed)
-    listener = _warm_up(context, ways, rotation)
+    patience = Patience(rows)
+    listener = _warm_up(context, ways, rotation, patience)
+    in_warm_up, patience.failed = patience.failed, 0
     half = max(1, queries // 2)
     staged = np.empty((2 * half, len(ways.names)), dtype=np.float64)
     whole = np.empty(2 * half, dtype=np.float64)
@@ -53,13 +58,17 @@ def probe(context: Context) -> Found:
         context.progress(block, BLOCKS, "stages" if divided else "undivided")
         part = range(which * half, (which + 1) * half)
         if divided:
-            _divided(ways, rotation, part, staged, listener)
+            _divided(ways, rotation, part, staged, listener, patience)
         else:
             for index in part:
-                whole[index] = ways.undivided(ways.take(rotation.rows(index)))
+                query = ways.take(rotation.rows(index))
+                whole[index] = patience.answer(lambda query=query: ways.undivided(query))  # type: ignore[misc]
     series: dict[str, NDArray[np.float64]] = {"end_to_end_ns": whole}
     series |= {f"stage_ns:{name}": staged[:, place].copy() for place, name in enumerate(ways.names)}
-    facts = {"queries": 2 * half, "batch": batch, "timer_overhead_ns": read_clock(2000).overhead_ns}
+    facts: dict[str, Cell] = {
+        "queries": 2 * half, "batch": batch, "timer_overhead_ns": read_clock(2000).overhead_ns,
+        **({"queries_failed": patience.failed, "warmup_failed": in_warm_up} if patience.failed + in_warm_up else {}),
+    }  # fmt: skip
     texts = {"stages": ways.names} | ({"waits": (rows.waits,)} if isinstance(rows, Tells) else {})
     told = listener.found()
     return Found(facts={**facts, **told.facts}, series={**series, **told.series}, texts={**texts, **told.texts})
@@ -114,7 +123,7 @@ def _unlike(steps: Sequence[Step]) -> list[Step]:
     return named
 
 
-def _warm_up(context: Context, ways: _Ways, rotation: Rotation) -> Listener:
+def _warm_up(context: Context, ways: _Ways, rotation: Rotation, patience: Patience) -> Listener:
     """Both ways, so many times and so long; the last query shows whether there is somebody to listen to."""
     count, least_s = int(context.options["warmup"]), float(context.options["warmup_s"])
     until = now_ns() + int(least_s * 1e9)
@@ -122,14 +131,19 @@ def _warm_up(context: Context, ways: _Ways, rotation: Rotation) -> Listener:
     values: list[Any] = []
     while done < count or now_ns() < until:
         query = ways.take(rotation.rows(done))
-        _, values = ways.divided(query)
-        ways.undivided(query)
+        _, values = patience.answer(lambda query=query: ways.divided(query))  # type: ignore[misc]
+        patience.answer(lambda query=query: ways.undivided(query))  # type: ignore[misc]
         done += 1
     return listen(context.rows, values[ways.waits])
 
 
 def _divided(
-    ways: _Ways, rotation: Rotation, part: Sequence[int], staged: NDArray[np.float64], listener: Listener
+    ways: _Ways,
+    rotation: Rotation,
+    part: Sequence[int],
+    staged: NDArray[np.float64],
+    listener: Listener,
+    patience: Patience,
 ) -> None:
     """A block of queries by stages.
 
@@ -139,10 +153,12 @@ def _divided(
         part: Their numbers.
         staged: shape (queries, s): takes the ns of each.
         listener: Is told of each.
+        patience: Asks a server again that errs, so that each has its stages.
     """
     listener.begin()
     for stretch in np.array_split(np.asarray(part), STRETCHES):
         for index in stretch.tolist():
-            staged[index], values = ways.divided(ways.take(rotation.rows(index)))
+            query = ways.take(rotation.rows(index))
+            staged[index], values = patience.answer(lambda query=query: ways.divided(query))  # type: ignore[misc]
             listener.heard(values[ways.waits], float(staged[index, ways.waits]))
         listener.stretch()

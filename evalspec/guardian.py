@@ -1,0 +1,174 @@
+"""A process between us and one that we start: whichever of them ends, it ends all that was started below it.
+
+A process that leaves its session and its group is still found: Linux hands what has lost its parent to the nearest
+ancestor that asks for it, and this one does. It has no code of others in it, and ends as the process did that it
+guards. It is forked off (`stand`), or run as a script that then becomes a command::
+
+    python guardian.py PARENT DESCRIPTOR COMMAND...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+SWEEP_S = 10.0
+"""Longest time for what is killed to be gone."""
+PAUSE_S = 0.002
+MOST_ROUNDS = 100
+NOT_FOUND = 127
+
+
+def stand(parent: int, descriptor: int, *, adopts: bool) -> None:
+    """Split this process: what goes on from here is a child with a session of its own, and this one guards it.
+
+    On SIGTERM, and when the parent or the guarded process ends, everything below is killed.
+
+    Args:
+        parent: Process that must be this one's parent; it ends when that does.
+        descriptor: The guarded process writes its number there.
+        adopts: What has lost its parent becomes the guarded process's own for as long as that lives, so that whoever
+            looks at the processes below it sees all of them.
+    """
+    if sys.platform != "linux":
+        _announce(descriptor)
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGCHLD))
+    _control(PR_SET_PDEATHSIG, signal.SIGTERM)
+    _control(PR_SET_CHILD_SUBREAPER, 1)
+    if os.getppid() != parent:
+        os._exit(1)
+    guard = os.getpid()
+    guarded = os.fork()
+    if guarded:
+        _watch(guarded)
+    os.setsid()
+    # It outlives an exec.
+    _control(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != guard:
+        os._exit(1)
+    if adopts:
+        _control(PR_SET_CHILD_SUBREAPER, 1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    _announce(descriptor)
+
+
+def _announce(descriptor: int) -> None:
+    os.write(descriptor, str(os.getpid()).encode())
+    os.close(descriptor)
+
+
+def _control(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value)
+
+
+def _watch(guarded: int) -> None:
+    """Wait for an end, kill what is left, end alike."""
+    # The other side sees that a channel is closed, or a log at its end, when the guarded process has closed it.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nothing, standard)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    status = None
+    while status is None and signal.sigwait((signal.SIGTERM, signal.SIGCHLD)) == signal.SIGCHLD:
+        status = _reaped(guarded)
+    until = time.monotonic() + SWEEP_S
+    while time.monotonic() < until:
+        swept = kill_below(os.getpid())
+        ended = _reaped(guarded)
+        status = ended if status is None else status
+        if not swept:
+            break
+        time.sleep(PAUSE_S)
+    _end_as(status)
+
+
+def _reaped(guarded: int) -> int | None:
+    """Take leave of all that have ended; how the guarded process did, if it is among them."""
+    found = None
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                break
+            found = status if pid == guarded else found
+    return found
+
+
+def _end_as(status: int | None) -> None:
+    import resource
+
+    if status is not None and os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with contextlib.suppress(OSError):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+        os.kill(os.getpid(), number)
+    os._exit(1 if status is None else os.waitstatus_to_exitcode(status))
+
+
+def kill_below(top: int) -> bool:
+    """Kill every process below one, whatever its session; whether there was any.
+
+    They are stopped first, the newest too, so that none starts another one meanwhile.
+    """
+    stopped: set[int] = set()
+    for _ in range(MOST_ROUNDS):
+        new = below(top) - stopped
+        if not new:
+            break
+        for pid in new:
+            _send(pid, signal.SIGSTOP)
+        stopped |= new
+    for pid in stopped:
+        _send(pid, signal.SIGKILL)
+    return bool(stopped)
+
+
+def below(top: int) -> set[int]:
+    """Processes that run below one."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+                # The name in brackets may hold anything.
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+                if state not in (b"Z", b"X"):
+                    children.setdefault(int(parent), []).append(int(name))
+    found: set[int] = set()
+    wanted = [top]
+    while wanted:
+        own = children.get(wanted.pop(), [])
+        wanted += [pid for pid in own if pid not in found]
+        found.update(own)
+    return found
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def main() -> None:
+    """Guard a command."""
+    parent, descriptor, *command = sys.argv[1:]
+    os.set_inheritable(int(descriptor), False)
+    stand(int(parent), int(descriptor), adopts=False)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]} can't be started: {error.strerror}\n".encode())
+        os._exit(NOT_FOUND)
+
+
+if __name__ == "__main__":
+    main()

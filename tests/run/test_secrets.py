@@ -1,0 +1,112 @@
+"""F6: whole runs against a server that echoes the secret it is sent: no file of the run holds it, and no terminal."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evalspec.records.verify import verify
+
+SERVER = Path(__file__).with_name("echo_server.py")
+TOKEN = "s3cr3t/Token-8472+x"
+NAME = "EVALSPEC_TEST_TOKEN"
+SPEC = """
+evalspec: 1
+name: echo
+models:
+  candidate:
+    kind: http
+    url: http://127.0.0.1:{port}
+    model_name: m
+    inputs: {{x: x}}
+    outputs: {{text: t}}
+    headers: {{Authorization: {{env: {name}}}}}
+    artifact: server.py
+    start: [python, server.py, "{port}", {way}]
+datasets:
+  test: {{kind: parquet, path: test.parquet, label: y}}
+{system}
+model:
+  - {{check: quality, dataset: test, require: [exact_match >= 30 %]}}
+"""
+SYSTEM = """
+system:
+  - {check: latency, dataset: test, queries: 100, warmup: 3, require: [latency_p50 <= 500 ms]}
+  - {check: stages, dataset: test, report_only: true}
+"""
+
+
+def write(folder: Path, way: str = "right", system: str = "") -> Path:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = int(one.getsockname()[1])
+    shutil.copy(SERVER, folder / "server.py")
+    rows = [str(number) for number in range(60)]
+    pq.write_table(pa.table({"x": rows, "y": rows}), folder / "test.parquet")
+    path = folder / "spec.yaml"
+    path.write_text(SPEC.format(port=port, name=NAME, way=way, system=system))
+    return path
+
+
+def ran(path: Path, *options: str, secret: str = f"Bearer {TOKEN}") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evalspec", "run", str(path), "--trust", "--env", NAME, *options]
+    return subprocess.run(
+        [*command, "--output", str(path.parent / "run")],
+        env=os.environ | {NAME: secret}, capture_output=True, text=True, check=False, timeout=240,
+    )  # fmt: skip
+
+
+def assert_nowhere(folder: Path, printed: str) -> None:
+    forms = [TOKEN, TOKEN.replace("/", "\\/"), TOKEN.replace("/", "%2F"), TOKEN.encode().hex()]
+    forms += [base64.b64encode(f"Bearer {TOKEN}".encode()).decode()[:20], TOKEN[5:]]
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    said = {"the terminal": printed.encode().lower()} | {str(one): one.read_bytes().lower() for one in files}
+    for path in folder.rglob("*.parquet"):
+        said[f"{path}, unpacked"] = repr(pq.read_table(path).to_pydict()).encode().lower()
+    for where, text in said.items():
+        for form in forms:
+            assert form.lower().encode() not in text, (where, form)
+
+
+@pytest.mark.parametrize("way", ["right", "draft", "refuses", "crashes"])
+def test_a_secret_that_a_server_echoes_is_nowhere(way: str, tmp_path: Path) -> None:
+    draft = way == "draft"
+    ended = ran(write(tmp_path, way, SYSTEM if draft else ""), *(["--draft"] if draft else []))
+    folder = tmp_path / "run"
+    assert ended.returncode == {"right": 0, "draft": 3}.get(way, 4), ended.stderr + ended.stdout
+    assert_nowhere(folder, ended.stdout + ended.stderr)
+    record = json.loads((folder / "record.json").read_text())
+    assert f"[{NAME}]" in (folder / "logs" / "server-candidate.log").read_text()
+    if way in ("right", "draft"):
+        assert f"[{NAME}]" in json.dumps(record)
+        answers = pq.read_table(folder / "evidence" / "predictions-candidate-test.parquet").to_pydict()
+        assert f"59 [{NAME}]" in next(column for name, column in answers.items() if "text" in name)
+        assert {one["status"] for one in record["checks"]} == {"measured"}
+        assert not verify(folder).differs
+    else:
+        quality = next(one for one in record["checks"] if one["check"] == "quality")
+        assert (f"bad token [{NAME}]" in quality["reason"]) is (way == "refuses")
+
+
+@pytest.mark.parametrize(
+    ("secret", "why"),
+    [
+        ("abc", "it has fewer than 6 letters"),
+        ("candidate", "is a word of the spec or of every record"),
+        ("Bearer requirement", "is a word of the spec or of every record"),
+    ],
+)
+def test_a_secret_that_can_not_be_told_from_text_is_refused(secret: str, why: str, tmp_path: Path) -> None:
+    ended = ran(write(tmp_path), secret=secret)
+    assert ended.returncode == 2
+    assert why in ended.stderr and f"set {NAME} to another value" in ended.stderr
+    assert not (tmp_path / "run").exists()
