@@ -55,44 +55,98 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def is_whole(path: Path, digest: str) -> bool:
+    """A file of this content is there, and no link to one."""
+    try:
+        return path.is_file() and not path.is_symlink() and sha256_of(path) == digest
+    except OSError:
+        return False
+
+
 class Journal:
-    """Append-only lines of what was done; what a resume and a crash leave behind."""
+    """Append-only lines of what was done; what a resume and a crash leave behind.
+
+    One process at a time holds it: whoever writes to the folder of a run.
+    """
 
     def __init__(self, path: Path) -> None:
         """The journal at ``path``; it need not be there yet."""
         self.path = path
-        self._held: IO[bytes] | None = None
+        self._file: IO[bytes] | None = None
+        self._written = hashlib.sha256()
+
+    def create(self) -> bool:
+        """Make it and hold it; whether it was not there before. Of several processes that try, one makes it.
+
+        Raises:
+            WriteError: It can't be written.
+        """
+        try:
+            file = self.path.open("xb", buffering=0)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise self._unwritable(error) from error
+        # Whoever comes upon it before it is locked finds no beginning in it, and does not go on with that.
+        if not self._lock(file):
+            file.close()
+            return False
+        self._file = file
+        return True
 
     def hold(self) -> bool:
         """Keep other processes from going on with this run until this one ends; whether none of them has it.
 
         Where the system has no such locks nothing is kept out.
+
+        Raises:
+            WriteError: It can't be written.
         """
+        try:
+            file = self.path.open("ab")
+        except OSError as error:
+            raise self._unwritable(error) from error
+        if not self._lock(file) or not _is_at(file, self.path):
+            file.close()
+            return False
+        before = self.path.read_bytes()
+        if before and not before.endswith(b"\n"):
+            # What comes next must not be taken for the rest of a line that was torn.
+            _append(file, b"\n")
+            before += b"\n"
+        self._file, self._written = file, hashlib.sha256(before)
+        return True
+
+    @staticmethod
+    def _lock(file: IO[bytes]) -> bool:
+        """Whether nobody else has it."""
         try:
             import fcntl
         except ImportError:
             return True
         try:
-            file = self.path.open("ab")
-        except OSError as error:
-            raise WriteError(f"{self.path} can't be written: {error.strerror or error}") from error
-        try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            file.close()
             return False
         except OSError:
             # A file system without locks.
-            file.close()
             return True
-        self._held = file
         return True
 
     def let_go(self) -> None:
-        """Undo `hold`."""
-        if self._held is not None:
-            self._held.close()
-            self._held = None
+        """Undo `hold` and `create`."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @property
+    def intact(self) -> bool:
+        """It is held, lies where it was made, and holds what was there then and what was written since."""
+        return (
+            self._file is not None
+            and _is_at(self._file, self.path)
+            and sha256_of(self.path) == self._written.hexdigest()
+        )
 
     def write(self, event: str, **details: Any) -> None:
         """Append one line and make sure that it is on disk.
@@ -100,15 +154,17 @@ class Journal:
         Raises:
             WriteError: It can't be written.
         """
-        line = json.dumps({"event": event, **details}, allow_nan=False)
+        line = json.dumps({"event": event, **details}, allow_nan=False).encode() + b"\n"
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+            if self._file is not None:
+                _append(self._file, line)
+            else:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self.path.open("ab") as file:
+                    _append(file, line)
         except OSError as error:
-            raise WriteError(f"{self.path} can't be written: {error.strerror or error}") from error
+            raise self._unwritable(error) from error
+        self._written.update(line)
 
     def read(self) -> list[Mapping[str, Any]]:
         """All whole lines; a torn last line is left out."""
@@ -123,3 +179,20 @@ class Journal:
             if isinstance(event, dict) and "event" in event:
                 events.append(event)
         return events
+
+    def _unwritable(self, error: OSError) -> WriteError:
+        return WriteError(f"{self.path} can't be written: {error.strerror or error}")
+
+
+def _append(file: IO[bytes], line: bytes) -> None:
+    file.write(line)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    """An open file is still the one at a path, which is no link."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
+    except OSError:
+        return False

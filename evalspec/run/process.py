@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -47,8 +47,9 @@ class Child:
     """One child process, started with a job, asked questions over a socket pair."""
 
     def __init__(
-        self, role: str, job: Any, *, limits: Limits, log: Path, environment: Mapping[str, str] | None = None
-    ) -> None:
+        self, role: str, job: Any, *, limits: Limits, log: Path, environment: Mapping[str, str] | None = None,
+        on_read: Callable[[Mapping[str, str]], None] | None = None,
+    ) -> None:  # fmt: skip
         """Starts the child.
 
         Args:
@@ -57,10 +58,12 @@ class Child:
             limits: Time for each answer and memory.
             log: File for what it writes to its standard streams.
             environment: Added to this process's environment before anything is imported.
+            on_read: Told of the files that a worker says its model's code has read, and their digests.
         """
         self.role = role.rpartition(".")[2]
         self.limits = limits
         self.log = log
+        self._on_read = on_read
         ours, theirs = socket.socketpair()
         with theirs, _opened_log(log) as output:
             self._process = subprocess.Popen(
@@ -130,6 +133,8 @@ class Child:
                 if message is None:
                     self._gone()
                 if "progress" not in message:
+                    if self._on_read is not None:
+                        self._on_read(message.pop("read", {}))
                     return _opened(message)
                 if progress is not None:
                     progress(*message["progress"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -49,6 +49,10 @@ class Predictions(RuntimeModel):
     def files(self, access: Access) -> tuple[Path, ...]:
         """As `Model.files`."""
         return tuple(access.path(path) for path in self.files_.values())
+
+    def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
+        """As `Model.answers_from`."""
+        return {f"answers on {name}": (access.path(path),) for name, path in self.files_.items()}
 
     def answer_files(self) -> Mapping[str, str]:
         """As `Model.answer_files`."""
