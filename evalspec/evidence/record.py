@@ -27,7 +27,7 @@ class ContentFile(Frozen):
 
     path: str = Field(description="From the folder of the spec.")
     digest: str = Field(description="sha256 of its bytes.")
-    what: str = Field(description="What it is to the model: model, answers on a dataset, classes, code.")
+    what: str = Field(description="What it is to the model: model, function ..., answers on ..., classes, code.")
 
 
 class ModelRecord(Frozen):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evalspec.errors import InputError
 from evalspec.evidence.record import ContentFile
+from evalspec.evidence.subject import CLASSES
 from evalspec.evidence.words import short_digest
 from evalspec.language.parts import Access, Model
 from evalspec.runtimes._code import source_file
@@ -37,7 +38,7 @@ def content_paths(model: Model, access: Access) -> dict[Path, str]:
         path: what for what, files in model.answers_from(access).items() for path in (all_files(files) if files else ())
     }
     if isinstance(model.classes, str):
-        found.setdefault(access.path(model.classes).resolve(), "classes")
+        found.setdefault(access.path(model.classes).resolve(), CLASSES)
     for stage in as_stages(model.preprocess):
         if isinstance(stage, PythonStage):
             found.setdefault(source_file(stage.python, access).resolve(), "code")

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.subject import ANSWERS_ON
 from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import Access, DatasetName, LoadedModel, OutputName
 from evalspec.runtimes._code import first_line
@@ -52,7 +53,7 @@ class Predictions(RuntimeModel):
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
         """As `Model.answers_from`."""
-        return {f"answers on {name}": (access.path(path),) for name, path in self.files_.items()}
+        return {f"{ANSWERS_ON}{name}": (access.path(path),) for name, path in self.files_.items()}
 
     def answer_files(self) -> Mapping[str, str]:
         """As `Model.answer_files`."""

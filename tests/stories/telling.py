@@ -116,8 +116,9 @@ class Tale:
 
     def echo(self, model: str, inputs: Mapping[str, str], **fields: Any) -> Self:
         """A model that answers each row with what stands in its columns."""
-        (self.folder / "stories.py").write_text(ECHO)
-        default = {"kind": "python", "function": "stories:echo", "inputs": dict(inputs), "artifact": stated(model)}
+        # A file of its own for each, since the subject of a model that is read here is what is read.
+        (self.folder / f"stories_{model}.py").write_text(f'"""The model {model}."""\n{ECHO}')
+        default = {"kind": "python", "function": f"stories_{model}:echo", "inputs": dict(inputs)}
         self.models[model] = default | fields
         return self
 
@@ -233,7 +234,7 @@ def _plant(tale: Tale, spec: Path) -> Path:
         evalspec="0", spec=loaded.name, spec_digest=loaded.digest, spec_file="evalspec.yaml", seed=loaded.seed,
         started="2026-11-20T10:00:00Z", finished="2026-11-20T10:01:00Z", policy=Policy(),
         models=tuple(
-            ModelRecord(name=name, kind=one["kind"], digest=_digest(tale.folder, one["artifact"]))
+            ModelRecord(name=name, kind=one["kind"], digest=_digest(tale.folder, one))
             for name, one in tale.models.items()
         ),
     )  # fmt: skip
@@ -241,8 +242,9 @@ def _plant(tale: Tale, spec: Path) -> Path:
     return folder
 
 
-def _digest(folder: Path, artifact: str) -> str:
-    """That of a file, or as it is stated."""
+def _digest(folder: Path, model: Mapping[str, Any]) -> str:
+    """That of its code or of a file, or as it is stated."""
+    artifact = model.get("artifact") or f"{model['function'].partition(':')[0]}.py"
     return artifact.removeprefix("sha256:") if artifact.startswith("sha256:") else sha256_of(folder / artifact)
 
 
