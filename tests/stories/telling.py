@@ -35,10 +35,10 @@ from evalspec.language.inputs import Probe, Samples, Schedule
 from evalspec.plan import plan
 from evalspec.report import _charts
 from evalspec.run import options
-from evalspec.run.files import sha256_of
 from evalspec.run.jobs import probes_file, samples_file, seed_of
 from evalspec.run.probes import write_probes
 from evalspec.run.samples import write_samples
+from evalspec.runtimes._digest import artifact_digest
 from evalspec.spec import Options as LoadOptions
 from evalspec.spec import load
 from tests.fakes import FakeInputs, PairMaker, ProbeMaker, SamplesMaker
@@ -243,9 +243,11 @@ def _plant(tale: Tale, spec: Path) -> Path:
 
 
 def _digest(folder: Path, model: Mapping[str, Any]) -> str:
-    """That of its code or of a file, or as it is stated."""
-    artifact = model.get("artifact") or f"{model['function'].partition(':')[0]}.py"
-    return artifact.removeprefix("sha256:") if artifact.startswith("sha256:") else sha256_of(folder / artifact)
+    """That of its code and weights, or as it is stated."""
+    if "artifact" in model:
+        return str(model["artifact"]).removeprefix("sha256:")
+    files = [f"{model['function'].partition(':')[0]}.py", *model.get("weights", ())]
+    return artifact_digest([folder / file for file in files])
 
 
 @dataclass(frozen=True)
