@@ -117,8 +117,7 @@ def _subject(model: Model, access: Access, known: Mapping[Path, str]) -> tuple[l
     from evalspec.runtimes._artifact import artifact_files, check_artifact, read_here, stated_digest
     from evalspec.runtimes._digest import all_files, artifact_digest
 
-    if read_here(model):
-        files = all_files(model.files(access))
+    if read_here(model) and (files := all_files(model.files(access))):
         digest = artifact_digest(files, known)
         check_artifact(model, access, digest, known)
         return files, digest, False

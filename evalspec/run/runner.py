@@ -13,7 +13,7 @@ from typing import Any
 
 from evalspec import __version__
 from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, RecordError, WriteError
-from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record
+from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record, Resumption
 from evalspec.evidence.test import holds
 from evalspec.language.parts import Check
 from evalspec.plan import Plan, PlannedCheck
@@ -404,6 +404,14 @@ class _Run:
 
     # -- the record ---------------------------------------------------------------------------------------------
 
+    def _resumption(self) -> Resumption | None:
+        """What was kept when this run was gone on with; what was measured again in the runs before it stays said."""
+        before = None if self.again is None else self.again.record.resumption
+        if not self.options.resume:
+            return before
+        now = self.kept.resumption
+        return now if before is None else now.model_copy(update={"again": {**before.again, **now.again}})
+
     def _record(self, where: Any) -> Record:
         order = {check.name: index for index, check in enumerate(self.spec.checks)}
         record = Record(
@@ -426,7 +434,7 @@ class _Run:
             without=self.spec.without,
             claims=self.spec.claims,
             rollback=self.spec.rollback,
-            resumption=self.kept.resumption if self.options.resume else None,
+            resumption=self._resumption(),
             continues=() if self.again is None else self.again.continues,
             subject=subject_of(
                 self.subjects.models,

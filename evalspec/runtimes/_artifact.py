@@ -129,7 +129,7 @@ def check_artifact_cheaply(model: Model, access: Access) -> None:
     if not read_here(model):
         return
     files = all_files(model.files(access))
-    if set(files) == set(named):
+    if not files or set(files) == set(named):
         return
     if named and sorted(one.stat().st_size for one in files) != sorted(one.stat().st_size for one in named):
         raise _other(model, access)

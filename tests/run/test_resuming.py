@@ -180,8 +180,9 @@ def test_f2_a_server_is_held_against_what_the_run_began_with(tmp_path: Path, sig
         port = int(one.getsockname()[1])
     spec = write(tmp_path, SERVED.format(port=port, digest="1" * 64), MINUTES)
     x = [float(i) for i in range(ROWS)]
+    y = [2 * one + 0.01 * (one % 3) for one in x]
     pq.write_table(
-        pa.table({"x": [[one, one] for one in x], "y": [2 * one + 0.01 * (one % 3) for one in x]}),
+        pa.table({"x": [[one, one] for one in x], "y": y}),
         tmp_path / "test.parquet",
     )
     server = a_server(tmp_path, port, "")
