@@ -5,12 +5,33 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from evalspec.evidence.record import EvidenceFile
+from evalspec.plan import Plan
+from evalspec.run.again import profile_digest
 from evalspec.run.files import Journal, is_whole, make_folder, sha256_of, write_atomically
+from evalspec.run.folders import claim, find_unfinished, new_folder
+from evalspec.run.options import Options
 
 GONE = "is gone, or is not what was written"
+
+
+def claimed(plan: Plan, options: Options) -> Journal:
+    """The journal of a run, held, in a folder that is this run's alone.
+
+    Raises:
+        SpecError: It holds something already, or belongs to another run.
+        RecordError: There is no run to go on with, or another process is at it.
+        WriteError: It can't be made.
+    """
+    spec = plan.spec
+    if options.resume:
+        return find_unfinished(options.output, options.root, spec.name, spec.digest, profile_digest(spec.profile))
+    if options.output is not None:
+        return claim(options.output)
+    return claim(new_folder(options.root, spec.name, spec.digest, datetime.now(UTC)))
 
 
 class RunFolder:

@@ -14,23 +14,18 @@ from typing import Any
 from evalspec import __version__
 from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, RecordError, WriteError
 from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record, Resumption
-from evalspec.evidence.test import holds
 from evalspec.language.parts import Check
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.run import environment
 from evalspec.run.again import Again, again, gone_on_from, profile_digest
 from evalspec.run.basis import files_of
 from evalspec.run.describe import not_tested, without_measurement
-from evalspec.run.files import Journal, write_atomically
+from evalspec.run.files import write_atomically
 from evalspec.run.folders import (
-    claim,
     discard,
     earlier_runs,
-    find_unfinished,
     last_blessed,
-    new_folder,
     point_latest,
-    read_record,
 )
 from evalspec.run.jobs import (
     DRAFT_ROWS,
@@ -44,13 +39,14 @@ from evalspec.run.jobs import (
 from evalspec.run.journaled import Journaled
 from evalspec.run.options import Options
 from evalspec.run.otherwise import since_before
-from evalspec.run.own import RunFolder
+from evalspec.run.own import RunFolder, claimed
 from evalspec.run.preflight import refuse_unallowed
+from evalspec.run.replay import timings_of
 from evalspec.run.resuming import Kept
 from evalspec.run.scans import Ahead
 from evalspec.run.served import Servers
 from evalspec.run.sharing import SharedChild
-from evalspec.run.standing import void_changed, without_lost
+from evalspec.run.standing import violated, void_changed, without_lost
 from evalspec.run.subjects import Children, Observer, Subjects, digest_of, subject_of
 from evalspec.run.witness import Witness, voided
 from evalspec.spec import PROFILE_FILE
@@ -70,21 +66,11 @@ def run(plan: Plan, options: Options, observer: Observer) -> tuple[Record, Path]
     """
     refuse_unallowed(plan, options.access)
     before = None if options.remeasure is None else again(options.remeasure, plan)
-    folder = RunFolder(_claimed(plan, options))
+    folder = RunFolder(claimed(plan, options))
     try:
         return _Run(plan, options, observer, folder, before).go()
     finally:
         folder.let_go()
-
-
-def _claimed(plan: Plan, options: Options) -> Journal:
-    """The journal of the run, held, in a folder that is this run's alone."""
-    spec = plan.spec
-    if options.resume:
-        return find_unfinished(options.output, options.root, spec.name, spec.digest, profile_digest(spec.profile))
-    if options.output is not None:
-        return claim(options.output)
-    return claim(new_folder(options.root, spec.name, spec.digest, datetime.now(UTC)))
 
 
 class _Run:
@@ -144,7 +130,7 @@ class _Run:
             self._go_on(where)
             for planned in self.plan.checks:
                 self._check(planned)
-                if self.options.fail_fast and self._violated():
+                if self.options.fail_fast and violated(self.checks[-1], self.plan):
                     break
             if not self.options.draft:
                 self._same_as_at_the_start()
@@ -332,7 +318,7 @@ class _Run:
             limits=self.options.limits,
             threads=self.options.threads,
             environment=self.children.environment,
-            timings_from=self._timings() if planned.timed else None,
+            timings_from=timings_of(self.options, self.subjects.models) if planned.timed else None,
             answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
             today=self.started.date(),
         )
@@ -362,32 +348,8 @@ class _Run:
         asked = [one.check for one in later if not self.kept.has(self._key(one))]
         return tuple((one, seed_of(self.spec.seed, one.name)) for one in asked)
 
-    def _timings(self) -> Path | None:
-        """Raw timings of an earlier run.
-
-        Raises:
-            NotRunError: They are of another subject.
-        """
-        folder = self.options.timings_from
-        if folder is not None:
-            before = {model.name: model.digest for model in read_record(folder).models}
-            now = {name: model.digest for name, model in self.subjects.models.items()}
-            if any(before.get(name) != digest for name, digest in now.items()):
-                raise NotRunError(f"the timings in {folder.name} are of other models")
-        return folder
-
     def _without(self, planned: PlannedCheck, status: CheckStatus, reason: str) -> CheckRecord:
         return without_measurement(planned, self.spec, status, reason)
-
-    def _violated(self) -> bool:
-        """The last check already shows a violation, whatever the rest of the family says."""
-        waived = {waiver.of for waiver in self.spec.waivers}
-        return any(
-            (test.exact and test.value is not None and not holds(test.op, test.value, test.threshold))
-            or (test.p_fail is not None and test.p_fail <= self.plan.alpha_fail)
-            for test in self.checks[-1].tests
-            if test.severity == "require" and test.invalid is None and test.name not in waived
-        )
 
     def _fill_up(self) -> None:
         """Checks that were not reached are NOT_RUN, with the reason."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from evalspec.evidence.record import CheckRecord, EvidenceFile
+from evalspec.evidence.test import holds
+from evalspec.plan import Plan
 from evalspec.run.jobs import predictions_file
 from evalspec.run.own import RunFolder
 
@@ -56,3 +58,14 @@ def without_lost(
                 record = record.model_copy(update={"status": "error", "reason": reason})
         found.append(record)
     return found
+
+
+def violated(check: CheckRecord, plan: Plan) -> bool:
+    """A check already shows a violation of what blocks, whatever the rest of the family says."""
+    waived = {waiver.of for waiver in plan.spec.waivers}
+    return any(
+        (test.exact and test.value is not None and not holds(test.op, test.value, test.threshold))
+        or (test.p_fail is not None and test.p_fail <= plan.alpha_fail)
+        for test in check.tests
+        if test.severity == "require" and test.invalid is None and test.name not in waived
+    )
