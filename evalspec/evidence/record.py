@@ -22,6 +22,14 @@ Control = Literal["applied", "unavailable", "not attempted"]
 Direction = Literal["loosened", "tightened", "changed"]
 
 
+class ContentFile(Frozen):
+    """A file that decides what a model answers."""
+
+    path: str = Field(description="From the folder of the spec.")
+    digest: str = Field(description="sha256 of its bytes.")
+    what: str = Field(description="What it is to the model: model, function ..., answers on ..., classes, code.")
+
+
 class ModelRecord(Frozen):
     """A model as it was run."""
 
@@ -42,6 +50,13 @@ class ModelRecord(Frozen):
     quantization: dict[str, str] = Field(default_factory=dict)
     classes: tuple[str, ...] | None = None
     details: dict[str, Cell] = Field(default_factory=dict, description="Provider got, framework, threads, flags.")
+    content_digest: str | None = Field(
+        None, description="sha256 over `contents`; None: nothing here shows what answers, or the record is older."
+    )
+    contents: tuple[ContentFile, ...] = Field((), description="Files here that it answers from, whatever is stated.")
+    code_read: tuple[ContentFile, ...] = Field(
+        (), description="Files that its code was seen to read while it ran: modules beside it, and what they open."
+    )
 
 
 class DatasetRecord(Frozen):
@@ -95,6 +110,13 @@ class Continued(Frozen):
 
     run: str = Field(description="Its folder.")
     started: str
+
+
+class Resumption(Frozen):
+    """What a run that was interrupted kept when it was gone on with, and what it measured again."""
+
+    kept: tuple[str, ...] = Field((), description="Checks whose measurements were kept.")
+    again: dict[str, str] = Field(default_factory=dict, description="Check that was measured again: why.")
 
 
 class AskedOtherwise(Frozen):
@@ -185,12 +207,14 @@ class Record(Frozen):
     rollback: tuple[Rollback, ...] = ()
     subject: str | None = Field(None, description="Digest of the candidate; None: not shown.")
     continues: tuple[Continued, ...] = Field((), description="Runs that this one goes on from, oldest first.")
+    resumption: Resumption | None = Field(None, description="None: it was not interrupted.")
     earlier_runs: int = Field(0, description="Decided runs on this test set, of any subject, before this one.")
     earlier_of_subject: int = Field(0, description="Of these, runs of this subject.")
     asked_otherwise: tuple[AskedOtherwise, ...] = Field(
         (), description="What the decided run of this spec before this one did not ask, or otherwise."
     )
     models: tuple[ModelRecord, ...] = ()
+    models_named: tuple[str, ...] = Field((), description="All models of the spec; others than `models` were not used.")
     datasets: tuple[DatasetRecord, ...] = ()
     family: tuple[str, ...] = Field((), description="Names of the blocking requirements decided from a sample.")
     family_warn: tuple[str, ...] = ()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+CLASSES = "classes"
+ANSWERS_ON = "answers on "
+"""What some files are to a model."""
 CANDIDATE = "candidate"
 """What the model that is to ship is usually called."""
 

@@ -184,7 +184,8 @@ class Model(Part):
     )
     artifact: str | None = Field(
         None,
-        description="What stands for the subject where the model itself is no file: a path, or sha256:... as stated.",
+        description="What stands for the subject where the model itself is no file here: a path, or sha256:... as "
+        "stated. Of a model that is read here it can only be what is read.",
     )
 
     @property
@@ -218,6 +219,16 @@ class Model(Part):
     def files(self, access: Access) -> tuple[Path, ...]:
         """Every file that makes up the artifact, weights beside it included; their bytes are its digest."""
         raise NotImplementedError
+
+    def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
+        """What a file is to the model: files here that decide what it answers, whatever ``artifact:`` states.
+
+        Folders stand for all files in them. Part of every key under which an answer is kept.
+
+        Raises:
+            InputError: One is missing.
+        """
+        return {"model": self.files(access)}
 
     def answer_files(self) -> Mapping[str, str]:
         """Dataset: the file with its answers, of a model that is read and not run; empty: it is run."""
@@ -596,6 +607,10 @@ class Check(Part):
 
     def files_named(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Files that it names beside those of models and datasets, each with its place inside the entry."""
+        return ()
+
+    def holds_files_of(self) -> Iterable[str]:
+        """Datasets of which the bytes of the files count, beside the rows that are read from them."""
         return ()
 
     def same(self, requirement: Requirement) -> Same | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from evalspec.evidence.otherwise import tightened
-from evalspec.evidence.record import ControlRecord, DatasetRecord, ModelRecord, Record
+from evalspec.evidence.record import ContentFile, ControlRecord, DatasetRecord, ModelRecord, Record
+from evalspec.evidence.words import short_digest
 from evalspec.report._checks import size_words
 from evalspec.report._tables import cell
 from evalspec.report._words import duration
@@ -16,6 +18,7 @@ MONTHS = (
     "December",
 )  # fmt: skip
 """Not those of the machine's language: a report is the same everywhere."""
+MOST_FILES = 5
 SAID = frozenset({"batch", "precision", "device", "size_bytes"})
 
 Pairs = tuple[tuple[str, str], ...]
@@ -119,10 +122,18 @@ def _model(model: ModelRecord) -> Thing:
         ("preprocessing digest", model.preprocess_digest),
         *((f"quantization {name}", value) for name, value in model.quantization.items()),
         ("classes", f"{len(model.classes)}" if model.classes else ""),
+        ("read from", _files(model.contents)),
+        ("read by its code", _files(model.code_read)),
         *((name.replace("_", " "), cell(value).text) for name, value in model.details.items() if name not in SAID),
     ]
     stated = " (stated by its maker)" if model.digest_stated else ""
     return Thing(model.name, model.kind, digest + stated, tuple((name, value) for name, value in facts if value))
+
+
+def _files(files: Sequence[ContentFile]) -> str:
+    """Files with the beginnings of their digests, the first of them where they are many."""
+    shown = ", ".join(f"{one.path} [{short_digest(one.digest)}]" for one in files[:MOST_FILES])
+    return f"{shown} and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else shown
 
 
 def _asked(asked: str | None, observed: str | None) -> str:

@@ -25,9 +25,12 @@ from evalspec.evidence.record import (
 )
 from evalspec.evidence.verdict import Decision
 from evalspec.plan import Plan
+from evalspec.run.answering import note_read
 from evalspec.run.environment import differences
-from evalspec.run.files import Journal, make_folder, sha256_of
-from evalspec.run.folders import read_record
+from evalspec.run.files import Journal, is_whole, make_folder
+from evalspec.run.folders import JOURNAL, read_record
+from evalspec.run.journaled import Journaled, otherwise
+from evalspec.run.subjects import Subjects, is_another
 from evalspec.verdict import decide
 
 LEFT_OUT = "left out by --only"
@@ -41,15 +44,15 @@ class Again:
     Args:
         folder: Of that run.
         record: Its record.
-        events: Check: what its journal says of it.
-        journal: All that its journal says.
+        events: Of its journal.
+        journal: What they say.
         checks: Those that are measured again: why.
     """
 
     folder: Path
     record: Record
-    events: Mapping[str, Mapping[str, Any]]
-    journal: tuple[Mapping[str, Any], ...]
+    events: tuple[Mapping[str, Any], ...]
+    journal: Journaled
     checks: Mapping[str, str]
 
     def kept(self, name: str) -> CheckRecord | None:
@@ -76,7 +79,7 @@ class Again:
         now: Environment,
         datasets: Mapping[str, DatasetRecord],
         models: Mapping[str, ModelRecord],
-        keys: Mapping[str, str],
+        basis: Mapping[str, Mapping[str, str]],
     ) -> None:
         """Refuse what would not go together with what is kept.
 
@@ -84,15 +87,15 @@ class Again:
             now: Where this run takes place.
             datasets: As they are now, by name.
             models: Likewise.
-            keys: Check: what stands for all that its result rests on.
+            basis: Check: all that its result rests on, by name.
 
         Raises:
             RecordError: Another machine or other software, other data, another artifact, other settings; names it.
         """
         self._check_environment(now)
         self._check_subjects(datasets, models)
-        for name, key in keys.items():
-            self._check_key(name, key)
+        for name, one in basis.items():
+            self._check_basis(name, one)
 
     def _check_environment(self, now: Environment) -> None:
         found = differences(self.record.environment, now)
@@ -105,15 +108,41 @@ class Again:
                 raise RecordError(f"dataset {then.name} is another one than in {self.folder}; {FRESH}")
         for model in self.record.models:
             now = models.get(model.name)
-            if now is None or (now.digest, now.preprocess_digest) != (model.digest, model.preprocess_digest):
+            if model.content_digest is None and now is not None and now.content_digest is not None:
+                raise RecordError(f"the record in {self.folder} does not say what model {model.name} was; {FRESH}")
+            if now is None or is_another(model, now):
                 raise RecordError(f"model {model.name} is another one than in {self.folder}; {FRESH}")
 
-    def _check_key(self, name: str, key: str) -> None:
-        event = self.events.get(name)
+    def _check_basis(self, name: str, basis: Mapping[str, str]) -> None:
+        event = self.journal.last.get(name)
         before = _of(self.record, name)
         never = event is None and before is not None and before.status == "not_run"
-        if not never and (event is None or event["key"] != key):
-            raise RecordError(f"{name} is not run as it was in {self.folder}, such as with other --threads; {FRESH}")
+        if never:
+            return
+        if event is None:
+            raise RecordError(f"the journal in {self.folder} does not say what {name} rests on; {FRESH}")
+        if event.basis != basis:
+            why = otherwise(event.basis, basis)
+            raise RecordError(
+                f"{name} is not run as it was in {self.folder}, such as with other --threads: {why}; {FRESH}"
+            )
+
+    def check_code(self, subjects: Subjects) -> None:
+        """Refuse where the code of a model reads another file by now than for what is kept.
+
+        Raises:
+            RecordError: It does.
+        """
+        read: dict[str, dict[str, str]] = {}
+        for answered in self.journal.answers.values():
+            note_read(read, answered.model, answered.read)
+        for measured in self.journal.last.values():
+            for model, files in measured.read.items():
+                note_read(read, model, files)
+        for model, files in read.items():
+            other = subjects.reads_otherwise(model, files) if model in subjects.models else None
+            if other is not None:
+                raise RecordError(f"{other}: model {model} is not that of {self.folder}; {FRESH}")
 
     def copy_evidence(self, folder: Path) -> None:
         """Copy the evidence of what is kept into the folder of a new run.
@@ -128,7 +157,7 @@ class Again:
         answers = [file for file in self.record.predictions if not file.path.startswith("evidence/server-")]
         for file in (*answers, *(file for one in kept for file in one.evidence)):
             source, place = self.folder / file.path, folder / file.path
-            if not source.is_file() or sha256_of(source) != file.digest:
+            if not is_whole(source, file.digest):
                 raise RecordError(f"{source} is gone, or is not what was written; {FRESH}")
             try:
                 shutil.copyfile(source, place)
@@ -149,13 +178,12 @@ def again(folder: Path, plan: Plan) -> Again:
     folder = folder.resolve()
     record = read_record(folder)
     _same_spec(folder, record, plan)
-    journal = tuple(Journal(folder / "journal.jsonl").read())
-    events = {event["id"]: event for event in journal if event["event"] == "check"}
+    events = tuple(Journal(folder / JOURNAL).read())
     checks, refused = measurable(record)
     if not checks:
         why = f": {'; '.join(refused)}" if refused else ""
         raise RecordError(f"nothing in {folder} had to be given up for want of a quiet machine{why}")
-    return Again(folder, record, events, journal, checks)
+    return Again(folder, record, events, Journaled(events), checks)
 
 
 def gone_on_from(events: Iterable[Mapping[str, Any]], plan: Plan) -> Again | None:
@@ -166,7 +194,7 @@ def gone_on_from(events: Iterable[Mapping[str, Any]], plan: Plan) -> Again | Non
         plan: Of the spec as it reads now.
     """
     begun = (event for event in events if event["event"] == "start" and "remeasures" in event)
-    return next((again(Path(event["remeasures"]), plan) for event in begun), None)
+    return next((again(Path(str(event["remeasures"])), plan) for event in begun), None)
 
 
 def _same_spec(folder: Path, record: Record, plan: Plan) -> None:

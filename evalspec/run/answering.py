@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from evalspec.errors import NotRunError
 from evalspec.run.jobs import CheckJob, WorkerJob, altered_file
 from evalspec.run.messages import Progress
 from evalspec.run.process import Child
+from evalspec.runtimes._code_files import CHANGED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,8 @@ class Answering:
         self.files: list[tuple[str, str]] = []
         """Files in the folder of evidence, and what they hold."""
         self.observed: dict[str, dict[str, Cell]] = {}
+        self.read: dict[str, dict[str, str]] = {}
+        """Model: files that its code was seen to read, and their digests."""
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
         """The file with a model's answers to these rows.
@@ -66,17 +69,19 @@ class Answering:
     def _worker(self, model: str) -> Child:
         worker = self._workers.get(model)
         if worker is None or not worker.alive:
-            worker = self._workers[model] = started(self._job, model, f"answering-{self._job.check.name}-{model}")
+            log = f"answering-{self._job.check.name}-{model}"
+            worker = self._workers[model] = started(self._job, model, log, self.read)
         return worker
 
 
-def started(job: CheckJob, model: str, log: str) -> Child:
+def started(job: CheckJob, model: str, log: str, read: dict[str, dict[str, str]]) -> Child:
     """A fresh worker that holds a model.
 
     Args:
         job: Of the check that asks.
         model: Its name.
         log: Name of its log.
+        read: Takes the files that the model's code was seen to read.
     """
     return Child(
         "evalspec.run.worker",
@@ -85,7 +90,15 @@ def started(job: CheckJob, model: str, log: str) -> Child:
         log=job.evidence.parent / "logs" / f"{log}.log",
         environment=job.environment,
         secrets=job.parts.access.env,
+        on_read=lambda files: note_read(read, model, files),
     )
+
+
+def note_read(read: dict[str, dict[str, str]], model: str, files: Mapping[str, str]) -> None:
+    """Add files that a model's code was seen to read; one that was two things in one run is noted as changed."""
+    known = read.setdefault(model, {})
+    for path, digest in files.items():
+        known[path] = digest if known.get(path, digest) == digest else CHANGED
 
 
 def kept_answers(evidence: Path, check: str, rows: pa.Table, dataset: str, name: str, model: str) -> Path:

@@ -45,7 +45,11 @@ def start(job: CheckJob, scans: Scans | None = None) -> Handler:
         finally:
             workers.close()
         record = check_record(job, result, [*result.evidence, *_written(job, workers)])
-        return {"record": record.model_dump(mode="json"), "observed": workers.observed}
+        return {
+            "record": record.model_dump(mode="json"),
+            "observed": workers.observed,
+            "read": workers.answering.read,
+        }
 
     return handle
 
@@ -68,7 +72,7 @@ def _replayed(job: CheckJob, progress: Progress) -> Message:
     assert job.timings_from is not None
     result = run_check(job, progress, Replay(job.timings_from / "evidence", job.check.name))
     record = check_record(job, result, [(name, what) for name, what in result.evidence])
-    return {"record": record.model_dump(mode="json"), "observed": {}}
+    return {"record": record.model_dump(mode="json"), "observed": {}, "read": {}}
 
 
 def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | None = None) -> CheckResult:

@@ -52,6 +52,15 @@ def differences(before: Environment, now: Environment) -> list[str]:
     return found
 
 
+def lasting(environment: Environment) -> dict[str, object]:
+    """Hardware, versions of software and controls: all that `differences` looks at."""
+    return {
+        "facts": _lasting(environment.facts),
+        "packages": dict(environment.packages),
+        "controls": _controls(environment),
+    }
+
+
 def _lasting(facts: Mapping[str, Cell]) -> dict[str, Cell]:
     return {name: value for name, value in facts.items() if not CHANGING.search(name)}
 

@@ -15,10 +15,11 @@ from pydantic import ValidationError
 
 from evalspec import __version__
 from evalspec.errors import RecordError, SpecError, WriteError
-from evalspec.evidence.record import CheckRecord, Record
-from evalspec.run.files import Journal, sha256_of
+from evalspec.evidence.record import Record
+from evalspec.run.files import Journal, make_folder
 
 LATEST = "latest"
+JOURNAL = "journal.jsonl"
 RECORD = "record.json"
 BASELINES = "baselines"
 """Beside a spec: the folder of the runs that were blessed."""
@@ -49,38 +50,53 @@ def _unwritable(folder: Path, reason: str) -> WriteError:
     return WriteError(f"the folder {folder} can't be made: {reason}; name another place with --output")
 
 
-def fresh(folder: Path) -> Path:
-    """A folder that a run may be written to.
+def claim(folder: Path) -> Journal:
+    """Make a folder, or an empty one that is there, that of a new run; of several that try at once one gets it.
+
+    Returns:
+        Its journal, held.
 
     Raises:
-        SpecError: It holds something already.
+        SpecError: It holds something already, or belongs to another run.
+        WriteError: It can't be made.
     """
+    journal = Journal(folder / JOURNAL)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SpecError(f"--output {folder} is not empty; name another folder, or pass --resume to go on with its run")
-    return folder
+        raise _taken(folder)
+    make_folder(folder)
+    if not journal.create():
+        raise _taken(folder)
+    if any(path.name != JOURNAL for path in folder.iterdir()):
+        # Somebody else wrote there after it was looked at.
+        journal.path.unlink(missing_ok=True)
+        journal.let_go()
+        raise _taken(folder)
+    return journal
 
 
-def discard(folder: Path, *, keep: bool) -> None:
-    """Remove what a run that was refused has written.
+def _taken(folder: Path) -> SpecError:
+    return SpecError(f"--output {folder} is not empty; name another folder, or pass --resume to go on with its run")
+
+
+def discard(journal: Journal, *, keep: bool) -> None:
+    """Remove what a run that was refused has written, and let its folder go.
 
     Args:
-        folder: Its folder, which was empty or not there before.
+        journal: Of it, held, in a folder which was empty or not there before.
         keep: The folder itself stays.
     """
+    folder = journal.path.parent
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
-        else:
+        elif path != journal.path:
             path.unlink(missing_ok=True)
+    # The last: as long as it is there nobody else takes the folder.
+    journal.path.unlink(missing_ok=True)
+    journal.let_go()
     if not keep:
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-def intact(record: CheckRecord, folder: Path) -> bool:
-    """The evidence of a check lies in a folder as it was written."""
-    places = ((folder / file.path, file.digest) for file in record.evidence)
-    return all(path.is_file() and sha256_of(path) == digest for path, digest in places)
 
 
 def point_latest(folder: Path) -> None:
@@ -95,29 +111,39 @@ def point_latest(folder: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def find_unfinished(output: Path | None, root: Path, spec: str, digest: str, profile: str | None = None) -> Path:
+def find_unfinished(output: Path | None, root: Path, spec: str, digest: str, profile: str | None = None) -> Journal:
     """The newest run of this spec and its profile, word for word the same, that has no end in its journal.
+
+    Returns:
+        Its journal, held.
 
     Raises:
         RecordError: There is none, or another process is at it.
     """
     folders = [output] if output is not None else sorted((root / "reports" / spec).glob("2*"), reverse=True)
     for folder in folders:
-        events = Journal(folder / "journal.jsonl").read()
-        begun = next((event for event in events if event["event"] == "start"), None)
-        same = begun is not None and (begun.get("spec"), begun.get("profile")) == (digest, profile)
-        if same and not any(event["event"] == "end" for event in events):
-            journal = Journal(folder / "journal.jsonl")
-            if not journal.hold():
-                raise RecordError(f"the run in {folder} is still going on; wait for it, or end it before --resume")
-            journal.let_go()
-            return folder
+        journal = Journal(folder / JOURNAL)
+        if not _unfinished(journal, digest, profile):
+            continue
+        if not journal.hold():
+            raise RecordError(f"the run in {folder} is still going on; wait for it, or end it before --resume")
+        if _unfinished(journal, digest, profile):
+            return journal
+        # It has ended between the look and the lock.
+        journal.let_go()
     where = output if output is not None else root / "reports" / spec
     told = " and its profile, as they read" if profile else ", as it reads"
     raise RecordError(
         f"there is no unfinished run of this spec{told} now, in {where}; leave out --resume to start a new one, "
         "or measure again by --remeasure RUN what a run that has ended could not measure on a busy machine"
     )
+
+
+def _unfinished(journal: Journal, digest: str, profile: str | None) -> bool:
+    events = journal.read()
+    begun = next((event for event in events if event["event"] == "start"), None)
+    same = begun is not None and (begun.get("spec"), begun.get("profile")) == (digest, profile)
+    return same and not any(event["event"] == "end" for event in events)
 
 
 def folder_of(run: Path) -> Path:

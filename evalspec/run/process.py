@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -58,6 +58,7 @@ class Child:
         log: Path,
         environment: Mapping[str, str] | None = None,
         secrets: Iterable[str] = (),
+        on_read: Callable[[Mapping[str, str]], None] | None = None,
     ) -> None:
         """Starts the child.
 
@@ -68,12 +69,14 @@ class Child:
             log: File for what it writes to its standard streams.
             environment: Added to this process's environment before anything is imported.
             secrets: Variables of the environment whose values leave the child neither in an answer nor in its log.
+            on_read: Told of the files that a worker says its model's code has read, and their digests.
         """
         secrets = tuple(secrets)
         self.role = role.rpartition(".")[2]
         self.limits = limits
         self.log = log
         self._log = Log(log, Redaction.of(secrets))
+        self._on_read = on_read
         ours, theirs = socket.socketpair()
         with theirs, _opened(self._log) as output:
             self._process = Guarded(
@@ -140,6 +143,8 @@ class Child:
                 if message is None:
                     self._gone()
                 if "progress" not in message:
+                    if self._on_read is not None:
+                        self._on_read(message.pop("read", {}))
                     return _answered(message)
                 if progress is not None:
                     progress(*message["progress"])

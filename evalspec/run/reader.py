@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from evalspec.errors import InputError
 from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.record import DatasetRecord, ModelRecord
 from evalspec.imports import arrow_without_pandas
@@ -13,8 +12,6 @@ from evalspec.language.parts import Access, Dataset, Model
 from evalspec.run.child import Handler
 from evalspec.run.jobs import Parts
 from evalspec.run.messages import Message, Progress
-
-STATED = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def start(parts: Parts) -> Handler:
@@ -83,19 +80,20 @@ def model_record(name: str, model: Model, access: Access) -> ModelRecord:
     Raises:
         InputError: A file of it is missing.
     """
-    from evalspec.runtimes._digest import all_files, artifact_digest, preprocess_digest
+    from evalspec.runtimes._artifact import contents_digest, contents_of
+    from evalspec.runtimes._digest import preprocess_digest
     from evalspec.runtimes._labels import read_classes
     from evalspec.runtimes._preprocess import stage_names
 
-    stated = stated_digest(model) or model.kept_digest(access)
-    files = () if stated is not None else artifact_files(model, access)
+    contents = contents_of(model, access)
+    known = {path: one.digest for path, one in contents.items()}
+    files, digest, stated = _subject(model, access, known)
     return ModelRecord(
         name=name,
         kind=model.kind,
-        digest=artifact_digest(files) if files else stated,
-        files=max(1, len(all_files(files))),
-        # Nothing here shows that a file of predictions came from the artifact that is named beside it.
-        digest_stated=(bool(files) and (model.served or not model.timed)) or stated is not None,
+        digest=digest,
+        files=max(1, len(files)),
+        digest_stated=stated,
         path=getattr(model, "path", None),
         size_bytes=sum(file.stat().st_size for file in files) if files else None,
         precision=model.precision,
@@ -105,32 +103,33 @@ def model_record(name: str, model: Model, access: Access) -> ModelRecord:
         preprocess=stage_names(model.preprocess),
         quantization=dict(model.quantization),
         classes=read_classes(model.classes, access),
+        content_digest=contents_digest(contents),
+        contents=tuple(contents.values()),
     )
 
 
-def stated_digest(model: Model) -> str | None:
-    """The digest that ``artifact:`` states, or None where it states none.
+def _subject(model: Model, access: Access, known: Mapping[Path, str]) -> tuple[list[Path], str | None, bool]:
+    """The files that stand for the subject, their digest, and whether it is only stated.
+
+    Of a model that is read here they are its own files. A file of predictions is not the model that made them, and
+    what a server serves can't be seen: only ``artifact:`` ties them to one.
 
     Raises:
-        InputError: It is no sha256.
+        InputError: One is missing, or what is stated is not what is read.
     """
-    artifact = model.artifact
-    if artifact is None or not artifact.startswith("sha256:"):
-        return None
-    if STATED.fullmatch(artifact) is None:
-        raise InputError(f"artifact {artifact!r} is no digest", remedy="write sha256: and 64 digits of 0-9 and a-f")
-    return artifact.removeprefix("sha256:")
+    from evalspec.runtimes._artifact import artifact_files, check_artifact, read_here, stated_digest
+    from evalspec.runtimes._digest import all_files, artifact_digest
 
-
-def artifact_files(model: Model, access: Access) -> tuple[Path, ...]:
-    """The files that stand for the subject: those of ``artifact:``, or the model's own.
-
-    A file of predictions is not the model that made them: only ``artifact:`` ties it to one.
-
-    Raises:
-        InputError: One is missing.
-    """
-    if model.artifact is not None:
-        path = access.path(model.artifact)
-        return (path,) if path.is_file() else tuple(sorted(one for one in path.rglob("*") if one.is_file()))
-    return model.files(access) if model.timed and not model.served else ()
+    if read_here(model) and (files := all_files(model.files(access))):
+        digest = artifact_digest(files, known)
+        check_artifact(model, access, digest, known)
+        return files, digest, False
+    kept = model.kept_digest(access)
+    if kept is not None:
+        check_artifact(model, access, kept)
+        return [], kept, True
+    stated = stated_digest(model)
+    if stated is not None:
+        return [], stated, True
+    named = list(artifact_files(model, access))
+    return named, artifact_digest(named, known) if named else None, bool(named)

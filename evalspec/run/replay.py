@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.errors import NotRunError
+from evalspec.evidence.record import ModelRecord
 from evalspec.language.inputs import Cells, Probe, Samples, Schedule
 from evalspec.run.answering import kept_answers
+from evalspec.run.folders import read_record
 from evalspec.run.jobs import probes_file, samples_file
 from evalspec.run.messages import Progress
+from evalspec.run.options import Options
 from evalspec.run.probes import read_probes
 from evalspec.run.samples import read_samples
 
@@ -81,3 +85,17 @@ def _repeats(one: Samples) -> int:
     """Times that each item was asked for in a row; older samples show it by their blocks."""
     told = one.details.get("repeats")
     return int(told) if isinstance(told, int) else 1 + int((one.block > 0).any())
+
+
+def timings_of(options: Options, models: Mapping[str, ModelRecord]) -> Path | None:
+    """Folder of the run whose raw timings are used; None: they are measured.
+
+    Raises:
+        NotRunError: They are of another subject.
+    """
+    folder = options.timings_from
+    if folder is not None:
+        before = {model.name: model.digest for model in read_record(folder).models}
+        if any(before.get(name) != model.digest for name, model in models.items()):
+            raise NotRunError(f"the timings in {folder.name} are of other models")
+    return folder

@@ -12,36 +12,44 @@ from pathlib import Path
 from typing import Any
 
 from evalspec import __version__
-from evalspec.errors import EvalspecError, InvalidError, NotRunError, RecordError, WriteError
-from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record
-from evalspec.evidence.test import holds
+from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, RecordError, WriteError
+from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record, Resumption
 from evalspec.interrupts import Interrupts
 from evalspec.language.parts import Check
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.redaction import Redaction
 from evalspec.run import environment
-from evalspec.run.again import again, gone_on_from, profile_digest
-from evalspec.run.describe import not_tested, words
-from evalspec.run.files import Journal, make_folder, write_atomically
+from evalspec.run.again import Again, again, gone_on_from, profile_digest
+from evalspec.run.basis import files_of
+from evalspec.run.describe import not_tested, without_measurement
+from evalspec.run.files import write_atomically
 from evalspec.run.folders import (
     discard,
     earlier_runs,
-    find_unfinished,
-    fresh,
-    intact,
     last_blessed,
-    new_folder,
     point_latest,
-    read_record,
 )
-from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, answers_beside, judged_beside, predictions_key, seed_of
+from evalspec.run.jobs import (
+    DRAFT_ROWS,
+    CheckJob,
+    Parts,
+    answers_beside,
+    judged_beside,
+    predictions_file,
+    predictions_key,
+    seed_of,
+)
+from evalspec.run.journaled import Journaled
 from evalspec.run.options import Options
 from evalspec.run.otherwise import since_before
+from evalspec.run.own import RunFolder, claimed
 from evalspec.run.preflight import refuse_unallowed
-from evalspec.run.requirements import empty_tests
+from evalspec.run.replay import timings_of
+from evalspec.run.resuming import Kept
 from evalspec.run.scans import Ahead
 from evalspec.run.served import Servers
 from evalspec.run.sharing import SharedChild
+from evalspec.run.standing import violated, void_changed, without_lost
 from evalspec.run.subjects import Children, Observer, Subjects, digest_of, subject_of
 from evalspec.run.witness import Witness, voided
 from evalspec.spec import PROFILE_FILE
@@ -67,13 +75,26 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
     """
     refuse_unallowed(plan, options.access)
     with signals or Interrupts() as counted:
-        return _Run(plan, options, observer, counted).go()
+        before = None if options.remeasure is None else again(options.remeasure, plan)
+        folder = RunFolder(claimed(plan, options))
+        try:
+            return _Run(plan, options, observer, folder, before, counted).go()
+        finally:
+            folder.let_go()
 
 
 class _Run:
     """The state of one run; everything that it learns ends in the record."""
 
-    def __init__(self, plan: Plan, options: Options, observer: Observer, signals: Interrupts) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        observer: Observer,
+        own: RunFolder,
+        before: Again | None,
+        signals: Interrupts,
+    ) -> None:
         self.signals = signals
         self.plan = plan
         self.spec = plan.spec
@@ -87,37 +108,30 @@ class _Run:
             rows=DRAFT_ROWS if options.draft else None,
         )
         self.started = datetime.now(UTC)
-        self.again = None if options.remeasure is None else again(options.remeasure, plan)
-        self.folder = self._folder()
         self.hidden = Redaction.of(options.access.env)
-        self.journal = Journal(self.folder / "journal.jsonl", self.hidden)
+        self.own = own
+        self.folder = own.path
+        self.journal = own.journal
+        self.journal.hidden = self.hidden
         events = self.journal.read() if options.resume else []
-        if options.resume:
-            self.again = gone_on_from(events, plan)
-        self.done = {event["key"]: event for event in events if event["event"] == "check"}
+        self.again = gone_on_from(events, plan) if options.resume else before
+        known = Journaled(events if self.again is None else [*self.again.events, *events])
         self.children = Children(options.access, options.limits, options.threads, self.folder)
-        known = [*events, *(() if self.again is None else self.again.journal)]
         self.subjects = Subjects(self.parts, self.children, self.journal, observer, known)
+        self.kept = Kept(Journaled(events), self.own, self.journal, self.subjects, observer)
         self.servers = Servers(self.spec.models, options.access, self.folder, self.journal, observer)
         self.witness = Witness(self.parts, self.children, self.subjects, self.journal)
         self.shared = SharedChild(self.children)
         self.checks: list[CheckRecord] = []
+        self.named: dict[str, dict[str, str]] = {}
+        """Check: files that it names, and their digests at the start."""
         self.interrupted = False
 
-    def _folder(self) -> Path:
-        if self.options.resume:
-            profile = profile_digest(self.spec.profile)
-            return find_unfinished(self.options.output, self.options.root, self.spec.name, self.spec.digest, profile)
-        if self.options.output is not None:
-            return fresh(self.options.output)
-        return new_folder(self.options.root, self.spec.name, self.spec.digest, self.started)
-
     def go(self) -> tuple[Record, Path]:
-        write_atomically(self.folder / "spec.yaml", self.spec.text)
+        self.own.write("spec.yaml", self.spec.text)
         if self.spec.profile is not None:
-            write_atomically(self.folder / PROFILE_FILE, self.spec.profile_text)
-        make_folder(self.folder / "evidence")
-        self.journal.hold()
+            self.own.write(PROFILE_FILE, self.spec.profile_text)
+        self.own.make("evidence")
         begun = {"spec": self.spec.digest, "time": _stamp(self.started), "draft": self.options.draft}
         if self.spec.profile is not None:
             begun["profile"] = profile_digest(self.spec.profile)
@@ -125,17 +139,19 @@ class _Run:
             begun["remeasures"] = str(self.again.folder)
         self.journal.write("start", **begun)
         where = environment.capture(self.options.access.folder)
+        self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
         try:
             self.observer.step("reading datasets and models")
             datasets = [name for one in self.plan.checks for name in one.datasets]
             models = [name for one in self.plan.checks for name in one.models]
             about = [check.model for check in self.spec.checks if check.uses_model]
             self.subjects.describe(datasets, [*models, *about])
+            self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
             self._ask_servers()
             self._go_on(where)
             for planned in self.plan.checks:
                 self._check(planned)
-                if self.options.fail_fast and self._violated():
+                if self.options.fail_fast and violated(self.checks[-1], self.plan):
                     break
             if not self.options.draft:
                 self._same_as_at_the_start()
@@ -150,13 +166,14 @@ class _Run:
             self.servers.stop()
         self._fill_up()
         self.children.tidy()
+        read = {one.check.name: self._answers_read(one) for one in self.plan.checks}
+        self.checks = without_lost(self.checks, self.own, self.subjects.answered, read)
         record = self._record(where.model_copy(update={"load_at_end": environment.load()}))
         write_atomically(self.folder / "record.json", record.model_dump_json(indent=1) + "\n")
         if not self.interrupted:
             self.journal.write("end", verdict=record.verdict.word if record.verdict else None)
         if self.options.output is None:
             point_latest(self.folder)
-        self.journal.let_go()
         return record, self.folder
 
     def _go_on(self, where: Environment) -> None:
@@ -164,15 +181,18 @@ class _Run:
         if self.again is None:
             return
         try:
-            keys = {one.check.name: self._key(one) for one in self.plan.checks}
-            self.again.check(where, self.subjects.datasets, self.subjects.models, keys)
-            self.witness.check_same(self.again.folder)
+            if not self.options.draft:
+                self.witness.go_on(self.again.folder, self.plan, self.again.journal.servers)
+            basis = {one.check.name: self._basis(one) for one in self.plan.checks}
+            self.again.check(where, self.subjects.datasets, self.subjects.models, basis)
+            self.again.check_code(self.subjects)
             if not self.options.resume:
                 self.again.copy_evidence(self.folder)
+                for one in self.again.journal.answers.values():
+                    self.journal.write("predictions", **one.model_dump())
         except RecordError:
             if not self.options.resume:
-                self.journal.let_go()
-                discard(self.folder, keep=self.options.output is not None)
+                discard(self.journal, keep=self.options.output is not None)
             raise
         self.observer.step(f"measured again: {', '.join(self.again.checks)}; all else is kept")
 
@@ -181,17 +201,15 @@ class _Run:
         with contextlib.suppress(EvalspecError):
             self.servers.ensure(name for one in self.plan.checks for name in one.models)
         if not self.options.draft:
-            self.witness.start(self.plan)
+            self.witness.start(self.plan, self.kept.before.servers)
 
     def _same_as_at_the_start(self) -> None:
         """Void what was measured of a file that is another one by now, or of a server that answers otherwise."""
         changed = self.subjects.changed()
-        for index, record in enumerate(self.checks):
-            used = [f"dataset {name}" for name in record.datasets] + [f"model {name}" for name in record.models]
-            hit = [what for what in used if what in changed]
-            if hit and record.status == "measured":
-                reason = f"{hit[0]} was another one at the end of the run than at its start"
-                self.checks[index] = record.model_copy(update={"status": "invalid", "reason": reason})
+        for one in self.plan.checks:
+            if self._named(one.check) != self.named[one.check.name]:
+                changed[f"check {one.check.name}"] = f"a file that {one.check.name} names"
+        self.checks = void_changed(self.checks, changed)
         # A server that a check has killed is started again first: its answers are what is asked for.
         with contextlib.suppress(EvalspecError):
             self.servers.ensure(name for one in self.plan.checks for name in one.models)
@@ -199,30 +217,39 @@ class _Run:
 
     # -- checks -------------------------------------------------------------------------------------------------
 
-    def _key(self, planned: PlannedCheck) -> str:
-        """Stands for all that a check's result rests on."""
-        return digest_of(
-            "check",
+    def _basis(self, planned: PlannedCheck) -> dict[str, str]:
+        """By name, the digest of all that a check's result rests on."""
+        settings = digest_of(
             planned.check.model_dump_json(),
-            self.subjects.key(planned.datasets, planned.models),
             self.plan.alpha,
             self.plan.alpha_fail,
             self.options.threads,
             __version__,
             self.started.date().isoformat() if planned.check.dated else None,
         )
+        name = planned.check.name
+        files = {f"{path}, which {name} names,": digest for path, digest in self.named[name].items()}
+        return {f"what is asked of {name}": settings, **self.subjects.basis(planned.datasets, planned.models), **files}
+
+    def _key(self, planned: PlannedCheck) -> str:
+        return digest_of("check", self._basis(planned))
+
+    def _named(self, check: Check) -> dict[str, str]:
+        return files_of(check, self.spec.datasets, self.options.access)
+
+    def _answers_read(self, planned: PlannedCheck) -> tuple[tuple[str, str], ...]:
+        """(dataset, model) of the answers that a check reads."""
+        return tuple(dict.fromkeys((*planned.predictions, *answers_beside(self.plan, planned).values())))
 
     def _check(self, planned: PlannedCheck) -> None:
         check = planned.check
         key = self._key(planned)
         begun = time.monotonic()
-        observed: dict[str, dict[str, Any]] = {}
+        told: Mapping[str, Any] = {}
         try:
-            kept = self._kept(planned, key)
-            if kept is not None:
-                self._take_over(planned, key, *kept)
+            if self._take_over(planned, key):
                 return
-            record, observed = self._measure(planned)
+            record, told = self._measure(planned)
         except NotRunError as error:
             record = self._without(planned, "not_run", str(error))
         except InvalidError as error:
@@ -234,44 +261,59 @@ class _Run:
         update: dict[str, Any] = {"duration_s": round(time.monotonic() - begun, 3)}
         if self.again is not None:
             update["attempts"] = self.again.attempts(check.name)
-        self._ended(key, record.model_copy(update=update), observed)
+        self._ended(planned, record.model_copy(update=update), told)
 
-    def _ended(self, key: str, record: CheckRecord, observed: Mapping[str, Any]) -> None:
+    def _ended(self, planned: PlannedCheck, record: CheckRecord, told: Mapping[str, Any]) -> None:
+        """Write down what came of a check. ``told``: what its models said and read while it ran."""
         self.checks.append(record)
+        files = {file.path: file.digest for file in self.subjects.answered}
+        answers = {
+            predictions_key(dataset, model): digest
+            for dataset, model in self._answers_read(planned)
+            if (digest := files.get(f"evidence/{predictions_file(dataset, model)}")) is not None
+        }
         self.journal.write(
-            "check", key=key, id=record.id, record=json.loads(record.model_dump_json()), observed=observed
-        )
+            "check", key=self._key(planned), id=record.id, record=json.loads(record.model_dump_json()),
+            basis=self._basis(planned), answers=answers, observed=told.get("observed", {}), read=told.get("read", {}),
+        )  # fmt: skip
 
-    def _kept(self, planned: PlannedCheck, key: str) -> tuple[CheckRecord, Mapping[str, Any]] | None:
-        """What an earlier run has of a check that is not measured again, and what was got when its models ran.
+    def _take_over(self, planned: PlannedCheck, key: str) -> bool:
+        """Whether a check is kept as it is, with what it rests on.
 
-        Of a run that is resumed that is a check that was measured, with its evidence as it was.
+        Raises:
+            EvalspecError: There are no such answers any more, or other ones than what is kept rests on.
         """
         name = planned.check.name
-        if self.again is not None and (old := self.again.kept(name)) is not None:
-            return old, self.again.events[name].get("observed", {})
-        event = self.done.get(key)
-        if event is None or event["record"]["status"] != "measured":
-            return None
-        record = CheckRecord.model_validate(event["record"])
-        return (record, event.get("observed", {})) if intact(record, self.folder) else None
-
-    def _take_over(
-        self, planned: PlannedCheck, key: str, record: CheckRecord, observed: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        """Keep a check as it is, and what it rests on."""
-        if record.status == "measured":
-            for dataset, model in planned.predictions:
-                self.subjects.predict(dataset, model)
-        for model, found in observed.items():
-            self.subjects.observe(model, found)
-        if key in self.done:
-            self.checks.append(record)
+        answers = self._answers_read(planned)
+        old = None if self.again is None else self.again.kept(name)
+        event = None
+        if self.again is None or name in self.again.checks:
+            event = self.kept.of(planned, key, self._basis(planned), answers)
+            old = None if event is None else event.record
+        elif old is not None:
+            event = self.again.journal.last.get(name)
+            why = self.kept.not_kept(event, answers) if event is not None and old.status == "measured" else None
+            if why is not None:
+                raise InputError(f"it can't be kept: {why}")
+        if old is None:
+            return False
+        told = {} if event is None else {"observed": event.observed, "read": event.read}
+        self._learn(told)
+        if key in self.kept.before.checks:
+            self.checks.append(old)
         else:
-            self._ended(key, record, observed)
+            self._ended(planned, old, told)
+        return True
 
-    def _measure(self, planned: PlannedCheck) -> tuple[CheckRecord, dict[str, dict[str, Any]]]:
-        """The check's record, and what was got when its models ran."""
+    def _learn(self, told: Mapping[str, Any]) -> None:
+        """What models said and read while a check ran."""
+        for model, found in told.get("observed", {}).items():
+            self.subjects.observe(model, found)
+        for model, files in told.get("read", {}).items():
+            self.subjects.has_read(model, files)
+
+    def _measure(self, planned: PlannedCheck) -> tuple[CheckRecord, Mapping[str, Any]]:
+        """The check's record, and what its models said and read when they ran."""
         self.subjects.need(planned.datasets, planned.models)
         for name in planned.timed:
             if not self.spec.models[name].timed:
@@ -300,7 +342,7 @@ class _Run:
             limits=self.options.limits,
             threads=self.options.threads,
             environment=self.children.environment,
-            timings_from=self._timings() if planned.timed else None,
+            timings_from=timings_of(self.options, self.subjects.models) if planned.timed else None,
             answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
             judged=judged_beside(self.plan, planned),
             repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
@@ -308,14 +350,12 @@ class _Run:
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
         answer = self._answer(job, limit_s)
-        observed: dict[str, dict[str, Any]] = answer["observed"]
-        for model, found in observed.items():
-            self.subjects.observe(model, found)
+        self._learn(answer)
         update: dict[str, Any] = {"models": planned.models, "datasets": planned.datasets}
         other = None if check.finds_unlike else self.subjects.not_as_asked(planned.models)
         if other is not None:
             update |= {"status": "invalid", "reason": other}
-        return CheckRecord.model_validate(answer["record"]).model_copy(update=update), observed
+        return CheckRecord.model_validate(answer["record"]).model_copy(update=update), answer
 
     def _answer(self, job: CheckJob, limit_s: float) -> dict[str, Any]:
         """What a child that runs the check says."""
@@ -331,53 +371,11 @@ class _Run:
             return ()
         place = next(index for index, one in enumerate(self.plan.checks) if one.check is check)
         later = [one for one in self.plan.checks[place + 1 :] if _scans(one.check)]
-        asked = [one.check for one in later if self._kept(one, self._key(one)) is None]
+        asked = [one.check for one in later if not self.kept.has(self._key(one))]
         return tuple((one, seed_of(self.spec.seed, one.name)) for one in asked)
 
-    def _timings(self) -> Path | None:
-        """Raw timings of an earlier run.
-
-        Raises:
-            NotRunError: They are of another subject.
-        """
-        folder = self.options.timings_from
-        if folder is not None:
-            before = {model.name: model.digest for model in read_record(folder).models}
-            now = {name: model.digest for name, model in self.subjects.models.items()}
-            if any(before.get(name) != digest for name, digest in now.items()):
-                raise NotRunError(f"the timings in {folder.name} are of other models")
-        return folder
-
     def _without(self, planned: PlannedCheck, status: CheckStatus, reason: str) -> CheckRecord:
-        check = planned.check
-        summary, cannot_show = words(check)
-        return CheckRecord(
-            id=check.name,
-            check=check.check,
-            dimension=check.dimension,
-            status=status,
-            reason=reason,
-            models=planned.models,
-            datasets=planned.datasets,
-            baseline_models=check.baselines,
-            tests=empty_tests(check),
-            seed=seed_of(self.spec.seed, check.name),
-            why=check.why,
-            owner=check.owner,
-            report_only=check.report_only,
-            summary=summary,
-            cannot_show=cannot_show,
-        )
-
-    def _violated(self) -> bool:
-        """The last check already shows a violation, whatever the rest of the family says."""
-        waived = {waiver.of for waiver in self.spec.waivers}
-        return any(
-            (test.exact and test.value is not None and not holds(test.op, test.value, test.threshold))
-            or (test.p_fail is not None and test.p_fail <= self.plan.alpha_fail)
-            for test in self.checks[-1].tests
-            if test.severity == "require" and test.invalid is None and test.name not in waived
-        )
+        return without_measurement(planned, self.spec, status, reason)
 
     def _fill_up(self) -> None:
         """Checks that were not reached are NOT_RUN, with the reason."""
@@ -393,6 +391,14 @@ class _Run:
                     self.checks.append(self._without(one, "not_run", f"left out by --only {', '.join(self.plan.only)}"))
 
     # -- the record ---------------------------------------------------------------------------------------------
+
+    def _resumption(self) -> Resumption | None:
+        """What was kept when this run was gone on with; what was measured again in the runs before it stays said."""
+        before = None if self.again is None else self.again.record.resumption
+        if not self.options.resume:
+            return before
+        now = self.kept.resumption
+        return now if before is None else now.model_copy(update={"again": {**before.again, **now.again}})
 
     def _record(self, where: Any) -> Record:
         order = {check.name: index for index, check in enumerate(self.spec.checks)}
@@ -419,6 +425,7 @@ class _Run:
             without=self.spec.without,
             claims=self.spec.claims,
             rollback=self.spec.rollback,
+            resumption=self._resumption(),
             continues=() if self.again is None else self.again.continues,
             subject=subject_of(
                 self.subjects.models,
@@ -426,6 +433,7 @@ class _Run:
                 (check.model for check in self.spec.checks if check.uses_model),
             ),
             models=tuple(self.subjects.models.values()),
+            models_named=tuple(self.spec.models),
             datasets=tuple(self.subjects.datasets.values()),
             family=self.plan.family,
             family_warn=self.plan.family_warn,

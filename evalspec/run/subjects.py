@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +13,15 @@ from typing import Any, Protocol
 
 from evalspec.errors import EvalspecError, InputError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.record import DatasetRecord, EvidenceFile, ModelRecord
+from evalspec.evidence.record import ContentFile, DatasetRecord, EvidenceFile, ModelRecord
 from evalspec.evidence.subject import subject_model
 from evalspec.language.parts import Access
 from evalspec.logs import scrub
 from evalspec.redaction import Redaction
-from evalspec.run.files import Journal, make_folder, sha256_of
+from evalspec.run.answering import note_read
+from evalspec.run.files import Journal, is_whole, make_folder, sha256_of
 from evalspec.run.jobs import Parts, WorkerJob, predictions_file
+from evalspec.run.journaled import Answered, Journaled, otherwise
 from evalspec.run.process import Child, Limits
 
 
@@ -87,14 +90,24 @@ class Subjects:
         children: Children,
         journal: Journal,
         observer: Observer,
-        events: Iterable[Mapping[str, Any]],
+        before: Journaled,
     ) -> None:
-        """``events`` of the run that is resumed; none for a new one."""
+        """``before``: what the run says that is gone on with; nothing for a new one."""
         self._parts = parts
         self._children = children
         self._journal = journal
         self._observer = observer
-        self._done = {event["key"]: event for event in events if event["event"] == "predictions"}
+        self._done = dict(before.answers)
+        self._last = {(one.dataset, one.model): one for one in before.answers.values()}
+        self.asked_again: dict[tuple[str, str], str] = {}
+        """(dataset, model) of which answers were there that could not be kept: why."""
+        self._code: dict[str, dict[str, str] | str] = {}
+        self._read: dict[str, dict[str, str]] = {}
+        self.basis_of_all: dict[str, str] = {}
+        """What everything in this run rests on."""
+        self.servers: dict[str, str] = {}
+        """Served model: what stands for its answers at the start."""
+        self._unasked = uuid.uuid4().hex
         self._broken: dict[str, str] = {}
         self._files: dict[tuple[str, str], Path] = {}
         self._refused: dict[tuple[str, str], EvalspecError] = {}
@@ -137,17 +150,23 @@ class Subjects:
             if what in self._broken:
                 raise InputError(f"{what}: {self._broken[what]}")
 
-    def key(self, datasets: Sequence[str], models: Sequence[str]) -> str:
-        """Stands for the content of these: what rests on the same key need not be made again."""
-        return digest_of(
-            [(name, self.datasets[name].digest) for name in datasets if name in self.datasets],
-            [self._model_key(name) for name in models if name in self.models],
-            self._parts.rows,
-        )
+    def basis(self, datasets: Sequence[str], models: Sequence[str]) -> dict[str, str]:
+        """By name, the digest of all that these are: what rests on the same need not be made again."""
+        found = {f"dataset {name}": self.datasets[name].digest for name in datasets if name in self.datasets}
+        for name in models:
+            if name in self.models:
+                found |= self._model_basis(name)
+        return found | self.basis_of_all | {"number of rows": str(self._parts.rows)}
 
-    def _model_key(self, name: str) -> list[object]:
-        record = self.models[name]
-        return [self._parts.models[name].model_dump_json(), record.digest, record.preprocess_digest, record.classes]
+    def _model_basis(self, name: str) -> dict[str, str]:
+        record, model = self.models[name], self._parts.models[name]
+        found = {f"{one.path} ({one.what} of {name})": one.digest for one in record.contents}
+        fields = model.model_dump_json(), record.digest, record.preprocess_digest, record.classes
+        found[f"model {name}"] = digest_of(*fields)
+        if model.served:
+            # One that was not asked at the start is like no other.
+            found[f"the server of {name}"] = self.servers.get(name, self._unasked)
+        return found
 
     def predict(self, dataset: str, model: str) -> Path:
         """The file with a model's answers on a dataset, made once.
@@ -167,27 +186,43 @@ class Subjects:
         return self._files[pair]
 
     def _predict(self, dataset: str, model: str) -> Path:
-        key = digest_of("predictions", self.key([dataset], [model]))
+        basis = self.basis([dataset], [model])
+        key = digest_of("predictions", basis)
         file = self._children.folder / "evidence" / predictions_file(dataset, model)
         before = self._done.get(key)
-        if before is None or not file.exists() or sha256_of(file) != before["digest"]:
-            before = self._kept(dataset, model, file)
-            if before is not None:
-                self._journal.write("predictions", key=key, dataset=dataset, model=model, **before)
-        if before is None:
-            self._observer.step(f"{model} on {dataset}")
-            job = WorkerJob(self._parts, model, self._children.threads)
-            with self._children.start("evalspec.run.worker", job, f"worker-{model}-{dataset}") as child:
-                child.ask({"do": "load"}, progress=self._observer.progress)
-                question = {"do": "predict", "dataset": dataset, "out": str(file)}
-                answer = child.ask(question, progress=self._observer.progress)
-            before = {"observed": answer["observed"], "rows": answer["rows"], "digest": sha256_of(file)}
-            self._journal.write("predictions", key=key, dataset=dataset, model=model, **before)
+        why = None if (dataset, model) not in self._last else self._not_kept(self._last[dataset, model], before, basis)
+        if before is None or why is not None:
+            if why is not None:
+                self.asked_again[dataset, model] = why
+            kept = self._kept(dataset, model, file) or self._asked(dataset, model, file)
+            self._journal.write("predictions", key=key, basis=basis, dataset=dataset, model=model, **kept)
+            before = Answered(key=key, basis=basis, dataset=dataset, model=model, **kept)
         what = f"answers of {model} on {dataset}"
-        path = f"evidence/{file.name}"
-        self.answered.append(EvidenceFile(path=path, digest=before["digest"], rows=before["rows"], what=what))
-        self.observe(model, before["observed"])
+        self.answered.append(
+            EvidenceFile(path=f"evidence/{file.name}", digest=before.digest, rows=before.rows, what=what)
+        )
+        self.observe(model, before.observed)
+        self.has_read(model, before.read)
         return file
+
+    def _not_kept(self, last: Answered, same: Answered | None, basis: Mapping[str, str]) -> str | None:
+        """Why answers that are there can't be kept; None: they can."""
+        if same is None:
+            return otherwise(last.basis, basis)
+        file = predictions_file(same.dataset, same.model)
+        if not is_whole(self._children.folder / "evidence" / file, same.digest):
+            return f"evidence/{file} is gone, or is not what was written"
+        return self.reads_otherwise(same.model, same.read)
+
+    def _asked(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
+        self._observer.step(f"{model} on {dataset}")
+        job = WorkerJob(self._parts, model, self._children.threads)
+        with self._children.start("evalspec.run.worker", job, f"worker-{model}-{dataset}") as child:
+            child.ask({"do": "load"}, progress=self._observer.progress)
+            question = {"do": "predict", "dataset": dataset, "out": str(file)}
+            answer = child.ask(question, progress=self._observer.progress)
+        told = {name: answer[name] for name in ("observed", "rows", "read")}
+        return {**told, "digest": sha256_of(file)}
 
     def _kept(self, dataset: str, model: str, file: Path) -> dict[str, Any] | None:
         """What an earlier run kept of a model, copied beside the other answers; None: it is asked now.
@@ -202,7 +237,8 @@ class Subjects:
         make_folder(file.parent)
         shutil.copyfile(kept, file)
         rows = self.datasets[dataset].rows
-        return {"observed": {"framework": "answers of a blessed run"}, "rows": rows, "digest": sha256_of(file)}
+        observed = {"framework": "answers of a blessed run"}
+        return {"observed": observed, "rows": rows, "read": {}, "digest": sha256_of(file)}
 
     def observe(self, model: str, observed: Mapping[str, Any]) -> None:
         """Add what was got when a model ran: precision, device, provider."""
@@ -218,25 +254,76 @@ class Subjects:
             }
         )
 
+    def has_read(self, model: str, files: Mapping[str, str]) -> None:
+        """Add files that were seen to be read when a model ran: path from the spec's folder, and digest."""
+        record = self.models.get(model)
+        if record is None or not files:
+            return
+        note_read(self._read, model, files)
+        known = {one.path for one in record.contents}
+        read = {path: digest for path, digest in sorted(self._read[model].items()) if path not in known}
+        code = tuple(ContentFile(path=path, digest=digest, what="code") for path, digest in read.items())
+        self.models[model] = record.model_copy(update={"code_read": code})
+
+    def reads_otherwise(self, model: str, before: Mapping[str, str]) -> str | None:
+        """That what a model's code reads is another thing than it was, in words; None: it is the same."""
+        other = self._other_file(before)
+        if other is not None:
+            return f"{other}, which {model} reads, is another one"
+        if not self._parts.models[model].timed or self._parts.models[model].served or not before:
+            return None
+        now = self._code_of(model)
+        if isinstance(now, str):
+            return f"model {model} can't be loaded to see what it reads: {now}"
+        new = next((path for path, digest in now.items() if before.get(path) != digest), None)
+        return None if new is None else f"{model} reads {new} now, which it did not then"
+
+    def _code_of(self, model: str) -> dict[str, str] | str:
+        """Files that a model's code reads when it is loaded now, or why it can't be; looked at once."""
+        if model not in self._code:
+            job = WorkerJob(self._parts, model, self._children.threads)
+            try:
+                with self._children.start("evalspec.run.worker", job, f"code-{model}") as child:
+                    self._code[model] = child.ask({"do": "load", "read": True})["read"]
+            except EvalspecError as error:
+                self._code[model] = str(error)
+        return self._code[model]
+
+    def _other_file(self, files: Mapping[str, str]) -> str | None:
+        """The first of these that is not what it was."""
+        folder = self._parts.access.folder.resolve()
+        # A link may stand among them: what counts is what is read through it.
+        paths = {path: (folder / path).resolve() for path in files}
+        return next((path for path, digest in files.items() if not is_whole(paths[path], digest)), None)
+
     def not_shown(self, model: str) -> None:
         """Nothing ties what was measured of this model to what will ship."""
         if model in self.models:
             self.models[model] = self.models[model].model_copy(update={"digest": None})
 
-    def changed(self) -> frozenset[str]:
-        """What is another one now than when it was described: ``dataset NAME``, ``model NAME``."""
-        now = Subjects(self._parts, self._children, self._journal, self._observer, ())
+    def changed(self) -> dict[str, str]:
+        """What is another one now than when it was described, ``dataset NAME`` or ``model NAME``: in words."""
+        now = Subjects(self._parts, self._children, self._journal, self._observer, Journaled())
         now.describe(self.datasets, self.models)
-        datasets = {
-            f"dataset {name}" for name, one in self.datasets.items() if _digest(now.datasets, name) != one.digest
-        }
-        models = {
-            f"model {name}"
-            for name, one in self.models.items()
-            if name not in now.models
-            or (now.models[name].digest, now.models[name].preprocess_digest) != (one.digest, one.preprocess_digest)
-        }
-        return frozenset(datasets | models)
+        found = {}
+        for name, one in self.datasets.items():
+            if name not in now.datasets or now.datasets[name].digest != one.digest:
+                found[f"dataset {name}"] = f"dataset {name}"
+        for name, model in self.models.items():
+            other = self._model_changed(model, now.models.get(name))
+            if other is not None:
+                found[f"model {name}"] = other
+        return found
+
+    def _model_changed(self, before: ModelRecord, now: ModelRecord | None) -> str | None:
+        """What of a model is another one now, in words."""
+        if now is None or is_another(before, now):
+            return f"model {before.name}"
+        read = self._read.get(before.name, {})
+        described = {one.path: one.digest for one in before.contents}
+        torn = next((path for path, digest in read.items() if described.get(path, digest) != digest), None)
+        other = torn or self._other_file(read)
+        return None if other is None else f"{other}, which {before.name} reads,"
 
     def not_as_asked(self, models: Iterable[str]) -> str | None:
         """That a model ran in another precision or elsewhere than the spec asks, which voids what was measured."""
@@ -286,8 +373,10 @@ def _kind(device: str) -> str:
     return device.partition(":")[0]
 
 
-def _digest(datasets: Mapping[str, DatasetRecord], name: str) -> str | None:
-    return datasets[name].digest if name in datasets else None
+def is_another(before: ModelRecord, now: ModelRecord) -> bool:
+    """Two records of a model are of other files, or of what is made of them."""
+    pair = [(one.digest, one.preprocess_digest, one.content_digest, one.classes) for one in (before, now)]
+    return pair[0] != pair[1]
 
 
 def model_facts(record: ModelRecord) -> dict[str, Cell]:

@@ -280,7 +280,8 @@ class Workers:
             return merged([self._finish(one, model, process) for one in timed])
 
     def _worker(self, model: str, process: int) -> Child:
-        return started(self._job, model, f"timing-{self._job.check.name}-{model}-{process}")
+        log = f"timing-{self._job.check.name}-{model}-{process}"
+        return started(self._job, model, log, self.answering.read)
 
     def _prepared(
         self, worker: Child, schedule: Schedule, dataset: str, model: str, process: int, *, side: str = "",

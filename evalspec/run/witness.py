@@ -10,8 +10,9 @@ from evalspec.errors import EvalspecError, RecordError
 from evalspec.evidence.record import CheckRecord, EvidenceFile
 from evalspec.evidence.words import plural
 from evalspec.plan import Plan, PlannedCheck
-from evalspec.run.files import Journal, sha256_of
+from evalspec.run.files import Journal, is_whole, sha256_of
 from evalspec.run.jobs import Parts, WorkerJob
+from evalspec.run.journaled import Witnessed
 from evalspec.run.subjects import Children, Subjects
 
 if TYPE_CHECKING:
@@ -36,11 +37,41 @@ class Witness:
         self._rows: dict[str, int] = {}
         self._failed: dict[str, int] = {}
 
-    def start(self, plan: Plan) -> None:
-        """Ask every server of a plan; one that does not answer makes its checks fail by themselves."""
+    def start(self, plan: Plan, before: Mapping[str, Witnessed]) -> None:
+        """Ask every server of a plan; one that does not answer makes its checks fail by themselves.
+
+        Args:
+            plan: The plan.
+            before: Model: how it answered when this run was begun, where it is gone on with. One that still answers
+                so goes on to be held against that; another one takes its place, and nothing is kept of it.
+        """
         for name, dataset in _served(plan).items():
-            if self._ask(name, dataset, "start") is None:
+            if self._ask(name, dataset, "now") is None:
                 self._asked[name] = dataset
+                self._take(name, before.get(name))
+
+    def _take(self, name: str, before: Witnessed | None) -> None:
+        """Set down how a server answers at the start: as it did then, or as it does now."""
+        from evalspec.runtimes._answers import read_answers
+
+        now, file = self._file(name, "now"), self._file(name, "start")
+        if before is not None and is_whole(file, before.digest) and not different(
+            read_answers(file), read_answers(now)
+        ):  # fmt: skip
+            now.unlink()
+            stands_for = before.stands_for
+        else:
+            now.replace(file)
+            stands_for = sha256_of(file)
+        self.stands_for(name, stands_for)
+        self._subjects.answered.append(self._evidence(name, "start"))
+
+    def stands_for(self, name: str, digest: str) -> None:
+        """Write down what all that is kept of a server rests on."""
+        self._subjects.servers[name] = digest
+        file = self._file(name, "start")
+        rows = self._rows[name]
+        self._journal.write("server", model=name, rows=rows, digest=sha256_of(file), stands_for=digest)
 
     def end(self) -> dict[str, str]:
         """Ask again.
@@ -52,6 +83,7 @@ class Witness:
         for name, dataset in self._asked.items():
             error = self._ask(name, dataset, "end")
             if error is None:
+                self._subjects.answered.append(self._evidence(name, "end"))
                 said = self._compared(name)
                 if said is not None:
                     differ[name] = said
@@ -78,11 +110,36 @@ class Witness:
 
         for name in self._asked:
             before = folder / "evidence" / self._file(name, "start").name
-            if before.exists() and (count := different(read_answers(before), read_answers(self._file(name, "start")))):
+            if not before.is_file():
+                raise RecordError(
+                    f"nothing in {folder} says how the server of {name} answered; start a new run instead"
+                )
+            if count := different(read_answers(before), read_answers(self._file(name, "start"))):
                 raise RecordError(
                     f"the server of {name} answers {count} of {self._rows[name]} rows otherwise than in {folder}; "
                     "start a new run instead"
                 )
+
+    def go_on(self, folder: Path, plan: Plan, before: Mapping[str, Witnessed]) -> None:
+        """Refuse a server that is not the one of an earlier run, and let what is kept of it stand.
+
+        Args:
+            folder: Of that run.
+            plan: The plan.
+            before: Model: how it answered at the start of that run.
+
+        Raises:
+            RecordError: It answers otherwise, does not answer, or what it answered then is not there any more.
+        """
+        for name in _served(plan):
+            if name not in self._asked:
+                raise RecordError(f"the server of {name} does not answer, so nothing shows that it is that of {folder}")
+            file = folder / "evidence" / self._file(name, "start").name
+            if name not in before or not is_whole(file, before[name].digest):
+                raise RecordError(f"{file} is gone, or is not what was written; start a new run instead")
+        self.check_same(folder)
+        for name in self._asked:
+            self.stands_for(name, before[name].stands_for)
 
     def _ask(self, name: str, dataset: str, when: str) -> str | None:
         """Have a worker ask; why it could not, or None."""
@@ -93,17 +150,18 @@ class Witness:
                 question = {"do": "predict", "dataset": dataset, "out": str(self._file(name, when)), "rows": ASKED,
                             "patient": True}  # fmt: skip
                 answer = child.ask(question)
+                rows = int(answer["rows"])
         except EvalspecError as error:
             return str(error)
-        rows = int(answer["rows"])
         self._failed[name] = self._failed.get(name, 0) + int(answer["observed"].get("requests_failed", 0))
+        self._rows[name] = rows
+        self._subjects.has_read(name, answer["read"])
+        return None
+
+    def _evidence(self, name: str, when: str) -> EvidenceFile:
         file = self._file(name, when)
         what = f"answers of the server of {name} at the {when}"
-        self._subjects.answered.append(
-            EvidenceFile(path=f"evidence/{file.name}", digest=sha256_of(file), rows=rows, what=what)
-        )
-        self._rows[name] = rows
-        return None
+        return EvidenceFile(path=f"evidence/{file.name}", digest=sha256_of(file), rows=self._rows[name], what=what)
 
     def _file(self, name: str, when: str) -> Path:
         return self._children.folder / "evidence" / f"server-{name}-{when}.parquet"

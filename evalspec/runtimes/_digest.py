@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,15 @@ def file_digest(path: Path) -> str:
         raise InputError(f"{path.name!r} can't be read: {error.strerror}") from error
 
 
-def artifact_digest(files: Sequence[Path]) -> str:
+def artifact_digest(files: Sequence[Path], known: Mapping[Path, str] | None = None) -> str:
     """Digest of an artifact: of one file its own, of several that of the list of names, sizes and digests.
 
     Names count from the folder that holds all of the files, so that an artifact keeps its digest when it is moved.
     A folder stands for all files in it.
+
+    Args:
+        files: At least one.
+        known: Digests of files that were read already, by their resolved paths.
 
     Raises:
         InputError: No file, or one that can't be read.
@@ -42,10 +46,12 @@ def artifact_digest(files: Sequence[Path]) -> str:
     paths = all_files(files)
     if not paths:
         raise InputError("there are no files to make a digest of")
+    known = known or {}
+    digests = {path: known[path] if path in known else file_digest(path) for path in paths}
     if len(paths) == 1:
-        return file_digest(paths[0])
+        return digests[paths[0]]
     root = Path(os.path.commonpath([path.parent for path in paths]))
-    listed = [[path.relative_to(root).as_posix(), path.stat().st_size, file_digest(path)] for path in paths]
+    listed = [[path.relative_to(root).as_posix(), path.stat().st_size, digest] for path, digest in digests.items()]
     return hashlib.sha256(PREFIX + json.dumps(listed, separators=(",", ":")).encode()).hexdigest()
 
 

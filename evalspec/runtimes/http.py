@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -163,6 +163,13 @@ class Http(RuntimeModel):
             self.trusted(access)
         return ()
 
+    def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
+        """As `Model.answers_from`: files of the spec's folder that the command in ``start`` names.
+
+        What answers beside them is known by its answers alone.
+        """
+        return {"start": tuple(path for one in self.start if (path := _file_in(access.folder, one)) is not None)}
+
     def trusted(self, access: Access) -> ssl.SSLContext | None:
         """Whom to trust over https: those in ``ca``, or the system's own; None: the server speaks http.
 
@@ -216,6 +223,15 @@ def secrets(model: Http, access: Access) -> dict[str, str]:
             raise InputError(f"the variable {value.env} is not set, or holds what no header can")
         found[name] = secret
     return found
+
+
+def _file_in(folder: Path, argument: str) -> Path | None:
+    """The file that a word of a command names, seen from the folder in which it runs; None: it names none there."""
+    try:
+        path = (folder / argument.rpartition("=")[2]).resolve()
+        return path if path.is_file() and path.is_relative_to(folder.resolve()) else None
+    except (OSError, ValueError):
+        return None
 
 
 def _ca_problem(model: Http) -> Problem | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.subject import ANSWERS_ON
 from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import Access, DatasetName, LoadedModel, OutputName
 from evalspec.runtimes._code import first_line
@@ -49,6 +50,10 @@ class Predictions(RuntimeModel):
     def files(self, access: Access) -> tuple[Path, ...]:
         """As `Model.files`."""
         return tuple(access.path(path) for path in self.files_.values())
+
+    def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
+        """As `Model.answers_from`."""
+        return {f"{ANSWERS_ON}{name}": (access.path(path),) for name, path in self.files_.items()}
 
     def answer_files(self) -> Mapping[str, str]:
         """As `Model.answer_files`."""

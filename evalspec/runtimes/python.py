@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -40,6 +40,11 @@ class Python(RuntimeModel):
     def files(self, access: Access) -> tuple[Path, ...]:
         """As `Model.files`: the source of the function, and ``weights``."""
         return (source_file(self.function, access), *(access.path(path) for path in self.weights))
+
+    def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
+        """As `Model.answers_from`."""
+        source, *weights = self.files(access)
+        return {"weights": weights, f"function {self.function}": (source,)}
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         """As `Model.load`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -36,6 +37,11 @@ class Record(Model):
     def files(self, access: Access) -> tuple[Path, ...]:
         """The record."""
         return (self._folder(access) / FILE,)
+
+    def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
+        """As `Model.answers_from`: the record, and the answers that lie beside it."""
+        kept = sorted((self._folder(access) / "evidence").glob(f"predictions-{self.of}-*.parquet"))
+        return {"record": self.files(access), "answers": kept}
 
     def kept_answers(self, access: Access, dataset: str, digest: str) -> Path:
         """As `Model.kept_answers`."""

@@ -52,11 +52,24 @@ def check_model_files(problems: Problems, models: Mapping[str, Model], access: A
             model.files(access)
         except (InputError, OSError) as error:
             _add_file_problem(problems, path, error, access)
+        else:
+            if model.artifact is not None:
+                _check_artifact(problems, name, model, access)
         if isinstance(model.classes, str):
             try:
                 _not_empty(access.path(model.classes), model.classes)
             except (InputError, OSError) as error:
                 _add_file_problem(problems, ("models", name, "classes"), error, access)
+
+
+def _check_artifact(problems: Problems, name: str, model: Model, access: Access) -> None:
+    """Note an artifact that is stated and is not what is read."""
+    from evalspec.runtimes._artifact import check_artifact_cheaply
+
+    try:
+        check_artifact_cheaply(model, access)
+    except (InputError, OSError) as error:
+        _add_file_problem(problems, ("models", name, "artifact"), error, access)
 
 
 def _add_file_problem(problems: Problems, path: Steps, error: InputError | OSError, access: Access) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evalspec.evidence.record import CheckRecord, ModelRecord, Record
+from evalspec.evidence.subject import ANSWERS_ON, CLASSES
 
 
 def same_models(record: Record) -> list[str]:
@@ -19,6 +20,11 @@ def same_models(record: Record) -> list[str]:
         f"{name} and {other} are the same artifact, run alike: to be no worse than itself shows nothing"
         for name, other in dict.fromkeys(pairs)
         if other is not None and _as_run(known[name]) == _as_run(known[other])
+    ] + [
+        f"{name} and {other} are the same files of answers: to be no worse than itself shows nothing"
+        for name, other in dict.fromkeys(pairs)
+        if other is not None and _answers(known[name]) and _answers(known[name]) == _answers(known[other])
+        if _as_run(known[name]) != _as_run(known[other])
     ]
 
 
@@ -43,7 +49,18 @@ def against_itself(record: Record, check: CheckRecord) -> str | None:
 
 def _as_run(model: ModelRecord) -> tuple[object, ...]:
     """What tells a model from another one; one without a digest is like no other."""
-    return (model.digest or object(), model.kind, model.precision, model.device, model.batch, model.preprocess_digest)
+    # Two functions of one module are two models.
+    parts = frozenset(one.what for one in model.contents)
+    settings = (model.kind, model.precision, model.device, model.batch, model.preprocess_digest)
+    return (model.digest or object(), parts - {CLASSES}, *settings)
+
+
+def _answers(model: ModelRecord) -> frozenset[tuple[str, str]]:
+    """Files of answers that stand for a model; empty: it is one that runs."""
+    found = [one for one in model.contents if one.what != CLASSES]
+    if not all(one.what.startswith(ANSWERS_ON) for one in found):
+        return frozenset()
+    return frozenset((one.what, one.digest) for one in found)
 
 
 def same_rows(record: Record) -> list[str]:

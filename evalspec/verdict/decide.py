@@ -12,6 +12,7 @@ from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.evidence.words import plural
+from evalspec.verdict._about import models_judged
 from evalspec.verdict._alike import same_models, same_rows
 from evalspec.verdict.holm import holm
 from evalspec.verdict.profile import missing, ranks, set_aside
@@ -301,23 +302,7 @@ def _narrowed(record: Record) -> list[str]:
     lines += record.allowed
     if record.overrides:
         lines.append(f"set on the command line: {', '.join(record.overrides)}")
-    blocking = [check for check in record.checks if any(test.severity == "require" for test in check.tests)]
-    about = {name for check in blocking for name in _models_judged(check)}
-    if len(about) > 1:
-        lines.append(
-            f"the requirements are about several models ({', '.join(sorted(about))}), the subject is one of them"
-        )
-    return lines
-
-
-def _models_judged(check: CheckRecord) -> tuple[str, ...]:
-    """Models that its requirements are about; those that only describe the rows of a dataset are none."""
-    scored = check.conditions.get("predictions of")
-    return tuple(
-        name
-        for name in check.models
-        if name not in check.baseline_models and (check.dimension != "data" or name == scored)
-    )
+    return lines + models_judged(record)
 
 
 def _measured_again(check: CheckRecord, alpha: float) -> str:
@@ -356,6 +341,9 @@ def _weakened(
         lines.append(f"the policy lets these pass undecided: {', '.join(allowed)}")
     alpha = 1.0 - record.policy.confidence
     lines += [_measured_again(check, alpha) for check in record.checks if check.attempts]
+    if record.resumption is not None:
+        again = record.resumption.again.items()
+        lines += [f"{name} was measured again when the run was gone on with: {why}" for name, why in again]
     lines += [f"{check.id}: {line}" for check in record.checks for line in check.weakens]
     lines += _narrowed(record)
     lines += [

@@ -14,6 +14,7 @@ from evalspec.evidence.record import ModelRecord
 from evalspec.language.parts import Access
 from evalspec.run.files import Journal
 from evalspec.run.jobs import Parts
+from evalspec.run.journaled import Journaled
 from evalspec.run.process import Limits
 from evalspec.run.subjects import Children, Subjects
 
@@ -74,7 +75,7 @@ class Quiet:
 def test_device_asked_against_observed(tmp_path: Path, asked: str, got: str | None, words: str | None) -> None:
     access = Access(tmp_path)
     children = Children(access, Limits(), 1, tmp_path)
-    subjects = Subjects(Parts({}, {}, {}, access), children, Journal(tmp_path / "journal.jsonl"), Quiet(), ())
+    subjects = Subjects(Parts({}, {}, {}, access), children, Journal(tmp_path / "journal.jsonl"), Quiet(), Journaled())
     subjects.models["candidate"] = ModelRecord(
         name="candidate", kind="onnx", digest="d", device=asked, device_observed=got
     )

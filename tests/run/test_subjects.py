@@ -47,7 +47,7 @@ evalspec: 1
 name: swapped
 models:
   candidate:
-    {kind: python, function: "behaviour:slow", artifact: weights.bin, batch: 5000, inputs: {x: x}, classes: [a, b]}
+    {kind: python, function: "behaviour:slow", weights: [weights.bin], batch: 5000, inputs: {x: x}, classes: [a, b]}
 datasets:
   test: {kind: parquet, path: test.parquet, label: y}
 model:

@@ -35,10 +35,10 @@ from evalspec.language.inputs import Probe, Samples, Schedule
 from evalspec.plan import plan
 from evalspec.report import _charts
 from evalspec.run import options
-from evalspec.run.files import sha256_of
 from evalspec.run.jobs import probes_file, samples_file, seed_of
 from evalspec.run.probes import write_probes
 from evalspec.run.samples import write_samples
+from evalspec.runtimes._digest import artifact_digest
 from evalspec.spec import Options as LoadOptions
 from evalspec.spec import load
 from tests.fakes import FakeInputs, PairMaker, ProbeMaker, SamplesMaker
@@ -116,8 +116,9 @@ class Tale:
 
     def echo(self, model: str, inputs: Mapping[str, str], **fields: Any) -> Self:
         """A model that answers each row with what stands in its columns."""
-        (self.folder / "stories.py").write_text(ECHO)
-        default = {"kind": "python", "function": "stories:echo", "inputs": dict(inputs), "artifact": stated(model)}
+        # A file of its own for each, since the subject of a model that is read here is what is read.
+        (self.folder / f"stories_{model}.py").write_text(f'"""The model {model}."""\n{ECHO}')
+        default = {"kind": "python", "function": f"stories_{model}:echo", "inputs": dict(inputs)}
         self.models[model] = default | fields
         return self
 
@@ -233,7 +234,7 @@ def _plant(tale: Tale, spec: Path) -> Path:
         evalspec="0", spec=loaded.name, spec_digest=loaded.digest, spec_file="evalspec.yaml", seed=loaded.seed,
         started="2026-11-20T10:00:00Z", finished="2026-11-20T10:01:00Z", policy=Policy(),
         models=tuple(
-            ModelRecord(name=name, kind=one["kind"], digest=_digest(tale.folder, one["artifact"]))
+            ModelRecord(name=name, kind=one["kind"], digest=_digest(tale.folder, one))
             for name, one in tale.models.items()
         ),
     )  # fmt: skip
@@ -241,9 +242,12 @@ def _plant(tale: Tale, spec: Path) -> Path:
     return folder
 
 
-def _digest(folder: Path, artifact: str) -> str:
-    """That of a file, or as it is stated."""
-    return artifact.removeprefix("sha256:") if artifact.startswith("sha256:") else sha256_of(folder / artifact)
+def _digest(folder: Path, model: Mapping[str, Any]) -> str:
+    """That of its code and weights, or as it is stated."""
+    if "artifact" in model:
+        return str(model["artifact"]).removeprefix("sha256:")
+    files = [f"{model['function'].partition(':')[0]}.py", *model.get("weights", ())]
+    return artifact_digest([folder / file for file in files])
 
 
 @dataclass(frozen=True)

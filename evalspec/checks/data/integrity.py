@@ -203,6 +203,10 @@ class Integrity(Check):
         if self.croissant is not None:
             yield ("croissant",), self.croissant
 
+    def holds_files_of(self) -> tuple[str, ...]:
+        """Its dataset, where a Croissant file has digests of the files."""
+        return () if self.croissant is None else (self.dataset,)
+
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -73,6 +74,10 @@ class Evaluate(Check):
     def runs_code(self) -> tuple[str, ...]:
         """As `Check.runs_code`: its modules."""
         return tuple(f"the module {path}" for path in self.modules.values())
+
+    def files_named(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Its modules."""
+        yield from ((("modules", name), path) for name, path in self.modules.items())
 
     def needs(self) -> tuple[Need, ...]:
         """Predictions of the model."""

@@ -1,0 +1,35 @@
+"""Which models a verdict rests on, and that one of them is not the one that is to ship."""
+
+from __future__ import annotations
+
+from evalspec.evidence.record import CheckRecord, Record
+from evalspec.evidence.subject import CANDIDATE, subject_model
+from evalspec.evidence.words import and_list
+
+
+def models_judged(record: Record) -> list[str]:
+    """Sentences: that the models which blocking requirements are about are not the subject alone."""
+    asked = {test.name for check in record.checks for test in check.tests if test.severity == "require"}
+    asked -= {waiver.of for waiver in record.waivers if waiver.expires >= record.started[:10]}
+    blocking = [check for check in record.checks if any(test.name in asked for test in check.tests)]
+    about = {name for check in blocking for name in _judged(check)}
+    named = {*record.models_named, *(model.name for model in record.models)}
+    subject = subject_model(name for check in record.checks for name in _judged(check)) if about else None
+    others = f"they are about {and_list(sorted(about))}" if about else "they are about data alone"
+    if CANDIDATE in named and CANDIDATE not in about:
+        return [f"no blocking requirement is about {CANDIDATE}, which the spec names: {others}"]
+    if len(about) > 1:
+        return [f"the requirements are about several models ({', '.join(sorted(about))}), the subject is one of them"]
+    if subject is not None and subject not in about:
+        return [f"no blocking requirement is about {subject}, which is the subject: {others}"]
+    return []
+
+
+def _judged(check: CheckRecord) -> tuple[str, ...]:
+    """Models that its requirements are about; those that only describe the rows of a dataset are none."""
+    scored = check.conditions.get("predictions of")
+    return tuple(
+        name
+        for name in check.models
+        if name not in check.baseline_models and (check.dimension != "data" or name == scored)
+    )
