@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Side
+from evalspec.stats._lognormal import variances
 from evalspec.stats.power import values_for_t
 
-_DRAWS = 60
-"""Values of the variance that p-values are averaged over."""
 _NODES = 30
 """Queries that stand for all: so many from top to bottom, near the top, and on either side of the quantile."""
+SLOW = 10.0
+"""Times the queries over a percentile are the slow ones, which share a factor."""
 _SPREADS = 12
 _HALVINGS = 12
 _REACH = 8.0
@@ -30,7 +31,9 @@ _LEAST_MS = 1e-9
 class Levels:
     """Fresh processes whose latencies are alike but for a factor, which is lognormal over processes.
 
-    The logarithms of the processes' own p-quantiles have mean m and variance s^2, of which ``noise``^2 comes from the
+    Of a high percentile it moves only the slow queries, ten times as many as lie over it; the others are moved by a
+    factor of their own, which the processes' medians show: where the bulk agrees, no bad process lifts all of it over
+    a threshold. The logarithms of the processes' own p-quantiles have mean m and variance s^2, of which ``noise``^2 comes from the
     number of queries. The p-quantile of all processes together is m + d(S): the quantile of their queries, each about
     its process, spread by the S that is left of s. How far both are off is not known: as far as chance takes a
     chi-square variate with k - 1 degrees of freedom from its mean. p-values are those of a normal mean, averaged over
@@ -43,6 +46,8 @@ class Levels:
         noise: Standard deviation of these that the number of queries explains.
         about: shape (q,), falling: logarithms of all queries about their own process's quantile.
         together: shape (q,), rising: all queries, ms.
+        bulk: shape (q,): which of ``about`` are moved by the factor of the bulk; None: none are.
+        bulk_spread: Standard deviation of its logarithm.
 
     References:
         Krishnamoorthy and Mathew (2009), Statistical Tolerance Regions, 5.3 (one-way random model). Weerahandi (1993),
@@ -54,6 +59,8 @@ class Levels:
     noise: float
     about: NDArray[np.float64]
     together: NDArray[np.float64]
+    bulk: NDArray[np.bool_] | None = None
+    bulk_spread: float = 0.0
 
     @cached_property
     def spread(self) -> float:
@@ -144,26 +151,28 @@ class Levels:
         ranks = np.concatenate([steps, np.linspace(1, n, _NODES), share * n - steps, share * n + steps])
         edges = np.unique(np.clip(np.append(ranks, [0, share * n]), 0, n).astype(np.int64))
         nodes, weights = self.about[(edges[1:] + edges[:-1]) // 2], np.diff(edges) / n
+        in_bulk = np.zeros(n + 1) if self.bulk is None else np.append(0.0, np.cumsum(self.bulk))
+        of_bulk = np.diff(in_bulk[edges]) / n
+        # As many times the spread of the others as the processes' medians show.
+        times_bulk = max(self.bulk_spread / self.own, _EXACT)
+        reach = _REACH * max(1.0, times_bulk)
         unmoved = float(nodes[min(np.searchsorted(np.cumsum(weights), share), len(nodes) - 1)])
         least, most = (self.own * math.sqrt(end) for end in (times.min(), times.max()))
         spreads = np.geomspace(least, most, _SPREADS)
-        low, high = unmoved - _REACH * spreads, unmoved + _REACH * spreads
+        low, high = unmoved - reach * spreads, unmoved + reach * spreads
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            over = ndtr((nodes - middle[:, None]) / spreads[:, None]) @ weights
+            z = (nodes - middle[:, None]) / spreads[:, None]
+            over = ndtr(z) @ (weights - of_bulk) + ndtr(z / times_bulk) @ of_bulk
             low, high = np.where(over > share, middle, low), np.where(over > share, high, middle)
         return at, np.append(0.0, spreads), np.append(0.0, (0.5 * (low + high) - unmoved) / spreads)
 
     def _at(self, share: float) -> float:
         return float(self.about[len(self.about) - 1 - _place(len(self.about), share)])
 
-    @cached_property
+    @property
     def _times(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Chances, and how many times the variance seen the true one may be; densest where it is most."""
-        from scipy.special import gammaincinv
-
-        even, half = (np.arange(_DRAWS) + 0.5) / _DRAWS, 0.5 * (len(self.logs) - 1)
-        return even**2 / float((even**2).sum()), half / gammaincinv(half, even**3)
+        return variances(len(self.logs))
 
     @cached_property
     def _made(self) -> dict[float, tuple[float, NDArray[np.float64], NDArray[np.float64]]]:
@@ -188,11 +197,34 @@ def levels(
     own = np.array([_quantile(series, p) for series in logs])
     if len(own) < 2 or not np.isfinite(own).all():
         return None
-    about = np.sort(np.concatenate([series - level for series, level in zip(logs, own, strict=True)]))[::-1]
+    about, bulk = _centred(logs, own, 1.0 - SLOW * (1.0 - p))
     n = len(about)
     step = math.sqrt(p * (1.0 - p) * effect * len(own) / n)
     above, below = (about[min(n - 1, max(0, int(n * (1.0 - p + by))))] for by in (-step, step))
-    return Levels(p, own, float(above - below) / 2.0, about, together) if math.isfinite(above) else None
+    if not math.isfinite(above):
+        return None
+    medians = np.array([_quantile(series, 0.5) for series in logs])
+    spread = float(medians.std(ddof=1)) if bulk is not None else 0.0
+    return Levels(p, own, float(above - below) / 2.0, about, together, bulk, spread)
+
+
+def _centred(
+    logs: Sequence[NDArray[np.float64]], own: NDArray[np.float64], cut: float
+) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """Queries without their process's factor, about its quantile, falling; and which are of the bulk: below the cut.
+
+    The bulk keeps its mean distance from the slow queries.
+    """
+    if cut < 0.5:
+        return np.sort(np.concatenate([series - level for series, level in zip(logs, own, strict=True)]))[::-1], None
+    medians = np.array([_quantile(series, 0.5) for series in logs])
+    below = [np.arange(len(series)) < int(cut * len(series)) for series in logs]
+    factors = zip(below, medians - medians.mean() + own.mean(), own, strict=True)
+    moved = np.concatenate([
+        series - np.where(few, middle, level) for series, (few, middle, level) in zip(logs, factors, strict=True)
+    ])  # fmt: skip
+    falling = np.argsort(moved)[::-1]
+    return moved[falling], np.concatenate(below)[falling]
 
 
 def _place(n: int, share: float) -> int:

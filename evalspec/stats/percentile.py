@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evalspec.evidence.estimate import Side
 from evalspec.stats._dependence import design_effect, processes_differ, separate_episodes
 from evalspec.stats._levels import Levels, levels
+from evalspec.stats._lognormal import p_mean_below
 from evalspec.stats._percentile_n import UNSEEN, n_for_power
 from evalspec.stats._tails import at_least, at_most
 
@@ -29,6 +30,12 @@ RELIABLE = 50.0
 _GRID = 24
 _CLEARLY = 2.0
 """Times what queries explain, from which on it is told by how much processes differ."""
+UNEQUAL = 3.0
+"""By so many times 1/m the design effect is raised where m episodes are all that lies over a threshold."""
+UNSEEN_QUERIES = 0.3
+"""Added to the queries over a threshold in each process where their logarithm is taken: none may be."""
+HALF_A_QUERY = 0.5
+"""The same where their mean is bounded from above."""
 HOPEFUL = 0.2
 """Best p-value that whole processes alone can give, above which they are not asked."""
 
@@ -223,7 +230,7 @@ class Percentile:
             return self._p_markov(threshold, share)
         over = int(self._counts(threshold).sum())
         binomial = at_most(over, self.n, share, self._effect(threshold))
-        return max(binomial, self._p_shares(threshold, share, "upper")) if self.differ else binomial
+        return max(binomial, self._p_shares_under(threshold, share)) if self.differ else binomial
 
     def _at_least(self, threshold: float, share: float) -> float | None:
         """That of counting queries; of shares too, where processes differ and one has no percentile."""
@@ -238,8 +245,7 @@ class Percentile:
             return None
         if not self.differ:
             return at_least(t, self.n, share, effect * (UNSEEN if len(over) > 1 else 1.0))
-        binomial = at_least(t, self.n, share, effect)
-        return binomial if self._levels is not None else max(binomial, self._p_shares(threshold, share, "lower"))
+        return max(at_least(t, self.n, share, effect), self._p_shares_over(threshold, share))
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Queries, over as many processes, at which the side on which the share over lies is shown in 80 % of runs."""
@@ -271,9 +277,13 @@ class Percentile:
         """The larger design effect of the run's own percentile and of the threshold.
 
         A run that by luck had few bursts has its own percentile among calm queries, whose design effect is 1; that
-        those over the threshold come in bursts shows only there.
+        those over the threshold come in bursts shows only there. Few bursts don't show how unequal they are: the
+        fewer, and the more queries each has, the larger it is taken.
         """
-        return max(self.design_effect, self._effect_over(threshold))
+        effect = max(self.design_effect, self._effect_over(threshold))
+        over = [series > threshold for series in self.processes]
+        queries, apart = sum(int(series.sum()) for series in over), separate_episodes(over, GAP * effect)
+        return effect * (1.0 + UNEQUAL / apart * (1.0 - apart / queries)) if apart else effect
 
     def _effect_over(self, threshold: float) -> float:
         """That of the indicator of the threshold; made once, since both sides ask for it."""
@@ -295,14 +305,25 @@ class Percentile:
         under = 1.0 - float(self._shares(threshold).max())
         return ((1.0 - share) / under) ** len(self.processes) if under > 1.0 - share else 1.0
 
-    def _p_shares(self, threshold: float, share: float, side: Side) -> float:
-        """Student's t of the processes' shares."""
+    def _p_shares_under(self, threshold: float, share: float) -> float:
+        """Student's t of the processes' shares; and, since most stall rarely and some often, as lognormal ones."""
         from scipy.special import stdtr
 
-        shares = self._shares(threshold)
+        shares, few = self._shares(threshold), HALF_A_QUERY * len(self.processes) / self.n
         away, error = float(shares.mean()) - share, float(shares.std(ddof=1)) / math.sqrt(len(shares))
         t = away / error if error > 0 else math.copysign(math.inf, away)
-        return float(stdtr(len(shares) - 1, t if side == "upper" else -t))
+        noise = self._effect(threshold) * len(shares) / (self.n * (float(shares.mean()) + few))
+        return max(float(stdtr(len(shares) - 1, t)), p_mean_below(shares + few, share + few, noise))
+
+    def _p_shares_over(self, threshold: float, share: float) -> float:
+        """Student's t of the logarithms of the processes' shares: a geometric mean lies below the mean."""
+        from scipy.special import stdtr
+
+        few = UNSEEN_QUERIES * len(self.processes) / self.n
+        logs = np.log((self._shares(threshold) + few) / (share + few))
+        away, error = float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(len(logs))
+        t = away / error if error > 0 else math.copysign(math.inf, away)
+        return float(stdtr(len(logs) - 1, -t))
 
     def _upper_index(self, confidence: float) -> int | None:
         """The first observation from which on all pass, as far as a grid of observations tells; then by bisection."""
