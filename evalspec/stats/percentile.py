@@ -14,15 +14,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Needed, Side
 from evalspec.stats._dependence import design_effect, processes_differ, separate_episodes
 from evalspec.stats._levels import Levels, levels
-from evalspec.stats._lognormal import p_mean_below
-from evalspec.stats._percentile_n import UNSEEN, n_for_power
+from evalspec.stats._percentile_n import MOST_TIMES, UNSEEN, as_many, n_for_power, times_for_power
+from evalspec.stats._shares import p_over, p_under
 from evalspec.stats._tails import at_least, at_most
 
 EPISODES = 10
 """Separate episodes over the percentile below which there is no bound."""
+SAFELY = 1.5
+"""Times as many episodes must be expected, that few runs have fewer."""
 GAP = 3.0
 """Design effects that lie between two separate episodes."""
 RELIABLE = 50.0
@@ -32,10 +34,6 @@ _CLEARLY = 2.0
 """Times what queries explain, from which on it is told by how much processes differ."""
 UNEQUAL = 3.0
 """By so many times 1/m the design effect is raised where m episodes are all that lies over a threshold."""
-UNSEEN_QUERIES = 0.3
-"""Added to the queries over a threshold in each process where their logarithm is taken: none may be."""
-HALF_A_QUERY = 0.5
-"""The same where their mean is bounded from above."""
 HOPEFUL = 0.2
 """Best p-value that whole processes alone can give, above which they are not asked."""
 
@@ -100,6 +98,11 @@ class Percentile:
         """Separate episodes over the sample's own p-quantile."""
         return separate_episodes(self._over_own, GAP * self.design_effect) if self.own is not None else 0
 
+    @property
+    def few_episodes(self) -> bool:
+        """Too few lie over the sample's own p-quantile to say how often they come."""
+        return self.episodes < EPISODES
+
     @cached_property
     def differ(self) -> bool:
         """Processes differ in their share over the sample's own p-quantile."""
@@ -116,7 +119,13 @@ class Percentile:
 
     @property
     def reason(self) -> str | None:
-        """Why there is no upper bound, or None."""
+        """Why there is no upper bound, or None; first what weighs most."""
+        few = self.too_few
+        return f"{self._spread}; and {few}" if few and self._spread else few
+
+    @cached_property
+    def too_few(self) -> str | None:
+        """Why queries can't be counted, or None."""
         if not self.n:
             return "no query was answered"
         if self.n < RELIABLE * self.design_effect:
@@ -124,7 +133,7 @@ class Percentile:
                 f"{self.n:,} queries are fewer than {RELIABLE:.0f} times their design effect of "
                 f"{self.design_effect:.1f}: they depend on each other too much"
             )
-        if self.episodes >= EPISODES:
+        if not self.few_episodes:
             return None
         return (
             f"{self.episodes} separate episodes lie beyond the {_ordinal(self.p)} percentile of {self.n:,} queries "
@@ -138,15 +147,15 @@ class Percentile:
 
     def _by_processes(self, share: float) -> bool:
         hopeful = (1.0 - share) ** len(self.processes) <= HOPEFUL
-        return self.reason is not None and self.n > 0 and hopeful
+        return self.too_few is not None and self.n > 0 and hopeful
 
     @property
     def method(self) -> str:
         """How the bounds are made, and for want of what there are none."""
         if self.by_processes:
-            return f"Markov's inequality on each of {len(self.processes)} independent processes, for {self.reason}"
+            return f"Markov's inequality on each of {len(self.processes)} independent processes, for {self.too_few}"
         effect = f"design effect {self.design_effect:.1f}"
-        missing = f"; no upper bound: {self.reason}" if self.reason else ""
+        missing = f"; no upper bound: {self.too_few}" if self.too_few else ""
         return f"binomial on the share of queries over, {effect}{self._differing}{missing}"
 
     @property
@@ -155,17 +164,28 @@ class Percentile:
         if not self.differ:
             return ""
         over = f", and t over {len(self.processes)} processes, which differ"
-        if self._levels is None or self._levels.spread < _CLEARLY * self._levels.noise:
-            return over
+        return f"{over}: {self._spread}" if self._spread else over
+
+    @cached_property
+    def _spread(self) -> str:
+        """That processes differ clearly, the percentile over fresh ones, and what would help; else empty."""
+        if not self.differ_clearly or self._levels is None:
+            return ""
         seen, explained = (f"{100.0 * one:.2g}%" for one in (self._levels.spread, self._levels.noise))
         return (
-            f"{over}: their {_ordinal(self.p)} percentiles vary by {seen} where queries explain {explained}, so more "
-            "`processes:` narrow the bounds, more queries don't"
+            f"their {_ordinal(self.p)} percentiles vary by {seen} where queries explain {explained} (over fresh "
+            f"processes it is about {self._levels.typical(1.0 - self.p):.3g} ms), so more `processes:` narrow the "
+            "bounds, more queries don't"
         )
+
+    @property
+    def differ_clearly(self) -> bool:
+        """Levels of the processes differ by more than twice what their number of queries explains."""
+        return self.differ and self._levels is not None and self._levels.spread > _CLEARLY * self._levels.noise
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound in ms; None where there are fewer than 10 separate episodes, or too few queries."""
-        if not self.n or (side == "upper" and self.reason and not self.by_processes):
+        if not self.n or (side == "upper" and self.too_few and not self.by_processes):
             return None
         index = self._upper_index(confidence) if side == "upper" else self._lower_index(confidence)
         bound = self._between(index, confidence, side)
@@ -220,17 +240,24 @@ class Percentile:
         return max(counted, self._levels.p_value(threshold, share, side))
 
     def _levels_count(self, side: Side) -> bool:
-        return self.differ and (side == "lower" or self.reason is None)
+        return self.differ and (side == "lower" or self.too_few is None)
 
     def _at_most(self, threshold: float, share: float) -> float | None:
         """That of counting queries and, where processes differ, of their shares: one may be slow now and then."""
-        if not self.n or (self.reason and not self._by_processes(share)):
+        if not self.n or (self.too_few and not self._by_processes(share)):
             return None
-        if self.reason:
+        if self.too_few:
             return self._p_markov(threshold, share)
-        over = int(self._counts(threshold).sum())
-        binomial = at_most(over, self.n, share, self._effect(threshold))
-        return max(binomial, self._p_shares_under(threshold, share)) if self.differ else binomial
+        return self._p_under(threshold, share)
+
+    def _p_under(self, threshold: float, share: float, times: int = 1) -> float:
+        """The same of so many times as many processes like these."""
+        over, effect = times * int(self._counts(threshold).sum()), self._effect(threshold)
+        binomial = at_most(over, times * self.n, share, effect)
+        if not self.differ:
+            return binomial
+        shares = np.maximum(0.0, as_many(self._shares(threshold), times))
+        return max(binomial, p_under(shares, share, self.n / len(self.processes), effect))
 
     def _at_least(self, threshold: float, share: float) -> float | None:
         """That of counting queries; of shares too, where processes differ and one has no percentile."""
@@ -245,10 +272,19 @@ class Percentile:
             return None
         if not self.differ:
             return at_least(t, self.n, share, effect * (UNSEEN if len(over) > 1 else 1.0))
-        return max(at_least(t, self.n, share, effect), self._p_shares_over(threshold, share))
+        return self._p_over(threshold, share, effect)
 
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Queries, over as many processes, at which the side on which the share over lies is shown in 80 % of runs."""
+    def _p_over(self, threshold: float, share: float, effect: float, times: int = 1) -> float:
+        """The same of so many times as many processes like these, which differ."""
+        binomial = at_least(times * int(self._counts(threshold).sum()), times * self.n, share, effect)
+        shares = np.maximum(0.0, as_many(self._shares(threshold), times))
+        return max(binomial, p_over(shares, share, self.n / len(self.processes)))
+
+    def n_to_decide(self, threshold: float, alpha: float) -> Needed | None:
+        """With what the side on which the share over lies is shown in 80 % of runs: more queries, or processes.
+
+        Queries are spread over as many processes; processes are those that make as many queries each.
+        """
         if not self.n:
             return None
         t = int(self._counts(threshold).sum())
@@ -256,11 +292,36 @@ class Percentile:
         if share == allowed:
             return None
         if self.differ and self._levels is not None:
-            processes = self._levels.processes_needed(threshold, allowed, alpha)
-            return None if processes is None else math.ceil(processes * self.n / len(self.processes))
+            return self._processes_to_decide(threshold, allowed, alpha, "upper" if share < allowed else "lower")
         needed = n_for_power(share, allowed, alpha, len(self.processes)) * self._effect(threshold)
         # With 10 expected beyond the percentile half of the runs have fewer, and no upper bound.
-        return max(queries_needed(self.p) * (2 if share < allowed else 1), math.ceil(needed))
+        least = max(2 * queries_needed(self.p), self.to_count) if share < allowed else queries_needed(self.p)
+        return Needed(max(least, math.ceil(needed)), "queries", self.n)
+
+    @property
+    def to_count(self) -> int:
+        """Queries with which they can be counted in nearly all runs; 0 where they can now."""
+        if self.too_few is None:
+            return 0
+        more = max(SAFELY * EPISODES / max(1, self.episodes), RELIABLE * self.design_effect / self.n)
+        return math.ceil(more * self.n)
+
+    def _processes_to_decide(self, threshold: float, share: float, alpha: float, side: Side) -> Needed | None:
+        levels, now = self._levels, len(self.processes)
+        if levels is None:
+            return None
+
+        def evidence(times: int) -> float:
+            """The p-value of so many times as many processes like these."""
+            if side == "upper":
+                counted = self._p_under(threshold, share, times)
+            else:
+                counted = self._p_over(threshold, share, self._effect(threshold), times)
+            return max(counted, levels.p_value(threshold, share, side, times))
+
+        least = max(1, math.ceil(self.to_count / self.n)) if side == "upper" else 1
+        times = times_for_power(evidence, alpha, least)
+        return None if times > MOST_TIMES else Needed(times * now, "processes", now)
 
     def _counts(self, threshold: float) -> NDArray[np.int64]:
         """Queries over the threshold in each process, shape (processes,)."""
@@ -304,26 +365,6 @@ class Percentile:
         """
         under = 1.0 - float(self._shares(threshold).max())
         return ((1.0 - share) / under) ** len(self.processes) if under > 1.0 - share else 1.0
-
-    def _p_shares_under(self, threshold: float, share: float) -> float:
-        """Student's t of the processes' shares; and, since most stall rarely and some often, as lognormal ones."""
-        from scipy.special import stdtr
-
-        shares, few = self._shares(threshold), HALF_A_QUERY * len(self.processes) / self.n
-        away, error = float(shares.mean()) - share, float(shares.std(ddof=1)) / math.sqrt(len(shares))
-        t = away / error if error > 0 else math.copysign(math.inf, away)
-        noise = self._effect(threshold) * len(shares) / (self.n * (float(shares.mean()) + few))
-        return max(float(stdtr(len(shares) - 1, t)), p_mean_below(shares + few, share + few, noise))
-
-    def _p_shares_over(self, threshold: float, share: float) -> float:
-        """Student's t of the logarithms of the processes' shares: a geometric mean lies below the mean."""
-        from scipy.special import stdtr
-
-        few = UNSEEN_QUERIES * len(self.processes) / self.n
-        logs = np.log((self._shares(threshold) + few) / (share + few))
-        away, error = float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(len(logs))
-        t = away / error if error > 0 else math.copysign(math.inf, away)
-        return float(stdtr(len(logs) - 1, -t))
 
     def _upper_index(self, confidence: float) -> int | None:
         """The first observation from which on all pass, as far as a grid of observations tells; then by bisection."""

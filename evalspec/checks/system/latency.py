@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 DESIGN_EFFECT = 2
 """Of a closed loop, for the plan."""
+BURSTS, ENOUGH = 5, 5000
+"""So many times the queries that a percentile needs, up to so many, are made in pairs: bursts of 20 are then seen."""
 DEFAULT_PERCENTILE = 0.99
 LEAST = 100
 """Queries in each process, whatever is required."""
@@ -184,15 +186,32 @@ class Latency(Check):
         total = self.queries if self.queries is not None else max(DESIGN_EFFECT * needed, LEAST * self.processes)
         return self.processes * ceil(total / self.processes)
 
+    @property
+    def planned_pairs(self) -> int:
+        """Queries of each model in all pairs together, of p99 so many that few bursts of slow ones are all missed."""
+        if self.queries is not None:
+            return self.planned
+        needed = max((least_queries(one) for one in self.requirements if one.model is not None), default=0)
+        return max(self.planned, self.processes * ceil(min(BURSTS * needed, ENOUGH) / self.processes))
+
+    @property
+    def may_add_processes(self) -> bool:
+        """Nobody said how many there are to be."""
+        return "processes" not in self.model_fields_set
+
+    @property
+    def alone_s(self) -> float:
+        """Seconds that the model alone is planned to take."""
+        each = self.interval_ms or GUESS_MS
+        return self.planned * each / 1e3 + self.processes * (START_S + WARMUP_S + ALONE_S)
+
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model, and pairs with every model that a requirement names."""
-        each = self.interval_ms or GUESS_MS
-        alone = self.planned * each / 1e3 + self.processes * (START_S + WARMUP_S + ALONE_S)
-        alone += START_S + AUDITED * GUESS_MS / 1e3 if self.caching_audit else 0.0
+        alone = self.alone_s + (START_S + AUDITED * GUESS_MS / 1e3 if self.caching_audit else 0.0)
         needs = [NeedTiming(self.dataset, self.model, self.planned, alone)]
         for baseline in self.baselines:
             pairs = self.processes * (2 * START_S + 4 * BLOCK_S)
-            needs.append(NeedTiming(self.dataset, baseline, self.planned, pairs))
+            needs.append(NeedTiming(self.dataset, baseline, self.planned_pairs, pairs))
         return tuple(needs)
 
     def check_requirement(
