@@ -98,7 +98,7 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
         comparisons=comparisons,
         missing=missing,
         blocks=_latency_blocks.blocks(check, samples, latencies, plain, inputs.confidence),
-        counts=_samples.counted(samples, attempted=len(samples) * _least(check, inputs)),
+        counts=_samples.counted(samples, attempted=len(samples) * schedule.queries),
         conditions={"scenario": check.scenario, "batch": check.batch, "processes": len(samples),
                     "queries": sum(len(one.ok) for one in samples),
                     "interval_ms": check.interval_ms, "block_cv": course.cv,

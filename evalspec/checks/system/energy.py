@@ -57,6 +57,10 @@ class Energy(Check):
     that other processes use inside the boundary counts as the model's; so does that of the client which asks a server
     of this machine, within every boundary but `gpu`: how long it worked stands in the notes. Swings between readings of
     power, where there is no counter. A server on another machine. Accuracy of the meters themselves.
+    Processes that are worse than all that were measured: of 5, what one in five is like is missed in a third of runs,
+    and what one in twenty is like in three of four (of 10: in one of nine, and in 60 %). Nor what a machine that is
+    slow for minutes does to processes that follow each other: where a process
+    is mostly like the one before (correlation 0.8) a requirement that just fails passes in 28 % of runs.
 
     ## Example
     ```yaml
