@@ -652,3 +652,80 @@ def test_audits_of_a_run_ask_in_orders_of_their_own(tmp_path: Path) -> None:
         Latency.model_validate({"check": "latency", "dataset": "test", "id": name}).run(inputs)
         seeds.append(inputs.schedules[0].seed)
     assert seeds[0] != seeds[1]
+
+
+def unlike(seed: int, spread: float) -> Callable[[str, Schedule], list[Samples]]:
+    """Processes whose levels differ."""
+    rng = np.random.default_rng(seed)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        factors = np.exp(spread * rng.standard_normal(schedule.processes))
+        return [
+            samples(
+                one * steady(schedule.queries, rng), process=i, details={"order_seed": schedule.seed + i}
+            )
+            for i, one in enumerate(factors)
+        ]  # fmt: skip
+
+    return make
+
+
+@pytest.mark.parametrize(("spread", "fields", "processes"), [(0.3, {}, 10), (0.0, {}, 5), (0.3, {"processes": 5}, 5)])
+def test_more_processes_are_run_where_the_first_differ(
+    tmp_path: Path, spread: float, fields: dict[str, int], processes: int
+) -> None:
+    """By how far they differ, whatever that decides; not where somebody said how many there are to be."""
+    check = Latency.model_validate(
+        {"check": "latency", "dataset": "test", "require": (P99,), "caching_audit": False, **fields}
+    )
+    result = check.run(FakeInputs(tmp_path, samples=unlike(1, spread)))
+    assert result.conditions["processes"] == processes
+    assert any("5 more were run" in note for note in result.notes) == (processes == 10)
+
+
+def test_a_run_of_which_no_more_was_measured_is_judged_as_it_is(tmp_path: Path) -> None:
+    """What follows in the evidence are pairs, which are not taken for further processes."""
+    schedule = Schedule(kind="single_stream", queries=445)
+    alone, ours, theirs = (
+        unlike(seed, 0.3)(name, schedule) for seed, name in ((1, "candidate"),) * 2 + ((2, "other"),)
+    )
+    for samples_of in (ours, theirs):
+        for one in samples_of:
+            one.block[:] = np.where(np.arange(445) < 222, 0, 3)
+    theirs = [replace(one, model="baseline") for one in theirs]
+    write_samples([*alone, *ours, *theirs], tmp_path / "samples-latency.parquet")
+    replay = Replay(tmp_path, "latency")
+
+    def again(model: str, asked: Schedule) -> list[Samples]:
+        return replay.measure(asked, "test", model, lambda done, total, what: None)
+
+    def pairs(asked: Schedule, baseline: str) -> tuple[list[Samples], list[Samples]]:
+        return replay.measure_paired(asked, "test", "candidate", baseline, lambda done, total, what: None)
+
+    check = Latency(dataset="test", require=(P99, RATIO), caching_audit=False)
+    result = check.run(FakeInputs(tmp_path, samples=again, pairs=pairs))
+    assert result.conditions["processes"] == 5 and result.comparisons
+
+
+def test_the_first_tenth_of_a_process_settles_unless_it_fails(tmp_path: Path) -> None:
+    def settling(model: str, schedule: Schedule) -> list[Samples]:
+        rng = np.random.default_rng(3)
+        slow = np.where(np.arange(schedule.queries) < 0.1 * schedule.queries - 1, 50.0, 1.0)
+        return [samples(slow * steady(schedule.queries, rng), process=i) for i in range(schedule.processes)]
+
+    check = Latency(dataset="test", require=(P99,), caching_audit=False)
+    p99 = measured(check.run(FakeInputs(tmp_path, samples=settling)), "latency_p99").estimate
+    assert isinstance(p99, Estimate) and p99.n >= check.planned and p99.value is not None and p99.value < 5.0
+
+    def failing(model: str, schedule: Schedule) -> list[Samples]:
+        return [replace(one, ok=one.end_ns - one.intended_ns < 20e6) for one in settling(model, schedule)]
+
+    result = check.run(FakeInputs(tmp_path, samples=failing))
+    assert below(p_values(result, P99)[1], 0.01)
+
+
+def test_pairs_for_a_high_percentile_are_long_enough_to_meet_its_bursts() -> None:
+    """S4: of bursts of 20 queries in 1.2 % of all, 2,000 of a side miss all in 30 % of runs, 5,000 in 5 %."""
+    assert Latency(dataset="test", require=(HALF,)).planned_pairs == 5000
+    assert Latency(dataset="test", require=(RATIO, P99)).planned_pairs == 2000
+    assert Latency(dataset="test", require=(HALF,), queries=1000).planned_pairs == 1000
