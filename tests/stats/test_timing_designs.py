@@ -104,12 +104,12 @@ def test_skewed_times_of_five_processes_pass_no_mean_that_is_violated(spread: fl
     """S8: 8.6 and 23 % of runs by t alone."""
     rng = np.random.default_rng(7)
     drawn, mean = rng.lognormal(0, spread, (RUNS, 5)), float(np.exp(0.5 * spread**2))
-    found = [over_processes(values, least=0.0).p_value(mean, "upper") for values in drawn]
+    found = [over_processes(values, skewed=True).p_value(mean, "upper") for values in drawn]
     assert np.mean([p is not None and p <= 0.05 for p in found]) <= allowed(RUNS, np.array([0.05]))[0]
 
 
 def test_bounds_of_skewed_times_are_where_their_evidence_begins() -> None:
-    estimate = over_processes([1.0, 1.1, 1.0, 1.2, 2.4], least=0.0)
+    estimate = over_processes([1.0, 1.1, 1.0, 1.2, 2.4], skewed=True)
     for confidence in (0.6, 0.95, 0.998):
         bound = estimate.bound(confidence, "upper")
         assert bound is not None

@@ -280,9 +280,9 @@ def _estimates(
     }
     answered = [series[np.isfinite(series)] for series in latencies]
     answered = [series for series in answered if len(series) >= 2]
-    estimates["latency_mean"] = over_processes([float(series.mean()) for series in answered], least=0.0)
+    estimates["latency_mean"] = over_processes([float(series.mean()) for series in answered], least=0.0, skewed=True)
     steps = [jitter(series) for series in answered]
-    estimates["jitter"] = over_processes([step for step in steps if step is not None], least=0.0)
+    estimates["jitter"] = over_processes([step for step in steps if step is not None], least=0.0, skewed=True)
     missing = {}
     if check.limit_ms is None:
         missing["deadline_miss_rate"] = "the check has no `deadline:`"

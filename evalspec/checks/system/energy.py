@@ -42,7 +42,8 @@ class Energy(Check):
     processor package, memory, platform) between the ends of the very window whose answers are counted, read where
     the counter moved; the window must hold 10 of its updates. Where a GPU has no counter, readings of its power are
     integrated (trapezoid), and the result is called an estimate. Counter and power x time are held against each other,
-    and a difference over 5 % is told. One number from each process, t over the processes. Idle power is that of the
+    and a difference over 5 % is told. One number from each process, t over the processes (from above also
+    as lognormal: energies are skewed; work by energy is not). Idle power is that of the
     second half of `idle:`. No meter, no number: the check is then not run. Much work of others voids it.
     A server has `connections:` requests under way at any time; the window lies between two answers while all of them
     are. Where our client itself was at work in over 90 % of the time, the server had to wait for it: the numbers under

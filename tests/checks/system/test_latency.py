@@ -686,9 +686,7 @@ def test_more_processes_are_run_where_the_first_differ(
 def test_a_run_of_which_no_more_was_measured_is_judged_as_it_is(tmp_path: Path) -> None:
     """What follows in the evidence are pairs, which are not taken for further processes."""
     schedule = Schedule(kind="single_stream", queries=445)
-    alone, ours, theirs = (
-        unlike(seed, 0.3)(name, schedule) for seed, name in ((1, "candidate"),) * 2 + ((2, "other"),)
-    )
+    alone, ours, theirs = (unlike(seed, 0.3)("candidate", schedule) for seed in (1, 1, 2))
     for samples_of in (ours, theirs):
         for one in samples_of:
             one.block[:] = np.where(np.arange(445) < 222, 0, 3)
@@ -721,7 +719,7 @@ def test_the_first_tenth_of_a_process_settles_unless_it_fails(tmp_path: Path) ->
         return [replace(one, ok=one.end_ns - one.intended_ns < 20e6) for one in settling(model, schedule)]
 
     result = check.run(FakeInputs(tmp_path, samples=failing))
-    assert below(p_values(result, P99)[1], 0.01)
+    assert not below(p_values(result, P99)[0], 0.9)
 
 
 def test_pairs_for_a_high_percentile_are_long_enough_to_meet_its_bursts() -> None:
