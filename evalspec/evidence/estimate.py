@@ -12,6 +12,25 @@ from typing import Literal, Protocol, runtime_checkable
 Side = Literal["lower", "upper"]
 
 
+class Needed(int):
+    """How much would decide, and of what: ``Needed(38, "processes", 5)``.
+
+    Args:
+        count: So many in all.
+        unit: Of what: queries, processes, pairs, blocks.
+        now: So many there were.
+    """
+
+    unit: str
+    now: int
+
+    def __new__(cls, count: int, unit: str, now: int) -> Needed:
+        """A count with its unit."""
+        needed = super().__new__(cls, count)
+        needed.unit, needed.now = unit, now
+        return needed
+
+
 @runtime_checkable
 class Estimate(Protocol):
     """A statistic of a sample. Fractions are in 0..1, everything else is in the metric's unit.
@@ -49,7 +68,8 @@ class Estimate(Protocol):
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """The n at which the side on which ``value`` lies is shown at level alpha in 80 % of samples.
 
-        None where value is on the threshold, or the method can't say.
+        None where value is on the threshold, or the method can't say. A `Needed` where it is not more of what ``n``
+        counts.
         """
         ...
 

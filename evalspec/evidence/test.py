@@ -66,6 +66,8 @@ class Test(Frozen):
     p_fail: float | None = None
     n: int = 0
     n_to_decide: int | None = None
+    to_decide: str = Field("", description="Of what so many are needed, such as processes; empty: of what `n` counts.")
+    to_decide_now: int | None = Field(None, description="How many of these there were; None: `n`.")
     exact: bool = False
     in_this_run: bool = False
     first: str = Field("", description="Of a fact: what was counted, the first one or two of it by name.")
@@ -84,3 +86,10 @@ class Test(Frozen):
     owner: str | None = None
     sla: str | None = None
     headroom: float | None = Field(None, description="Of an SLO with an SLA beside it: how much looser the SLA is.")
+
+    @property
+    def times_to_decide(self) -> float | None:
+        """How many times what was measured would decide it; None: not known."""
+        if self.n_to_decide is None:
+            return None
+        return self.n_to_decide / max(self.n if self.to_decide_now is None else self.to_decide_now, 1)

@@ -123,9 +123,11 @@ def _verb(row: Row) -> str:
 def _more(row: Row) -> str:
     """Whether more data would decide it: ``data``, ``close`` (too close to the threshold), or nothing is known."""
     test = row.test
-    if row.decision.status != "INCONCLUSIVE" or row.decision.looks_violated or test is None or not test.n_to_decide:
+    if row.decision.status != "INCONCLUSIVE" or row.decision.looks_violated or test is None:
         return ""
-    return "data" if test.n_to_decide <= TOO_CLOSE * max(test.n, 1) else "close"
+    if not test.times_to_decide:
+        return ""
+    return "data" if test.times_to_decide <= TOO_CLOSE else "close"
 
 
 def _text(group: Sequence[Row]) -> str:
@@ -150,5 +152,6 @@ def _short(row: Row) -> str:
     test = row.test
     more = _more(row)
     if more == "data" and test is not None:
-        return f"{text}; about {test.n_to_decide:,} would decide it, {test.n:,} were measured"
+        unit, now = f" {test.to_decide}" if test.to_decide else "", test.to_decide_now
+        return f"{text}; about {test.n_to_decide:,}{unit} would decide it, {now or test.n:,} were measured"
     return f"{text}; too close for more data to decide" if more == "close" else text

@@ -41,6 +41,9 @@ class Replay:
         """
         if schedule.repeats > 1 and not (self._left and _repeats(self._left[0]) > 1):
             raise NotRunError("nothing was asked for twice when these timings were made")
+        first = self._left[0] if self._left else None
+        if first is not None and schedule.seed and first.details.get("order_seed", schedule.seed) != schedule.seed:
+            raise NotRunError("the raw samples hold other processes here: no further ones were measured then")
         taken = self._next(schedule.processes, model)
         other = next((one for one in taken if one.details.get("kind", schedule.kind) != schedule.kind), None)
         if other is not None:
@@ -75,9 +78,10 @@ class Replay:
         return kept_answers(self._evidence, self._check, rows, dataset, name, model)
 
     def _next(self, count: int, model: str) -> list[Samples]:
-        taken, self._left = self._left[:count], self._left[count:]
+        taken = self._left[:count]
         if len(taken) < count or any(one.model != model for one in taken):
             raise NotRunError(f"the raw samples hold no {count} processes of {model} here")
+        self._left = self._left[count:]
         return taken
 
 

@@ -14,6 +14,7 @@ from evalspec.evidence.estimate import (
     Fact,
     HasParts,
     Measured,
+    Needed,
     Parts,
     Side,
 )
@@ -295,6 +296,7 @@ def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
     value = estimate.value
     holds = value is not None and (value <= threshold if passing == "upper" else value >= threshold)
     alpha = 1.0 - levels.confidence if holds else levels.alpha_fail
+    needed = estimate.n_to_decide(threshold, alpha) if value is not None else None
     parts: tuple[PartTest, ...] = ()
     holding: int | None = None
     part_unit: str | None = None
@@ -316,7 +318,9 @@ def _estimate(test: Test, estimate: Estimate, levels: Levels) -> Test:
         p_pass=_finite(estimate.p_value(threshold, passing)),
         p_fail=_finite(estimate.p_value(threshold, failing)),
         n=estimate.n,
-        n_to_decide=estimate.n_to_decide(threshold, alpha) if value is not None else None,
+        n_to_decide=None if needed is None else int(needed),
+        to_decide=needed.unit if isinstance(needed, Needed) else "",
+        to_decide_now=needed.now if isinstance(needed, Needed) else None,
         method=estimate.method,
         parts=parts,
         part_unit=part_unit,

@@ -1,8 +1,12 @@
-"""Queries that would decide a percentile."""
+"""Queries, or processes, that would decide a percentile."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evalspec.stats._invert import POWER
 from evalspec.stats.power import t_power
@@ -13,6 +17,41 @@ _WIDER = 1.3
 """How much larger the spread of their shares then is than on average."""
 UNSEEN = 1.3
 """Times the variance that a violation is counted with where processes were not seen to differ: five can hide that."""
+
+
+MOST_TIMES = 40
+"""So many times what was measured is looked at; more is never the answer."""
+
+
+def as_many(values: NDArray[np.float64], times: int) -> NDArray[np.float64]:
+    """So many times as many values with the mean and the standard deviation of these; shape (times k,)."""
+    if times == 1:
+        return values
+    k, mean = len(values), values.mean()
+    wider = math.sqrt((times * k - 1.0) / (times * (k - 1.0)))
+    return np.tile(mean + wider * (values - mean), times)
+
+
+def times_for_power(evidence: Callable[[int], float], alpha: float, least: int) -> int:
+    """How many times as much decides in 80 % of runs; over `MOST_TIMES`: nothing of that does.
+
+    Evidence of a run varies about that of a typical one as a normal score does.
+
+    Args:
+        evidence: The p-value of a typical run of so many times as much.
+        alpha: One-sided level.
+        least: Times.
+    """
+    from scipy.special import ndtr, ndtri
+
+    wanted = float(ndtr(ndtri(alpha) - ndtri(POWER)))
+    low, high = least - 1, least
+    while high <= MOST_TIMES and evidence(high) > wanted:
+        low, high = high, 2 * high
+    while high <= 2 * MOST_TIMES and high - low > 1 and high > least:
+        middle = (low + high) // 2
+        low, high = (low, middle) if evidence(middle) <= wanted else (middle, high)
+    return high
 
 
 def n_for_power(share: float, allowed: float, alpha: float, processes: int) -> float:

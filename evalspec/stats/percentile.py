@@ -14,21 +14,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.evidence.estimate import Side
-from evalspec.stats._dependence import design_effect, processes_differ, separate_episodes
-from evalspec.stats._levels import Levels, levels
-from evalspec.stats._percentile_n import UNSEEN, n_for_power
+from evalspec.evidence.estimate import Needed, Side
+from evalspec.stats._dependence import separate_episodes
+from evalspec.stats._percentile_n import MOST_TIMES, UNSEEN, as_many, n_for_power, times_for_power
+from evalspec.stats._queries import EPISODES, GAP, RELIABLE, Queries, ordinal, rank
+from evalspec.stats._shares import p_over, p_under
 from evalspec.stats._tails import at_least, at_most
 
-EPISODES = 10
-"""Separate episodes over the percentile below which there is no bound."""
-GAP = 3.0
-"""Design effects that lie between two separate episodes."""
-RELIABLE = 50.0
-"""Design effects that a run must be long, else the design effect itself can't be trusted."""
 _GRID = 24
-_CLEARLY = 2.0
-"""Times what queries explain, from which on it is told by how much processes differ."""
 HOPEFUL = 0.2
 """Best p-value that whole processes alone can give, above which they are not asked."""
 
@@ -39,7 +32,7 @@ def queries_needed(p: float) -> int:
 
 
 @dataclass(frozen=True)
-class Percentile:
+class Percentile(Queries):
     """The p-quantile of the latencies of fresh processes, in ms.
 
     Args:
@@ -48,81 +41,17 @@ class Percentile:
         p: The percentile as a fraction: 0.99.
     """
 
-    processes: tuple[NDArray[np.float64], ...]
-    p: float
-
     def at(self, p: float) -> Percentile:
         """Another percentile of the same latencies; what has been sorted and found out of thresholds is shared."""
         other = Percentile(self.processes, p)
         other.__dict__.update({name: getattr(self, name) for name in ("_sorted", "_sorted_each", "_effects")})
         return other
 
-    @cached_property
-    def _sorted(self) -> NDArray[np.float64]:
-        return np.sort(np.concatenate(self.processes)) if self.processes else np.empty(0)
-
-    @cached_property
-    def _sorted_each(self) -> list[NDArray[np.float64]]:
-        return [self._sorted] if len(self.processes) == 1 else [np.sort(series) for series in self.processes]
-
-    @property
-    def n(self) -> int:
-        """Queries, all processes together."""
-        return len(self._sorted)
-
-    @cached_property
-    def own(self) -> float | None:
-        """The sample's own p-quantile (nearest rank), infinite where it falls among failed queries."""
-        return float(self._sorted[_rank(self.n, self.p)]) if self.n else None
-
-    @property
-    def value(self) -> float | None:
-        """The sample's own p-quantile; the slowest answer where it falls among failed queries."""
-        if self.own is None or math.isfinite(self.own):
-            return self.own
-        answered = self._sorted[np.isfinite(self._sorted)]
-        return float(answered[-1]) if len(answered) else None
-
-    @cached_property
-    def design_effect(self) -> float:
-        """That of the indicator of the sample's own p-quantile; inside the processes where they differ."""
-        return design_effect(self._over_own, inside=self.differ) if self.own is not None else 1.0
-
-    @cached_property
-    def episodes(self) -> int:
-        """Separate episodes over the sample's own p-quantile."""
-        return separate_episodes(self._over_own, GAP * self.design_effect) if self.own is not None else 0
-
-    @cached_property
-    def differ(self) -> bool:
-        """Processes differ in their share over the sample's own p-quantile."""
-        return self.own is not None and processes_differ(self._over_own)
-
-    @cached_property
-    def _levels(self) -> Levels | None:
-        return levels(self._sorted_each, self._sorted, self.p, self.design_effect)
-
-    @property
-    def _over_own(self) -> list[NDArray[np.bool_]]:
-        own = math.inf if self.own is None else self.own
-        return [series > own for series in self.processes]
-
     @property
     def reason(self) -> str | None:
-        """Why there is no upper bound, or None."""
-        if not self.n:
-            return "no query was answered"
-        if self.n < RELIABLE * self.design_effect:
-            return (
-                f"{self.n:,} queries are fewer than {RELIABLE:.0f} times their design effect of "
-                f"{self.design_effect:.1f}: they depend on each other too much"
-            )
-        if self.episodes >= EPISODES:
-            return None
-        return (
-            f"{self.episodes} separate episodes lie beyond the {_ordinal(self.p)} percentile of {self.n:,} queries "
-            f"(design effect {self.design_effect:.1f}), {EPISODES} are needed"
-        )
+        """Why there is no upper bound, or None; first what weighs most."""
+        few = self.too_few
+        return f"{self._spread}; and {few}" if few and self._spread else few
 
     @property
     def by_processes(self) -> bool:
@@ -131,15 +60,15 @@ class Percentile:
 
     def _by_processes(self, share: float) -> bool:
         hopeful = (1.0 - share) ** len(self.processes) <= HOPEFUL
-        return self.reason is not None and self.n > 0 and hopeful
+        return self.too_few is not None and self.n > 0 and hopeful
 
     @property
     def method(self) -> str:
         """How the bounds are made, and for want of what there are none."""
         if self.by_processes:
-            return f"Markov's inequality on each of {len(self.processes)} independent processes, for {self.reason}"
+            return f"Markov's inequality on each of {len(self.processes)} independent processes, for {self.too_few}"
         effect = f"design effect {self.design_effect:.1f}"
-        missing = f"; no upper bound: {self.reason}" if self.reason else ""
+        missing = f"; no upper bound: {self.too_few}" if self.too_few else ""
         return f"binomial on the share of queries over, {effect}{self._differing}{missing}"
 
     @property
@@ -148,17 +77,23 @@ class Percentile:
         if not self.differ:
             return ""
         over = f", and t over {len(self.processes)} processes, which differ"
-        if self._levels is None or self._levels.spread < _CLEARLY * self._levels.noise:
-            return over
+        return f"{over}: {self._spread}" if self._spread else over
+
+    @cached_property
+    def _spread(self) -> str:
+        """That processes differ clearly, the percentile over fresh ones, and what would help; else empty."""
+        if not self.differ_clearly or self._levels is None:
+            return ""
         seen, explained = (f"{100.0 * one:.2g}%" for one in (self._levels.spread, self._levels.noise))
         return (
-            f"{over}: their {_ordinal(self.p)} percentiles vary by {seen} where queries explain {explained}, so more "
-            "`processes:` narrow the bounds, more queries don't"
+            f"their {ordinal(self.p)} percentiles vary by {seen} where queries explain {explained} (over fresh "
+            f"processes it is about {self._levels.typical(1.0 - self.p):.3g} ms), so more `processes:` narrow the "
+            "bounds, more queries don't"
         )
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound in ms; None where there are fewer than 10 separate episodes, or too few queries."""
-        if not self.n or (side == "upper" and self.reason and not self.by_processes):
+        if not self.n or (side == "upper" and self.too_few and not self.by_processes):
             return None
         index = self._upper_index(confidence) if side == "upper" else self._lower_index(confidence)
         bound = self._between(index, confidence, side)
@@ -213,17 +148,24 @@ class Percentile:
         return max(counted, self._levels.p_value(threshold, share, side))
 
     def _levels_count(self, side: Side) -> bool:
-        return self.differ and (side == "lower" or self.reason is None)
+        return self.differ and (side == "lower" or self.too_few is None)
 
     def _at_most(self, threshold: float, share: float) -> float | None:
         """That of counting queries and, where processes differ, of their shares: one may be slow now and then."""
-        if not self.n or (self.reason and not self._by_processes(share)):
+        if not self.n or (self.too_few and not self._by_processes(share)):
             return None
-        if self.reason:
+        if self.too_few:
             return self._p_markov(threshold, share)
-        over = int(self._counts(threshold).sum())
-        binomial = at_most(over, self.n, share, self._effect(threshold))
-        return max(binomial, self._p_shares(threshold, share, "upper")) if self.differ else binomial
+        return self._p_under(threshold, share)
+
+    def _p_under(self, threshold: float, share: float, times: int = 1) -> float:
+        """The same of so many times as many processes like these."""
+        over, effect = times * int(self._counts(threshold).sum()), self._effect(threshold)
+        binomial = at_most(over, times * self.n, share, effect)
+        if not self.differ:
+            return binomial
+        shares = np.maximum(0.0, as_many(self._shares(threshold), times))
+        return max(binomial, p_under(shares, share, self.n / len(self.processes), effect))
 
     def _at_least(self, threshold: float, share: float) -> float | None:
         """That of counting queries; of shares too, where processes differ and one has no percentile."""
@@ -238,11 +180,19 @@ class Percentile:
             return None
         if not self.differ:
             return at_least(t, self.n, share, effect * (UNSEEN if len(over) > 1 else 1.0))
-        binomial = at_least(t, self.n, share, effect)
-        return binomial if self._levels is not None else max(binomial, self._p_shares(threshold, share, "lower"))
+        return self._p_over(threshold, share, effect)
 
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Queries, over as many processes, at which the side on which the share over lies is shown in 80 % of runs."""
+    def _p_over(self, threshold: float, share: float, effect: float, times: int = 1) -> float:
+        """The same of so many times as many processes like these, which differ."""
+        binomial = at_least(times * int(self._counts(threshold).sum()), times * self.n, share, effect)
+        shares = np.maximum(0.0, as_many(self._shares(threshold), times))
+        return max(binomial, p_over(shares, share, self.n / len(self.processes)))
+
+    def n_to_decide(self, threshold: float, alpha: float) -> Needed | None:
+        """With what the side on which the share over lies is shown in 80 % of runs: more queries, or processes.
+
+        Queries are spread over as many processes; processes are those that make as many queries each.
+        """
         if not self.n:
             return None
         t = int(self._counts(threshold).sum())
@@ -250,42 +200,28 @@ class Percentile:
         if share == allowed:
             return None
         if self.differ and self._levels is not None:
-            processes = self._levels.processes_needed(threshold, allowed, alpha)
-            return None if processes is None else math.ceil(processes * self.n / len(self.processes))
+            return self._processes_to_decide(threshold, allowed, alpha, "upper" if share < allowed else "lower")
         needed = n_for_power(share, allowed, alpha, len(self.processes)) * self._effect(threshold)
         # With 10 expected beyond the percentile half of the runs have fewer, and no upper bound.
-        return max(queries_needed(self.p) * (2 if share < allowed else 1), math.ceil(needed))
+        least = max(2 * queries_needed(self.p), self.to_count) if share < allowed else queries_needed(self.p)
+        return Needed(max(least, math.ceil(needed)), "queries", self.n)
 
-    def _counts(self, threshold: float) -> NDArray[np.int64]:
-        """Queries over the threshold in each process, shape (processes,)."""
-        return np.array(
-            [len(series) - int(np.searchsorted(series, threshold, side="right")) for series in self._sorted_each]
-        )
+    def _processes_to_decide(self, threshold: float, share: float, alpha: float, side: Side) -> Needed | None:
+        levels, now = self._levels, len(self.processes)
+        if levels is None:
+            return None
 
-    def _shares(self, threshold: float) -> NDArray[np.float64]:
-        """As shares of the queries of each process."""
-        shares: NDArray[np.float64] = self._counts(threshold) / [len(series) for series in self._sorted_each]
-        return shares
+        def evidence(times: int) -> float:
+            """The p-value of so many times as many processes like these."""
+            if side == "upper":
+                counted = self._p_under(threshold, share, times)
+            else:
+                counted = self._p_over(threshold, share, self._effect(threshold), times)
+            return max(counted, levels.p_value(threshold, share, side, times))
 
-    def _effect(self, threshold: float) -> float:
-        """The larger design effect of the run's own percentile and of the threshold.
-
-        A run that by luck had few bursts has its own percentile among calm queries, whose design effect is 1; that
-        those over the threshold come in bursts shows only there.
-        """
-        return max(self.design_effect, self._effect_over(threshold))
-
-    def _effect_over(self, threshold: float) -> float:
-        """That of the indicator of the threshold; made once, since both sides ask for it."""
-        asked = (threshold, self.differ)
-        if asked not in self._effects:
-            over = [series > threshold for series in self.processes]
-            self._effects[asked] = design_effect(over, inside=self.differ)
-        return self._effects[asked]
-
-    @cached_property
-    def _effects(self) -> dict[tuple[float, bool], float]:
-        return {}
+        least = max(1, math.ceil(self.to_count / self.n)) if side == "upper" else 1
+        times = times_for_power(evidence, alpha, least)
+        return None if times > MOST_TIMES else Needed(times * now, "processes", now)
 
     def _p_markov(self, threshold: float, share: float) -> float:
         """Chance that every process has at most the largest share seen, if their mean share were ``share``.
@@ -295,15 +231,6 @@ class Percentile:
         under = 1.0 - float(self._shares(threshold).max())
         return ((1.0 - share) / under) ** len(self.processes) if under > 1.0 - share else 1.0
 
-    def _p_shares(self, threshold: float, share: float, side: Side) -> float:
-        """Student's t of the processes' shares."""
-        from scipy.special import stdtr
-
-        shares = self._shares(threshold)
-        away, error = float(shares.mean()) - share, float(shares.std(ddof=1)) / math.sqrt(len(shares))
-        t = away / error if error > 0 else math.copysign(math.inf, away)
-        return float(stdtr(len(shares) - 1, t if side == "upper" else -t))
-
     def _upper_index(self, confidence: float) -> int | None:
         """The first observation from which on all pass, as far as a grid of observations tells; then by bisection."""
 
@@ -312,7 +239,7 @@ class Percentile:
             return p is None or p > 1.0 - confidence
 
         grid = np.unique(np.linspace(0, self.n - 1, _GRID).astype(np.int64))
-        grid = np.unique(np.append(grid, np.linspace(_rank(self.n, self.p), self.n - 1, _GRID).astype(np.int64)))
+        grid = np.unique(np.append(grid, np.linspace(rank(self.n, self.p), self.n - 1, _GRID).astype(np.int64)))
         failing = [place for place, index in enumerate(grid) if fails(int(index))]
         if not failing:
             return 0
@@ -341,22 +268,24 @@ def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percent
     With t queries over the threshold of n, it passes when BinomCDF(t; n, 1 - p) <= 1 - confidence; the upper bound is
     the (n - t)-th smallest, counted from 1, for the largest t that passes. It fails by the opposite tail. Queries of
     one process depend on each other, so t and n are divided by a design effect, the larger of those at the run's own
-    percentile and at the threshold (with the first alone, a p99 that is over its threshold in five bursts of 3,000
-    queries passes in 9 % of runs, with three in 17 %; with both in 3 % and 6 %). With fewer than 10 separate episodes
-    beyond the percentile, or fewer queries than 50 design effects, they can't be counted. A low percentile can then
-    still be held: fresh processes are independent, and five of them that all stay far within a median's threshold
-    (Markov's inequality on the share over in each: 0.5 ** 5 = 0.031) show it whatever goes on inside. Otherwise there
-    is no bound. What comes twice in a run of this length or less often is missed altogether in 13 % of runs or more.
+    percentile and at the threshold. Bursts are unequal, which few don't show: m separate ones raise it by 3/m (a p99
+    over its threshold in 5 bursts of geometric length in 3,000 queries passes in 6 % of runs, without it in 10 %). With
+    fewer than 10 separate episodes beyond the percentile, or fewer queries than 50 design effects, they can't be
+    counted. A low percentile can then still be held: fresh processes are independent, and five of them that all stay
+    far within a median's threshold (Markov's inequality on the share over in each: 0.5 ** 5 = 0.031) show it whatever
+    goes on inside. Otherwise there is no bound. What comes twice in a run of this length or less often is missed
+    altogether in 13 % of runs or more.
 
     Where processes differ by more than dependence inside them explains (two runs in five of processes that are alike
-    seem to), their levels must show the same (`Levels`: the logarithms of their own percentiles, taken as normal), and
-    to pass their shares too, by Student's t. With five processes of 1,000 queries whose levels differ by 10 %, counting
-    and t over the shares pass a p99 at its threshold in 27 % of runs where queries of a process vary by 20 %, and in
-    69 % where they vary by 3 %; with the levels in 5 to 6 %. They fail a median that holds in 1.0 % at level 0.002;
-    with the levels in none of 1,000 runs. Differences that five processes don't show add to the variance, so a
-    violation is counted with 1.3 times as much. What one process in five is like is missed altogether in a third of
-    runs; where levels are more skewed than lognormal, a p99 passes too often (in 26 % where their logarithms are gamma
-    with shape 2; without the levels in 67 %).
+    seem to), their levels must show the same (`Levels`), and their shares over the threshold (`p_under`, `p_over`):
+    some stall often, most rarely. With five processes of 1,000 queries whose levels differ by 10 %, counting and t over
+    the shares pass a p99 at its threshold in 27 % of runs where queries of a process vary by 20 %, and in 69 % where
+    they vary by 3 %; with the levels in 5 to 6 %. By the levels alone, ten processes that stall unlike (by a factor of
+    1.8) fail a p99 that just holds in 17 %; with the shares in 1 %. Differences that five processes don't show add to
+    the variance, so a violation is counted with 1.3 times as much. What one process in five is like is missed
+    altogether in a third of runs; where levels are more skewed than lognormal, a p99 passes too often (in 13 to 27 %
+    where their logarithms are t with 3 degrees, gamma with shape 2, exponential), also where five processes stall
+    unlike by a factor of 1.8 (8 %) or 2.7 (13 %). A heavier family of levels would halve the power of all others.
 
     Args:
         latencies_ms: One array per fresh process, shape (q,), in the order in which the queries were made; infinite
@@ -378,15 +307,6 @@ def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percent
 def as_processes(latencies_ms: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
     """Those processes that made queries, one array each, shape (q,)."""
     return tuple(np.asarray(series, dtype=np.float64) for series in latencies_ms if len(series))
-
-
-def _rank(n: int, p: float) -> int:
-    """Place of the p-quantile by nearest rank, counted from 0."""
-    return min(n - 1, max(0, math.ceil(round(n * p, 9)) - 1))
-
-
-def _ordinal(p: float) -> str:
-    return f"{100.0 * p:g}th"
 
 
 def _last(holds: Callable[[int], bool], low: int, high: int) -> int:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats.percentile import EPISODES, Percentile, as_processes
+from evalspec.stats._queries import EPISODES
+from evalspec.stats.percentile import Percentile, as_processes
 
 _ROUND = np.concatenate([np.arange(10, 30), np.arange(30, 60, 2), np.arange(60, 100, 5)]) / 10.0
 _SHARES = np.round(np.append(np.concatenate([_ROUND * 10.0**-k for k in (5, 4, 3, 2, 1)]), [0.98, 0.99]), 9)

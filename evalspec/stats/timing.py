@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.estimate import Estimate, Needed, Side
+from evalspec.stats._lognormal import LogMean
 from evalspec.stats.mean import t_mean
 
 DRIFT_FLOOR = 0.10
@@ -27,12 +28,14 @@ class OverUnits:
         what: What each value comes from.
         log: The mean is one of logarithms: value, bounds and thresholds are its exponentials.
         least: What no value is below, and so no lower bound; None: nothing.
+        skewed: The same mean, were the values lognormal: times have a long end. Where it is less sure, it decides.
     """
 
     mean: Estimate
     what: str
     log: bool = False
     least: float | None = None
+    skewed: LogMean | None = None
 
     @property
     def n(self) -> int:
@@ -48,44 +51,67 @@ class OverUnits:
     def method(self) -> str:
         """How the bounds are made, and for want of what there are none."""
         missing = "" if self.mean.bound(0.95, "upper") is not None else f"; {self.mean.method}"
-        return f"t over {self.n} {self.what}{missing}"
+        also = "" if self.skewed is None or missing else ", from above also as lognormal"
+        return f"t over {self.n} {self.what}{also}{missing}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided t bound with k - 1 degrees of freedom; None for fewer than 2 values or constant ones."""
         bound = self._out(self.mean.bound(confidence, side))
-        if side == "upper" or bound is None or self.least is None:
-            return bound
-        return max(self.least, bound)
+        if bound is None:
+            return None
+        if side == "lower":
+            return bound if self.least is None else max(self.least, bound)
+        skewed = None if self.skewed is None else self.skewed.upper(confidence)
+        return bound if self.skewed is None else (None if skewed is None else max(bound, skewed))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """One-sided p-value of the t test against ``threshold``."""
-        if not self.log:
-            return self.mean.p_value(threshold, side)
-        if threshold <= 0:
-            return None if self.value is None else float(side == "upper")
-        return self.mean.p_value(math.log(threshold), side)
+        """One-sided p-value of the t test against ``threshold``; from above also that of skewed values."""
+        if self.log:
+            if threshold <= 0:
+                return None if self.value is None else float(side == "upper")
+            threshold = math.log(threshold)
+        p = self.mean.p_value(threshold, side)
+        if p is None or side == "lower" or self.skewed is None:
+            return p
+        return max(p, self.skewed.p_below(threshold)) if threshold > 0 else 1.0
 
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+    def n_to_decide(self, threshold: float, alpha: float) -> Needed | None:
         """Processes or pairs with which the side on which the mean lies is shown in 80 % of runs."""
-        if not self.log:
-            return self.mean.n_to_decide(threshold, alpha)
-        return self.mean.n_to_decide(math.log(threshold), alpha) if threshold > 0 else None
+        if self.log and threshold <= 0:
+            return None
+        needed = self.mean.n_to_decide(math.log(threshold) if self.log else threshold, alpha)
+        if needed is None:
+            return None
+        if self.skewed is not None and self.value is not None and self.value < threshold:
+            needed = max(needed, self.skewed.needed(threshold, alpha))
+        return Needed(needed, self.what.partition(" ")[0], self.n)
 
     def _out(self, number: float | None) -> float | None:
         return math.exp(number) if self.log and number is not None else number
 
 
-def over_processes(values: ArrayLike, least: float | None = None) -> OverUnits:
-    """One number per fresh process: their mean with Student's t.
+def over_processes(values: ArrayLike, least: float | None = None, *, skewed: bool = False) -> OverUnits:
+    """One number per fresh process: their mean with Student's t; of skewed ones from above also as lognormal.
+
+    Times and energies are skewed, and better lower: what is shown from above lets them pass. Of lognormal ones with a
+    standard deviation of the logarithm of 0.3, t over 5 misses the mean from above in 8 %, of 1.0 in 24 %; with both it
+    is 4 %. Normal ones that vary by 2 % hardly notice, at 10 % what passes in 98 % passes in 92 %.
 
     Args:
         values: shape (k,), in the metric's unit.
         least: What no value can be below, such as 0 ms; the lower bound stops there.
+        skewed: They are times or energies: where the bound of lognormal values is the higher one, it holds.
 
     References:
-        Georges, Buytaert, Eeckhout (2007), Statistically rigorous Java performance evaluation, OOPSLA.
+        Georges, Buytaert, Eeckhout (2007), Statistically rigorous Java performance evaluation, OOPSLA. Krishnamoorthy
+        and Mathew (2003), Journal of Statistical Planning and Inference 115.
     """
-    return OverUnits(t_mean(np.asarray(values, dtype=np.float64)), "processes", least=least)
+    kept = np.asarray(values, dtype=np.float64)
+    end = None
+    if skewed and len(kept) > 1 and (kept > 0.0).all() and np.isfinite(kept).all():
+        logs = np.log(kept)
+        end = LogMean(float(logs.mean()), float(logs.var(ddof=1)), len(logs))
+    return OverUnits(t_mean(kept), "processes", least=least, skewed=end)
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,14 @@ def _waivers(record: Record) -> tuple[dict[str, Waiver], tuple[Waiver, ...]]:
 
 def _decision(one: _Judged, waivers: Mapping[str, Waiver], confidence: float, same: Mapping[str, str]) -> Decision:
     waived = one.test.name in waivers and one.status not in ("PASS", "ERROR")
-    sentence = describe(one.test, one.status, confidence, looks_violated=one.looks_violated, reason=one.reason)
+    sentence = describe(
+        one.test,
+        one.status,
+        confidence,
+        looks_violated=one.looks_violated,
+        reason=one.reason,
+        seconds=one.check.duration_s,
+    )
     first = same.get(one.test.name)
     notes = one.notes if first is None else (*one.notes, f"the same claim as {first}: both count once")
     return Decision(

@@ -8,6 +8,8 @@ from evalspec.evidence.verdict import Status
 
 TOO_CLOSE = 20
 """Beyond so many times the present n, more data is not the answer."""
+TIMED = ("processes", "pairs")
+"""Of these a check takes so many times as long as it has."""
 
 OUTCOME: dict[Status, str] = {
     "PASS": "holds",
@@ -19,8 +21,25 @@ OUTCOME: dict[Status, str] = {
 }
 
 
-def describe(test: Test, status: Status, confidence: float, *, looks_violated: bool, reason: str | None) -> str:
-    """``accuracy 0.962 (n 600), 95 % lower bound 0.946, needs 0.95: not decided; ...``."""
+def describe(
+    test: Test,
+    status: Status,
+    confidence: float,
+    *,
+    looks_violated: bool,
+    reason: str | None,
+    seconds: float | None = None,
+) -> str:
+    """``accuracy 0.962 (n 600), 95 % lower bound 0.946, needs 0.95: not decided; ...``.
+
+    Args:
+        test: The requirement and its evidence.
+        status: What was decided.
+        confidence: Of the bounds.
+        looks_violated: Only the correction for the number of requirements withholds a FAIL.
+        reason: Why it is not as its evidence says.
+        seconds: That its check took; None: not known.
+    """
     if status in ("NOT_RUN", "ERROR") or (test.value is None and test.p_pass is None):
         why = reason or no_bound(test)
         return f"{test.sentence}: {OUTCOME[status]}" + (f": {why}" if why else "")
@@ -28,7 +47,7 @@ def describe(test: Test, status: Status, confidence: float, *, looks_violated: b
     text = ", ".join(part for part in (_value(test), bound, _needs(test)) if part)
     outcome = "looks violated" if looks_violated else OUTCOME[status]
     text = f"{text}: {outcome}"
-    tail = _tail(test, status, looks_violated=looks_violated, reason=reason)
+    tail = _tail(test, status, looks_violated=looks_violated, reason=reason, seconds=seconds)
     return f"{text}; {tail}" if tail else text
 
 
@@ -108,7 +127,7 @@ def _needs(test: Test) -> str:
     return f"needs {relation}{format_quantity(test.threshold, test.unit)}"
 
 
-def _tail(test: Test, status: Status, *, looks_violated: bool, reason: str | None) -> str:
+def _tail(test: Test, status: Status, *, looks_violated: bool, reason: str | None, seconds: float | None) -> str:
     parts: list[str] = []
     if reason:
         parts.append(reason)
@@ -119,7 +138,7 @@ def _tail(test: Test, status: Status, *, looks_violated: bool, reason: str | Non
     if test.exact and test.first and status == "FAIL":
         parts.append(test.first)
     if status == "INCONCLUSIVE" and not test.exact and not test.withhold:
-        parts.append(_more(test))
+        parts.append(_more(test, seconds))
     return "; ".join(part for part in parts if part)
 
 
@@ -140,12 +159,31 @@ def _worst_parts(test: Test) -> str:
     return f"worst{of}: {named}" if named else ""
 
 
-def _more(test: Test) -> str:
-    if test.n_to_decide is None or test.value is None:
+def _more(test: Test, seconds: float | None) -> str:
+    if test.n_to_decide is None or test.times_to_decide is None or test.value is None:
         return ""
-    if test.n_to_decide > TOO_CLOSE * max(test.n, 1):
+    if test.times_to_decide > TOO_CLOSE:
         return "too close to the threshold to decide with more of the same"
     value = format_quantity(test.value, test.unit)
     upper = test.op in ("<=", "<")
     verb = "pass" if (test.value < test.threshold) == upper else "fail"
-    return f"if {value} is the truth, {test.n_to_decide:,} would {verb} it in 4 of 5 cases"
+    return f"if {value} is the truth, {to_decide(test, seconds)} would {verb} it in 4 of 5 cases"
+
+
+def to_decide(test: Test, seconds: float | None) -> str:
+    """How much would decide, with its unit and about the time it takes: ``38 processes (5 now; about 170 s)``.
+
+    Args:
+        test: One with ``n_to_decide``.
+        seconds: That its check took; None: not known.
+    """
+    if not test.to_decide or test.to_decide_now is None:
+        return f"{test.n_to_decide:,}"
+    time = ""
+    if seconds and test.to_decide in TIMED and test.times_to_decide is not None:
+        time = f"; about {_duration(seconds * test.times_to_decide)}"
+    return f"{test.n_to_decide:,} {test.to_decide} ({test.to_decide_now:,} now{time})"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -70,6 +70,12 @@ def test_undecided(needed: int | None, verb: str, text: str) -> None:
     assert (step.verb, step.text) == (verb, text)
 
 
+def test_undecided_by_processes() -> None:
+    (step,) = one("INCONCLUSIVE", n=3671, n_to_decide=38, to_decide="processes", to_decide_now=5).steps
+    assert step.verb == "Measure more"
+    assert step.text == "accuracy 0.93, needs ≥ 0.95; about 38 processes would decide it, 5 were measured"
+
+
 def test_data_first() -> None:
     (step,) = one("INVALID", reason="not interpretable: contamination/exact_duplicates is FAIL").steps
     assert step.verb == "Mend the data, then judge again"

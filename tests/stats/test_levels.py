@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.stats import nct, norm, ttest_1samp
 
 from evalspec.stats._levels import Levels, levels
 from tests.stats.simulated import SIDES
+from tests.stats.timing_designs import tailed
 
 LOGS = np.log([10.0, 11.0, 9.5, 10.4, 11.6])
 
@@ -99,7 +101,6 @@ def test_processes_that_are_all_alike_have_no_width() -> None:
     one = of([np.full(100, 2.0)] * 5, 0.9)
     assert one is not None and one.bound(0.95, 0.1, "upper") == pytest.approx(2.0)
     assert one.p_value(2.1, 0.1, "upper") == 0.0 and one.p_value(1.9, 0.1, "upper") == 1.0
-    assert one.processes_needed(2.1, 0.1, 0.05) is None
 
 
 def test_where_too_many_queries_failed_there_are_no_levels() -> None:
@@ -109,14 +110,22 @@ def test_where_too_many_queries_failed_there_are_no_levels() -> None:
     assert of([np.ones(100)], 0.5) is None
 
 
-def test_processes_needed_decide_in_four_of_five_runs() -> None:
-    """Levels with a standard deviation of 0.1, and a threshold for the median 8 % above."""
-    rng = np.random.default_rng(3)
-    exact = 0.1 * norm.ppf((np.arange(9) + 0.5) / 9)
-    exact *= 0.1 / exact.std(ddof=1)
-    threshold = math.exp(0.08)
-    needed = spread(0.01, exact, p=0.5).processes_needed(threshold, 0.5, 0.05)
-    assert needed is not None
-    shown = [spread(0.01, 0.1 * rng.standard_normal(needed), p=0.5).p_value(threshold, 0.5, "upper") <= 0.05
-             for _ in range(400)]  # fmt: skip
-    assert np.mean(shown) == pytest.approx(0.8, abs=0.08)
+def test_with_more_processes_the_same_spread_says_more() -> None:
+    """The p-value of so many times as many is that of a run that has them, and differs as much."""
+    exact = np.resize(LOGS, 20)
+    exact = LOGS.mean() + (exact - LOGS.mean()) * LOGS.std(ddof=1) / exact.std(ddof=1)
+    few, many = spread(0.05), spread(0.05, exact)
+    assert few.p_value(13.0, 0.01, "upper", 4) == pytest.approx(many.p_value(13.0, 0.01, "upper"), rel=1e-6)
+    assert few.p_value(13.0, 0.01, "upper", 4) < few.p_value(13.0, 0.01, "upper", 2) < few.p_value(13.0, 0.01, "upper")
+
+
+def test_where_the_bulk_agrees_only_the_tail_is_moved() -> None:
+    """2 % of queries about 2.9 ms, moved by a factor of each process; half a millisecond all others."""
+    rng = np.random.default_rng(5)
+    series = [np.sort(one) for one in tailed(0.6)(rng, 5, 2000)]
+    one = of(series, 0.99)
+    assert one is not None and one.bulk is not None and one.bulk_spread < 0.01 < one.own
+    together = replace(one, bulk=None)
+    for threshold in (10.0, 20.0):
+        assert one.p_value(threshold, 0.01, "upper") < 0.7 * together.p_value(threshold, 0.01, "upper")
+    assert of(series, 0.9).bulk is None  # type: ignore[union-attr]

@@ -101,7 +101,7 @@ def test_unequal_pairs_are_refused() -> None:
 def test_n_to_decide_has_the_power_it_promises() -> None:
     estimate = over_processes(CANDIDATE)
     n = estimate.n_to_decide(12.0, 0.05)
-    assert n is not None
+    assert n is not None and (n.unit, n.now) == ("processes", 5)
     effect = (12.0 - CANDIDATE.mean()) / CANDIDATE.std(ddof=1)
 
     def power(k: int) -> float:

@@ -94,6 +94,18 @@ def test_neither_shown_is_undecided_and_prints_the_n_that_would_decide() -> None
     assert "if 0.955 is the truth, 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
 
 
+def test_what_would_decide_is_told_with_its_unit_and_its_time() -> None:
+    """38 processes of 734 queries are not 27,900 queries; 22 s for 5 of them are 167 s for 38."""
+    queried = a_test(**UNDECIDED | {"n": 3671}, n_to_decide=38, to_decide="processes", to_decide_now=5)
+    verdict = decide(a_record(a_check(queried).model_copy(update={"duration_s": 22.0})))
+    assert "if 0.955 is the truth, 38 processes (5 now; about 3 min) would pass it" in verdict.decisions[0].sentence
+    more = a_test(**UNDECIDED | {"n": 3671}, n_to_decide=9000, to_decide="queries", to_decide_now=3671)
+    said = decide(a_record(a_check(more).model_copy(update={"duration_s": 22.0}))).decisions[0].sentence
+    assert "9,000 queries (3,671 now) would pass it" in said
+    close = a_test(**UNDECIDED | {"n": 3671}, n_to_decide=101, to_decide="processes", to_decide_now=5)
+    assert "too close to the threshold" in decide(a_record(a_check(close))).decisions[0].sentence
+
+
 def test_more_than_twenty_times_the_n_is_too_close() -> None:
     verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=20_001))))
     assert "too close to the threshold" in verdict.decisions[0].sentence

@@ -44,7 +44,7 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
     if not found:
         raise NotRunError(f"no process of {check.model} was started")
     values = [times(one) for one in found]
-    estimates = {name: over_processes([one[name] for one in values], least=0.0) for name in values[0]}
+    estimates = {name: over_processes([one[name] for one in values], least=0.0, skewed=True) for name in values[0]}
     comparisons: dict[tuple[str, str], ComparisonParts] = {}
     for baseline in check.baselines:
         ours, theirs = by_turns(

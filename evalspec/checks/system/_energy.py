@@ -185,7 +185,7 @@ def _estimates(
     estimates["active_power"] = _over(powers, short.active)
     estimates["idle_power"] = _over(idle_w, short.idle)
     if all(one.total_j > 0 for one in active):
-        estimates["throughput_per_watt"] = _over([one.items_per_joule for one in active], short.active)
+        estimates["throughput_per_watt"] = _over([one.items_per_joule for one in active], short.active, skewed=False)
     else:
         missing["throughput_per_watt"] = "a process used no energy, as its meter says"
     if check.duty_cycle is None:
@@ -202,8 +202,8 @@ def _disturbed(name: str, found: Measured, reason: str | None) -> Measured:
     return replace(found, invalid=gravest(found.invalid, only_worse(reason) if name in ADDED_TO else reason))
 
 
-def _over(values: ArrayLike, short: str | None) -> Measured:
-    return Measured(over_processes(values, least=0.0), invalid=short)
+def _over(values: ArrayLike, short: str | None, *, skewed: bool = True) -> Measured:
+    return Measured(over_processes(values, least=0.0, skewed=skewed), invalid=short)
 
 
 def effective_power(idle_w: ArrayLike, active_w: ArrayLike, duty_cycle: float) -> NDArray[np.float64]:
@@ -241,8 +241,8 @@ def _level(check: EnergyCheck, inputs: Inputs, share: float, rate: float, proces
         share=share,
         asked=asked,
         got=float(np.mean([one.per_second for one in known])) if known else None,
-        power=over_processes([one.watts for one in known], least=0.0),
-        joules=over_processes([one.joules for one in known], least=0.0),
+        power=over_processes([one.watts for one in known], least=0.0, skewed=True),
+        joules=over_processes([one.joules for one in known], least=0.0, skewed=True),
         note="" if known else reason or "no item was answered",
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +17,7 @@ from evalspec.checks.system._lag import allowed_ms, bottleneck
 from evalspec.checks.system._load_gates import reasons
 from evalspec.checks.system._standing import Found, violates
 from evalspec.checks.system._timed import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
+from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Measured
 from evalspec.evidence.reasons import gravest, only_worse
 from evalspec.evidence.units import from_unit
@@ -22,11 +25,11 @@ from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.measure.open_loop import generator_lag_ns, served_without_lag_ns
 from evalspec.stats.after import After
-from evalspec.stats.failing_pairs import FailingPairs, of_answers, paired_quantiles
+from evalspec.stats.failing_pairs import Pairs, of_answers, paired_quantiles
 from evalspec.stats.percentile import percentile
 from evalspec.stats.saturation import LateUnderLoad, UnderLoad, WithoutLag, saturation
 from evalspec.stats.share_over import share_over
-from evalspec.stats.timing import Drift, PairedTiming, block_cv, drift, jitter, over_processes, paired_log_ratio
+from evalspec.stats.timing import Drift, block_cv, drift, jitter, over_processes, paired_log_ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,12 +75,12 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     if check.caching_audit and not inputs.draft:
         audited = audit(inputs, check, check.dataset, check.model, WARMUP_S)
     schedule = _schedule(check, inputs)
-    samples = inputs.measure(schedule, check.dataset, check.model)
+    samples, more = _alone(check, inputs, schedule)
     latencies = [_samples.latencies_ms(one) for one in samples]
     course, after = _course(check, samples, latencies)
     around = surroundings(samples)
-    short = _samples.too_short(samples, schedule.processes, schedule.queries)
-    plain, missing = _estimates(check, [one.intended_ns for one in samples], latencies, after)
+    short = _samples.too_short(samples, schedule.processes, _least(check, inputs))
+    plain, missing = _estimates(check, samples, latencies, after)
     estimates: dict[str, Found] = dict(
         _trusted(check, samples, plain, short or around.invalid, course.withhold, inputs)
     )
@@ -96,34 +99,66 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
         comparisons=comparisons,
         missing=missing,
         blocks=_latency_blocks.blocks(check, samples, latencies, plain, inputs.confidence),
-        counts=_samples.counted(samples, attempted=schedule.processes * schedule.queries),
+        counts=_samples.counted(samples, attempted=len(samples) * schedule.queries),
         conditions={"scenario": check.scenario, "batch": check.batch, "processes": len(samples),
                     "queries": sum(len(one.ok) for one in samples),
                     "interval_ms": check.interval_ms, "block_cv": course.cv,
                     "drift": course.drift.change if course.drift else None,
                     "caching_gain": audited.gain if audited is not None else None,
                     **_samples.conditions(inputs, check.model, samples)},
-        notes=[*course.notes, *_samples.notes(samples, plain["latency_p50"].value), *spells(samples, latencies),
+        notes=[*more, *course.notes, *_samples.notes(samples, plain["latency_p50"].value), *spells(samples, latencies),
                *around.notes, *beside, *([] if audited is None else [audited.note])],
         invalid=invalid,
     )  # fmt: skip
 
 
+def _alone(check: Latency, inputs: Inputs, schedule: Schedule) -> tuple[list[Samples], list[str]]:
+    """Fresh processes; twice as many where the first differ by more than their queries explain; and a note of that.
+
+    Whether more are started depends on how far processes differ, never on what they decide, so that no look is free.
+    """
+    began = time.monotonic()
+    samples = inputs.measure(schedule, check.dataset, check.model)
+    took = time.monotonic() - began
+    if inputs.draft or not check.may_add_processes or 2.0 * took > check.alone_s or not _differ(check, samples):
+        return samples, []
+    try:
+        added = inputs.measure(replace(schedule, seed=schedule.processes), check.dataset, check.model)
+    except NotRunError:
+        # What is judged again was not measured further.
+        return samples, []
+    note = f"The first {len(samples)} processes differ by more than their queries explain: {len(added)} more were run."
+    return [*samples, *added], [note]
+
+
+def _differ(check: Latency, samples: list[Samples]) -> bool:
+    """Processes differ clearly at a percentile that is required."""
+    wanted = {PERCENTILES[one.metric] for one in check.requirements if one.model is None and one.metric in PERCENTILES}
+    series = [_samples.steady_ms(one) for one in samples]
+    return any(percentile(series, p).differ_clearly for p in wanted)
+
+
 def _pairs(
     check: Latency, inputs: Inputs, schedule: Schedule, baseline: str
-) -> tuple[dict[str, PairedTiming | FailingPairs], str | None, list[str]]:
+) -> tuple[dict[str, Pairs], str | None, list[str]]:
     """Both models in pairs of processes; why they are void, which the model alone is not; and notes."""
-    paired = replace(schedule, min_s=0.0 if inputs.draft else BLOCK_S)
+    each = schedule.queries if inputs.draft else check.planned_pairs // check.processes
+    paired = replace(schedule, queries=each, min_s=0.0 if inputs.draft else BLOCK_S)
     ours, theirs = inputs.measure_paired(paired, check.dataset, baseline)
     around = surroundings([*ours, *theirs])
-    short = _samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
+    short = _samples.too_short([*ours, *theirs], 2 * schedule.processes, _least(check, inputs) // 2 * 2)
     return compare(ours, theirs), short or around.invalid, [f"Beside {baseline}: {note}" for note in around.notes]
+
+
+def _least(check: Latency, inputs: Inputs) -> int:
+    """Queries of a process, or of a side of a pair, with fewer of which the plan was not reached."""
+    return DRAFT_QUERIES if inputs.draft else check.planned // check.processes
 
 
 def _schedule(check: Latency, inputs: Inputs) -> Schedule:
     return Schedule(
         kind=check.scenario,
-        queries=DRAFT_QUERIES if inputs.draft else check.planned // check.processes,
+        queries=DRAFT_QUERIES if inputs.draft else ceil(check.planned / check.processes / (1.0 - _samples.SETTLING)),
         processes=1 if inputs.draft else check.processes,
         batch=check.batch,
         warmup_queries=check.warmup,
@@ -184,7 +219,7 @@ def _lags(check: Latency, samples: list[Samples]) -> tuple[list[NDArray[np.float
     lags = [np.maximum(generator_lag_ns(one.intended_ns, one.sent_ns, one.end_ns), 0) / 1e6 for one in samples]
     took = [served_without_lag_ns(one.intended_ns, one.sent_ns, one.end_ns) / 1e6 for one in samples]
     freed = [np.where(one.ok, spent, np.inf) for one, spent in zip(samples, took, strict=True)]
-    return lags, _estimates(check, [one.intended_ns for one in samples], freed, [])[0]
+    return lags, _estimates(check, samples, freed, [])[0]
 
 
 def _late(check: Latency, name: str, lags: list[NDArray[np.float64]], wanted: list[Requirement]) -> str | None:
@@ -227,16 +262,18 @@ def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
 
 def _estimates(
     check: Latency,
-    due_ns: list[NDArray[np.int64]],
+    samples: list[Samples],
     latencies: list[NDArray[np.float64]],
     after: list[NDArray[np.float64]],
 ) -> tuple[dict[str, Estimate], dict[str, str]]:
     queued = None
     if check.interval_ms is not None:
+        due_ns = [one.intended_ns for one in samples]
         # A frame that failed ended too, but when does not show in its latency: it counts as not answered.
         ends = [due + np.where(np.isfinite(spent), 1e6 * np.minimum(spent, _LONGEST_MS), 0.0).astype(np.int64)
                 for due, spent in zip(due_ns, latencies, strict=True)]  # fmt: skip
         queued = saturation(due_ns, ends, latencies)
+    latencies = [spent[_samples.steady(one)] for one, spent in zip(samples, latencies, strict=True)]
     median = percentile(latencies, 0.5)
     later = percentile(after, 0.5) if after else None
     estimates: dict[str, Estimate] = {
@@ -245,9 +282,9 @@ def _estimates(
     }
     answered = [series[np.isfinite(series)] for series in latencies]
     answered = [series for series in answered if len(series) >= 2]
-    estimates["latency_mean"] = over_processes([float(series.mean()) for series in answered], least=0.0)
+    estimates["latency_mean"] = over_processes([float(series.mean()) for series in answered], least=0.0, skewed=True)
     steps = [jitter(series) for series in answered]
-    estimates["jitter"] = over_processes([step for step in steps if step is not None], least=0.0)
+    estimates["jitter"] = over_processes([step for step in steps if step is not None], least=0.0, skewed=True)
     missing = {}
     if check.limit_ms is None:
         missing["deadline_miss_rate"] = "the check has no `deadline:`"
@@ -260,7 +297,7 @@ def _estimates(
     return estimates, missing
 
 
-def compare(ours: list[Samples], theirs: list[Samples]) -> dict[str, PairedTiming | FailingPairs]:
+def compare(ours: list[Samples], theirs: list[Samples]) -> dict[str, Pairs]:
     """Every quantile in every pair of processes, without the start of each block; a failed query is slower than any.
 
     Args:
@@ -275,9 +312,7 @@ def compare(ours: list[Samples], theirs: list[Samples]) -> dict[str, PairedTimin
     if not pairs:
         return {}
     candidate, baseline = [a for a, _ in pairs], [b for _, b in pairs]
-    found: dict[str, PairedTiming | FailingPairs] = {
-        name: paired_quantiles(candidate, baseline, p) for name, p in PERCENTILES.items()
-    }
+    found: dict[str, Pairs] = {name: paired_quantiles(candidate, baseline, p) for name, p in PERCENTILES.items()}
     for name, of in (("latency_mean", _mean), ("jitter", jitter)):
         numbers = [[of(series[np.isfinite(series)]) or 0.0 for series in side] for side in (candidate, baseline)]
         found[name] = of_answers(paired_log_ratio(numbers[0], numbers[1]), candidate, baseline)

@@ -142,7 +142,7 @@ def _estimates(check: Recovery, kills: Kills) -> dict[str, Estimate | Fact]:
     if away.any():
         how = f"it was not ready within {check.within_s:g} s after {int(away.sum())} of {made} kills"
         return {"time_to_healthy": Fact(check.within_s, made, how, in_this_run=True), "lost_requests": lost}
-    return {"time_to_healthy": over_processes(kills.healthy_s, least=0.0), "lost_requests": lost}
+    return {"time_to_healthy": over_processes(kills.healthy_s, least=0.0, skewed=True), "lost_requests": lost}
 
 
 def _notes(check: Recovery, kills: Kills) -> list[str]:

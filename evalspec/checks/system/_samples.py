@@ -38,6 +38,17 @@ def settled(samples: Samples) -> NDArray[np.bool_]:
     return keep
 
 
+def steady(samples: Samples) -> NDArray[np.bool_]:
+    """Queries that count alone: `settled`, and those that failed at the start too; shape (q,)."""
+    keep: NDArray[np.bool_] = settled(samples) | ~samples.ok
+    return keep
+
+
+def steady_ms(samples: Samples) -> NDArray[np.float64]:
+    """`latencies_ms` of those."""
+    return latencies_ms(samples)[steady(samples)]
+
+
 def seconds(samples: Samples) -> NDArray[np.float64]:
     """When each query was sent, from the first one on; shape (q,)."""
     elapsed: NDArray[np.float64] = (samples.sent_ns - samples.sent_ns[0]) / 1e9

@@ -42,7 +42,8 @@ class Energy(Check):
     processor package, memory, platform) between the ends of the very window whose answers are counted, read where
     the counter moved; the window must hold 10 of its updates. Where a GPU has no counter, readings of its power are
     integrated (trapezoid), and the result is called an estimate. Counter and power x time are held against each other,
-    and a difference over 5 % is told. One number from each process, t over the processes. Idle power is that of the
+    and a difference over 5 % is told. One number from each process, t over the processes (from above also
+    as lognormal: energies are skewed; work by energy is not). Idle power is that of the
     second half of `idle:`. No meter, no number: the check is then not run. Much work of others
     voids powers and pairs, and of energies (theirs is in the boundary) what did not hold in spite of it.
     A server has `connections:` requests under way at any time; the window lies between two answers while all of them
@@ -58,6 +59,10 @@ class Energy(Check):
     that other processes use inside the boundary counts as the model's; so does that of the client which asks a server
     of this machine, within every boundary but `gpu`: how long it worked stands in the notes. Swings between readings of
     power, where there is no counter. A server on another machine. Accuracy of the meters themselves.
+    Processes that are worse than all that were measured: of 5, what one in five is like is missed in a third of runs,
+    and what one in twenty is like in three of four (of 10: in one of nine, and in 60 %). Nor what a machine that is
+    slow for minutes does to processes that follow each other: where a process
+    is mostly like the one before (correlation 0.8) a requirement that just fails passes in 28 % of runs.
 
     ## Example
     ```yaml
