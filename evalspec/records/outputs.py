@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,11 +13,14 @@ from evalspec.evidence.record import Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.run.closing import note_pages
 from evalspec.run.files import write_atomically
 
 ORDER = (130, 2, 1, 4, 3, 0)
 """Of several exit codes the first in this order holds."""
 ENDED = {"not_run": "not run", "invalid": "void", "error": "crashed"}
+PAGES = {"report.html": "html", "junit.xml": "junit", "summary.md": "markdown"}
+"""File beside a record: its form of the report."""
 SHOWN = 40
 """Requirements that a terminal shows; the report has all."""
 
@@ -80,13 +84,26 @@ def _outcome(verdict: Verdict) -> list[tuple[str, str]]:
     return [("the verdict", f"{verdict.word} {verdict.exit_code}"), *ended]
 
 
-def write_reports(record: Record, folder: Path) -> None:
-    """``report.html``, ``junit.xml`` and ``summary.md`` beside the record."""
-    from evalspec.report import junit, markdown, render
+def pages(record: Record) -> dict[str, str]:
+    """File beside a record: what stands in it, made from the record alone.
 
-    write_atomically(folder / "report.html", render(record, verdict_of(record)))
-    write_atomically(folder / "junit.xml", junit(record))
-    write_atomically(folder / "summary.md", markdown(record))
+    Raises:
+        RecordError: The record has no verdict.
+    """
+    return {name: render_one(record, form) for name, form in PAGES.items()}
+
+
+def write_reports(record: Record, folder: Path) -> None:
+    """``report.html``, ``junit.xml`` and ``summary.md`` beside the record, and their digests into its journal.
+
+    Raises:
+        RecordError: The record has no verdict.
+        WriteError: One of them can't be written.
+    """
+    made = pages(record)
+    for name, text in made.items():
+        write_atomically(folder / name, text)
+    note_pages(folder, {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()})
 
 
 def say(record: Record, folder: Path) -> list[str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from evalspec.evidence.profile import Asked
-from evalspec.evidence.record import Record
+from evalspec.evidence.record import CheckRecord, CheckStatus, Record
 from evalspec.language.docstring import first_line, sections
 from evalspec.language.parts import Check
+from evalspec.plan import PlannedCheck
+from evalspec.run.jobs import seed_of
+from evalspec.run.requirements import empty_tests
 from evalspec.spec import Spec
 from evalspec.verdict.profile import as_run
 
@@ -14,6 +17,36 @@ def words(check: Check) -> tuple[str, str]:
     """A check's first line, and what it can't show."""
     limits = sections(type(check)).get("What it cannot show", "")
     return first_line(type(check)) or check.check, " ".join(limits.split())
+
+
+def without_evidence(planned: PlannedCheck, spec: Spec, status: CheckStatus, reason: str) -> CheckRecord:
+    """The record of a check that brought no evidence.
+
+    Args:
+        planned: The check.
+        spec: Its spec.
+        status: How it ended.
+        reason: Why it brought none.
+    """
+    check = planned.check
+    summary, cannot_show = words(check)
+    return CheckRecord(
+        id=check.name,
+        check=check.check,
+        dimension=check.dimension,
+        status=status,
+        reason=reason,
+        models=planned.models,
+        datasets=planned.datasets,
+        baseline_models=check.baselines,
+        tests=empty_tests(check),
+        seed=seed_of(spec.seed, check.name),
+        why=check.why,
+        owner=check.owner,
+        report_only=check.report_only,
+        summary=summary,
+        cannot_show=cannot_show,
+    )
 
 
 def not_tested(record: Record, spec: Spec) -> tuple[str, ...]:

@@ -55,6 +55,15 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+PREVIOUS = "previous"
+"""Key of a line of a journal: sha256 of the line before it, without its end; of nothing for the first."""
+
+
+def line_digest(line: bytes) -> str:
+    """Digest of a line of a journal, without its end."""
+    return hashlib.sha256(line).hexdigest()
+
+
 class Journal:
     """Append-only lines of what was done; what a resume and a crash leave behind."""
 
@@ -95,20 +104,51 @@ class Journal:
             self._held = None
 
     def write(self, event: str, **details: Any) -> None:
-        """Append one line and make sure that it is on disk.
+        """Append one line, with the digest of the line before it, and make sure that it is on disk.
 
         Raises:
             WriteError: It can't be written.
         """
-        line = json.dumps({"event": event, **details}, allow_nan=False)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            with self.path.open("a+b") as file:
+                # A line that a crash has torn is closed first, so that this one is whole.
+                last, torn = self._last_line(file)
+                line = json.dumps({"event": event, **details, PREVIOUS: line_digest(last)}, allow_nan=False)
+                file.write((b"\n" if torn else b"") + line.encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise WriteError(f"{self.path} can't be written: {error.strerror or error}") from error
+
+    def _last_line(self, file: IO[bytes]) -> tuple[bytes, bool]:
+        """The last line of a file, and whether it lacks its end."""
+        size, block = file.seek(0, os.SEEK_END), 1 << 16
+        while True:
+            file.seek(max(0, size - block))
+            end = file.read(block)
+            lines = end.removesuffix(b"\n").rsplit(b"\n", 1)
+            if len(lines) > 1 or block >= size:
+                return lines[-1], bool(end) and not end.endswith(b"\n")
+            block *= 4
+
+    def unchained(self) -> int | None:
+        """The first line, counted from 1, that does not follow the one before it; None: there is none.
+
+        Lines before the first one that carries a digest, which older versions wrote, are not looked at.
+        """
+        lines = self.path.read_bytes().removesuffix(b"\n").split(b"\n") if self.path.exists() else []
+        begun = False
+        for number, line in enumerate(lines, 1):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            stated = event.get(PREVIOUS) if isinstance(event, dict) else None
+            begun = begun or stated is not None
+            if begun and stated != line_digest(lines[number - 2] if number > 1 else b""):
+                return number
+        return None
 
     def read(self) -> list[Mapping[str, Any]]:
         """All whole lines; a torn last line is left out."""

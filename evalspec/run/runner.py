@@ -13,13 +13,14 @@ from typing import Any
 
 from evalspec import __version__
 from evalspec.errors import EvalspecError, InvalidError, NotRunError, RecordError, WriteError
-from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record
+from evalspec.evidence.record import CheckRecord, Environment, Record
 from evalspec.evidence.test import holds
 from evalspec.language.parts import Check
 from evalspec.plan import Plan, PlannedCheck
 from evalspec.run import environment
 from evalspec.run.again import again, gone_on_from, profile_digest
-from evalspec.run.describe import not_tested, words
+from evalspec.run.closing import write_record
+from evalspec.run.describe import not_tested, without_evidence
 from evalspec.run.files import Journal, make_folder, write_atomically
 from evalspec.run.folders import (
     discard,
@@ -36,7 +37,6 @@ from evalspec.run.jobs import DRAFT_ROWS, CheckJob, Parts, answers_beside, predi
 from evalspec.run.options import Options
 from evalspec.run.otherwise import since_before
 from evalspec.run.preflight import refuse_unallowed
-from evalspec.run.requirements import empty_tests
 from evalspec.run.scans import Ahead
 from evalspec.run.served import Servers
 from evalspec.run.sharing import SharedChild
@@ -107,7 +107,10 @@ class _Run:
             write_atomically(self.folder / PROFILE_FILE, self.spec.profile_text)
         make_folder(self.folder / "evidence")
         self.journal.hold()
-        begun = {"spec": self.spec.digest, "time": _stamp(self.started), "draft": self.options.draft}
+        begun = {
+            "evalspec": __version__, "spec": self.spec.digest, "time": _stamp(self.started),
+            "draft": self.options.draft, "command": self.options.command,
+        }  # fmt: skip
         if self.spec.profile is not None:
             begun["profile"] = profile_digest(self.spec.profile)
         if self.again is not None:
@@ -137,9 +140,7 @@ class _Run:
         self._fill_up()
         self.children.tidy()
         record = self._record(where.model_copy(update={"load_at_end": environment.load()}))
-        write_atomically(self.folder / "record.json", record.model_dump_json(indent=1) + "\n")
-        if not self.interrupted:
-            self.journal.write("end", verdict=record.verdict.word if record.verdict else None)
+        write_record(record, self.folder, self.journal)
         if self.options.output is None:
             point_latest(self.folder)
         self.journal.let_go()
@@ -210,13 +211,13 @@ class _Run:
                 return
             record, observed = self._measure(planned)
         except NotRunError as error:
-            record = self._without(planned, "not_run", str(error))
+            record = without_evidence(planned, self.spec, "not_run", str(error))
         except InvalidError as error:
-            record = self._without(planned, "invalid", str(error))
+            record = without_evidence(planned, self.spec, "invalid", str(error))
         except WriteError:
             raise
         except EvalspecError as error:
-            record = self._without(planned, "error", str(error))
+            record = without_evidence(planned, self.spec, "error", str(error))
         update: dict[str, Any] = {"duration_s": round(time.monotonic() - begun, 3)}
         if self.again is not None:
             update["attempts"] = self.again.attempts(check.name)
@@ -332,27 +333,6 @@ class _Run:
                 raise NotRunError(f"the timings in {folder.name} are of other models")
         return folder
 
-    def _without(self, planned: PlannedCheck, status: CheckStatus, reason: str) -> CheckRecord:
-        check = planned.check
-        summary, cannot_show = words(check)
-        return CheckRecord(
-            id=check.name,
-            check=check.check,
-            dimension=check.dimension,
-            status=status,
-            reason=reason,
-            models=planned.models,
-            datasets=planned.datasets,
-            baseline_models=check.baselines,
-            tests=empty_tests(check),
-            seed=seed_of(self.spec.seed, check.name),
-            why=check.why,
-            owner=check.owner,
-            report_only=check.report_only,
-            summary=summary,
-            cannot_show=cannot_show,
-        )
-
     def _violated(self) -> bool:
         """The last check already shows a violation, whatever the rest of the family says."""
         waived = {waiver.of for waiver in self.spec.waivers}
@@ -368,13 +348,15 @@ class _Run:
         reached = {record.id for record in self.checks}
         planned = {one.check.name: one for one in self.plan.checks}
         reason = "the run was interrupted before" if self.interrupted else "--fail-fast stopped the run before"
-        self.checks += [self._without(one, "not_run", reason) for name, one in planned.items() if name not in reached]
+        left = (one for name, one in planned.items() if name not in reached)
+        self.checks += [without_evidence(one, self.spec, "not_run", reason) for one in left]
         if self.plan.only:
             from evalspec.plan import plan as plan_all
 
             for one in plan_all(self.spec).checks:
                 if one.check.name not in planned:
-                    self.checks.append(self._without(one, "not_run", f"left out by --only {', '.join(self.plan.only)}"))
+                    reason = f"left out by --only {', '.join(self.plan.only)}"
+                    self.checks.append(without_evidence(one, self.spec, "not_run", reason))
 
     # -- the record ---------------------------------------------------------------------------------------------
 

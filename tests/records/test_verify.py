@@ -18,8 +18,9 @@ from evalspec import __version__
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.records.verify import verify
+from evalspec.run.files import Journal, sha256_of
 from evalspec.verdict import decide
-from tests.shared import predictions_run
+from tests.shared import forge, predictions_run
 
 
 def evalspec(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -94,14 +95,14 @@ def test_a_changed_verdict(base: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "made"), [("evalspec", "0.0.9"), ("rule", "0")])
-def test_another_version_does_not_blame_the_record(key: str, made: str, base: Path) -> None:
-    """What a version recomputes otherwise is said to be that; files and what the spec says are red whoever looks."""
+def test_another_version_does_not_blame_the_record_for_its_words(key: str, made: str, base: Path) -> None:
+    """What a version words otherwise is said to be that; files and what the spec says are red whoever looks."""
 
     def older(record: dict[str, Any]) -> None:
         (record if key == "evalspec" else record["verdict"])[key] = made
         record["checks"][0]["tests"][0]["method"] = "as it was called then"
 
-    edit(base, older)
+    forge(base / "run", older, decided=False)
     found = verify(base / "run")
     rule = made if key == "rule" else RULE_VERSION
     version = made if key == "evalspec" else __version__
@@ -114,6 +115,164 @@ def test_another_version_does_not_blame_the_record(key: str, made: str, base: Pa
     assert any(line.startswith("quality/accuracy: the record says method as it was called") for line in found.otherwise)
     edit(base, lambda record: record.update(seed=record["seed"] + 1))
     assert any(line.startswith("seed: ") for line in verify(base / "run").differs)
+
+
+def higher(record: dict[str, Any]) -> None:
+    record["evalspec"] = "0.0.9"
+    test = record["checks"][0]["tests"][0]
+    test["value"] = 0.999
+
+
+def more_rows(record: dict[str, Any]) -> None:
+    record["evalspec"] = "0.0.9"
+    record["checks"][0]["tests"][0]["n"] = 1_000_000
+
+
+def in_the_table(record: dict[str, Any]) -> None:
+    record["evalspec"] = "0.0.9"
+    record["checks"][0]["measured"]["accuracy"] = 0.999
+
+
+@pytest.mark.parametrize("change", [higher, more_rows, in_the_table])
+def test_another_version_excuses_no_number(base: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """F3: even where the journal was made to agree; one that was not tells the version as well."""
+    plain = shutil.copytree(base, base.parent / "plain")
+    forge(base / "run", change)
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1, done.stdout
+    assert "another version: " in done.stdout
+    edit(plain, change)
+    edit(plain, decided_again)
+    done = evalspec("verify", plain / "run")
+    assert done.returncode == 1
+    assert f"differs: evalspec: the record says 0.0.9, the journal says {__version__}" in done.stdout
+
+
+def test_a_void_check_that_was_made_valid(base: Path) -> None:
+    """F3: the model ran in another precision than the spec asks; the record says that all is well."""
+    run = base / "run"
+
+    def void(record: dict[str, Any]) -> None:
+        record["checks"][0] |= {"status": "invalid", "reason": "model candidate is to compute in int8"}
+
+    forge(run, void)
+    found = verify(run)
+    # Nothing that is here shows that it was so, so the record stands.
+    assert found.differs == ()
+
+    def valid(record: dict[str, Any]) -> None:
+        record["checks"][0] |= {"status": "measured", "reason": None}
+
+    edit(base, valid)
+    edit(base, decided_again)
+    done = evalspec("verify", run)
+    assert done.returncode == 1
+    assert "differs: quality: the record says status measured, the journal says invalid" in done.stdout
+
+
+def test_a_run_in_another_precision_is_void_whatever_the_journal_says_of_it(base: Path) -> None:
+    """F3: the answers were seen to come in fp32, the spec asks for int8; record and journal agree on `measured`."""
+    run = base / "run"
+    spec = run / "spec.yaml"
+    spec.write_text(spec.read_text().replace("kind: predictions", "kind: predictions\n    precision: int8"))
+
+    def seen(event: dict[str, Any]) -> dict[str, Any]:
+        return event | {"observed": {**event["observed"], "precision": "fp32"}} if "observed" in event else event
+
+    rewrite_journal(run, seen)
+    (line,) = [line for line in verify(run).differs if line.startswith("status of quality: ")]
+    assert "model candidate is to compute in int8 and was seen to in fp32" in line
+
+
+def rewrite_journal(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Change lines of a journal, and chain them anew."""
+    journal = Journal(run / "journal.jsonl")
+    events = [change(dict(event)) for event in journal.read()]
+    journal.path.unlink()
+    for event in events:
+        journal.write(event.pop("event"), **{name: value for name, value in event.items() if name != "previous"})
+
+
+def test_a_day_on_which_a_waiver_still_held(base: Path) -> None:
+    """F3: an expired waiver holds again where the record says that the run began before."""
+    edit(base, lambda record: record.update(started="2020-01-01T10:00:00Z"))
+    edit(base, decided_again)
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert "differs: started: the record says 2020-01-01T10:00:00Z, the journal says " in done.stdout
+
+
+@pytest.mark.parametrize("name", ["report.html", "junit.xml", "summary.md"])
+def test_a_page_that_says_another_word(base: Path, name: str) -> None:
+    """F8: whoever opens a page sees what the record gives."""
+    page = base / "run" / name
+    page.write_text(page.read_text().replace("accuracy", "acuracy"))
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert f"differs: {name}: its bytes are not those that were written" in done.stdout
+    rewrite_journal(base / "run", lambda event: event | _digests(base / "run", event))
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert f"differs: {name}: it is not what the record gives" in done.stdout
+
+
+def _digests(run: Path, event: dict[str, Any]) -> dict[str, Any]:
+    """With the digests of the pages as they are now."""
+    return {"digests": {name: sha256_of(run / name) for name in event["digests"]}} if event["event"] == "pages" else {}
+
+
+def test_a_page_that_is_gone(base: Path) -> None:
+    (base / "run" / "summary.md").unlink()
+    assert verify(base / "run").differs == ("summary.md: it is not there, and journal.jsonl says that it was written",)
+    rewrite_journal(base / "run", lambda event: event | ({"digests": {}} if event["event"] == "pages" else {}))
+    found = verify(base / "run")
+    assert found.differs == () and found.skipped == ("summary.md: it is not there",)
+
+
+def test_pages_that_are_made_again_are_the_same(base: Path) -> None:
+    """Also when the journal was attested before: nothing is added to it."""
+    before = (base / "run" / "journal.jsonl").read_bytes()
+    (base / "run" / "report.html").unlink()
+    assert evalspec("report", base / "run").returncode == 0
+    assert (base / "run" / "journal.jsonl").read_bytes() == before
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("line", [0, 1, 2, -2])
+def test_a_journal_of_which_a_line_was_changed_or_taken_out(base: Path, line: int) -> None:
+    path = base / "run" / "journal.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    changed = [*lines]
+    changed[line] = changed[line].replace('{"event"', '{ "event"')
+    taken = [*lines]
+    taken.pop(line)
+    for these in (changed, taken):
+        path.write_text("".join(these))
+        done = evalspec("verify", base / "run")
+        assert done.returncode == 1
+        assert "differs: journal.jsonl: line " in done.stdout
+
+
+def test_a_journal_without_its_end(base: Path) -> None:
+    path = base / "run" / "journal.jsonl"
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True)[:-2]))
+    assert "journal.jsonl: it does not say how the run ended" in verify(base / "run").differs
+
+
+def test_a_run_without_a_journal(base: Path) -> None:
+    (base / "run" / "journal.jsonl").unlink()
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 3
+    assert "not recomputed: what only the journal of a run tells, such as its times: journal.jsonl" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["record.json", "spec.yaml"])
+def test_bytes_that_say_the_same(base: Path, name: str) -> None:
+    """A comment in the spec, a space in the record: the journal has the digests of both."""
+    path = base / "run" / name
+    path.write_text(path.read_text() + "\n")
+    assert verify(base / "run").differs == (f"{name}: its bytes are not those that the run wrote",)
 
 
 def test_no_report_is_made_of_a_verdict_that_was_changed(base: Path) -> None:
