@@ -49,9 +49,9 @@ class Journaled:
                 and (event.get("dataset"), model) in pairs
                 and event.get("model") == model
             ):
-                yield event.get("observed") or {}
+                yield _mapping(event.get("observed"))
             elif event["event"] == "check" and event.get("id") == check:
-                yield (event.get("observed") or {}).get(model) or {}
+                yield _mapping(_mapping(event.get("observed")).get(model))
 
 
 def journaled(folder: Path) -> Journaled:
@@ -62,26 +62,33 @@ def journaled(folder: Path) -> Journaled:
     """
     journal = Journal(folder / JOURNAL)
     events = journal.read()
-    starts = [event for event in events if event["event"] == "start"]
-    if not starts:
+    if not events:
         return Journaled(skipped=f"what only the journal of a run tells, such as its times: {JOURNAL} is not there")
     pages = next((event for event in reversed(events) if event["event"] == "pages"), None)
     last = next((index for index in reversed(range(len(events))) if events[index]["event"] in ENDS), len(events))
     kept = tuple(events[: last + 1])
     line = journal.unchained()
     broken = None if line is None else f"line {line} does not follow the line before it: a line was changed or removed"
-    checks = {str(event.get("id")): event.get("record") for event in kept if event["event"] in OF_A_CHECK}
+    checks = {str(event.get("id")): _mapping(event.get("record")) for event in kept if event["event"] in OF_A_CHECK}
     end = events[last] if last < len(events) else {}
     said = end.get("record")
     if isinstance(said, dict):
-        record = said | {"checks": [checks.get(name) for name in end.get("checks") or []]}
-        return Journaled(kept, record, True, end.get("digests") or {}, pages, broken)
-    if "evalspec" in starts[-1]:
-        return Journaled(kept, broken=broken or "it does not say how the run ended", pages=pages)
+        order = end.get("checks")
+        listed = [checks.get(str(name), {}) for name in order] if isinstance(order, list) else []
+        return Journaled(kept, said | {"checks": listed}, True, _mapping(end.get("digests")), pages, broken)
+    start = next((event for event in reversed(kept) if event["event"] == "start"), None)
+    if start is None or "evalspec" in start:
+        part = "began" if start is None else "ended"
+        return Journaled(kept, broken=broken or f"it does not say how the run {part}", pages=pages)
     return Journaled(
         kept,
-        {"started": starts[-1].get("time"), "draft": starts[-1].get("draft"), "checks": list(checks.values())},
+        {"started": start.get("time"), "draft": start.get("draft"), "checks": list(checks.values())},
         broken=broken,
         skipped="environment, counts of earlier runs and whatever else no line of its journal tells: the journal of "
         "this run holds no digest of record.json and of its pages",
     )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """What a line should hold as a mapping; a line that was made otherwise holds nothing."""
+    return value if isinstance(value, dict) else {}

@@ -198,7 +198,8 @@ def _of_the_spec(base: Record, planned: Plan, remade: Remade) -> None:
         remade.add(what, getattr(spec, what))
     remade.add("set aside of the profile", spec.without, "without")
     remade.parts.append(Part("checks", ("checks",), [one.name for one in spec.checks], read=_names))
-    remade.add("what was not tested", not_tested(base, spec), "not_tested", kind="rules")
+    asked = base.model_copy(update={"profile": spec.profile, "without": spec.without})
+    remade.add("what was not tested", not_tested(asked, spec), "not_tested", kind="rules")
 
 
 @dataclass(slots=True)
@@ -375,9 +376,8 @@ class _Again:
         self.remade.parts.append(Part(f"requirements of {before.id}", (*place, "tests"), names, read=_names))
         value["evidence"] = _counted(before.evidence, self.folder, self.damaged)
         for name, what in GROUPS.items():
-            self.remade.add(
-                f"{what} of {before.id}", value[name], *place, name, kind="rules" if name in BY_RULES else "values"
-            )
+            kind: Kind = "rules" if name in BY_RULES else "values"
+            self.remade.add(f"{what} of {before.id}", value[name], *place, name, kind=kind)
         aside = {*NOT_AGAIN, *GROUPS}
         self.remade.add_fields(f"words of {before.id}", again, set(value) - {*WORDS}, *place, kind="rules")
         self.remade.add_fields(f"all else of {before.id}", again, aside | {*WORDS}, *place, kind="facts")

@@ -217,7 +217,8 @@ def _pages(folder: Path, record: Record, journal: Journaled, findings: Findings)
     except EvalspecError as error:
         findings.skipped.append(f"pages: {error}")
         return
-    noted = {} if journal.pages is None else journal.pages.get("digests") or {}
+    noted = {} if journal.pages is None else journal.pages.get("digests")
+    noted = noted if isinstance(noted, dict) else {}
     by = record.evalspec if journal.pages is None else journal.pages.get("evalspec")
     for name in PAGES:
         path = folder / name

@@ -160,6 +160,6 @@ class Journal:
                 event = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(event, dict) and "event" in event:
+            if isinstance(event, dict) and isinstance(event.get("event"), str):
                 events.append(event)
         return events
