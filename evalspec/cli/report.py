@@ -44,7 +44,7 @@ def command(
     folder = folder_of(folder)
     record = read_decided(folder)
     if wanted:
-        typer.echo(render_one(record, wanted[0]), nl=False)
+        typer.echo(render_one(record, wanted[0], folder), nl=False)
         return
     write_reports(record, folder)
     if as_json:

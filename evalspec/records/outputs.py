@@ -13,8 +13,9 @@ from evalspec.evidence.record import Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
-from evalspec.run.closing import note_pages
-from evalspec.run.files import write_atomically
+from evalspec.run.closing import JOURNAL, note_pages
+from evalspec.run.files import sha256_of, write_atomically
+from evalspec.run.folders import RECORD
 
 ORDER = (130, 2, 1, 4, 3, 0)
 """Of several exit codes the first in this order holds."""
@@ -153,8 +154,13 @@ def _from_here(path: Path) -> Path:
         return path
 
 
-def render_one(record: Record, form: str) -> str:
+def render_one(record: Record, form: str, folder: Path | None = None) -> str:
     """One form of the report: ``html``, ``markdown``, ``junit``, ``attestation``, ``monitoring`` or ``model_card``.
+
+    Args:
+        record: Of the run.
+        form: The form.
+        folder: Of the run, or its record: an attestation holds the digests of what lies there; None: it holds none.
 
     Raises:
         RecordError: The record has no verdict, or nothing that a model card may tell.
@@ -163,8 +169,16 @@ def render_one(record: Record, form: str) -> str:
 
     if form in ("markdown", "junit"):
         return (markdown if form == "markdown" else junit)(record)
-    decided = {"html": render, "attestation": attestation, "monitoring": monitoring, "model_card": model_card}
+    if form == "attestation":
+        return attestation(record, verdict_of(record), {} if folder is None else _digests(folder))
+    decided = {"html": render, "monitoring": monitoring, "model_card": model_card}
     return decided[form](record, verdict_of(record))
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Record, journal and pages of a run, as far as they are there: sha256 of each."""
+    places = [folder / name for name in (RECORD, JOURNAL, *PAGES)] if folder.is_dir() else [folder]
+    return {path.name: sha256_of(path) for path in places if path.is_file()}
 
 
 def newest_record(named: Path | None, root: Path, spec: str) -> Record | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -369,3 +370,18 @@ def test_a_broken_record_is_one_sentence(tmp_path: Path, content: str | None) ->
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
+
+
+def test_an_attestation_names_the_very_files(base: Path) -> None:
+    """F8: a record, journal or page that is changed later is not the one that was signed for."""
+    run = base / "run"
+    said = json.loads(evalspec("report", run, "--attestation").stdout)
+    names = ("record.json", "journal.jsonl", "report.html", "junit.xml", "summary.md")
+    assert said["predicate"]["files"] == [
+        {"name": name, "digest": {"sha256": hashlib.sha256((run / name).read_bytes()).hexdigest()}} for name in names
+    ]
+    forge(run, lambda record: record["checks"][0].update(duration_s=1.0))
+    assert verify(run).differs == ()
+    assert (
+        json.loads(evalspec("report", run, "--attestation").stdout)["predicate"]["files"] != said["predicate"]["files"]
+    )
