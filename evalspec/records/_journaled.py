@@ -20,7 +20,8 @@ class Journaled:
     Args:
         events: All up to the end of the run.
         record: The record as JSON; of a journal that holds none, as much of it as its lines say.
-        whole: It is the whole record.
+        whole: It is the whole record, but for the verdict.
+        rule: Version of the rule that gave the verdict, of a whole one.
         digests: File of the run: sha256 of its bytes.
         pages: What it holds of the pages; None: that none were written.
         broken: Why it is no journal that follows from its own lines; None: it is.
@@ -30,6 +31,7 @@ class Journaled:
     events: tuple[Event, ...] = ()
     record: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
+    rule: Any = None
     digests: Mapping[str, str] = field(default_factory=dict)
     pages: Event | None = None
     broken: str | None = None
@@ -75,7 +77,8 @@ def journaled(folder: Path) -> Journaled:
     if isinstance(said, dict):
         order = end.get("checks")
         listed = [checks.get(str(name), {}) for name in order] if isinstance(order, list) else []
-        return Journaled(kept, said | {"checks": listed}, True, _mapping(end.get("digests")), pages, broken)
+        record = said | {"checks": listed}
+        return Journaled(kept, record, True, end.get("rule"), _mapping(end.get("digests")), pages, broken)
     start = next((event for event in reversed(kept) if event["event"] == "start"), None)
     if start is None or "evalspec" in start:
         part = "began" if start is None else "ended"

@@ -183,8 +183,9 @@ def _against_journal(said: Mapping[str, Any], journal: Journaled, findings: Find
 def _unlike_journal(said: Mapping[str, Any], journal: Journaled) -> Iterator[Leaf]:
     """Where a record is not what its journal has, as far as it has it."""
     if journal.whole:
-        # The verdict follows from all the rest, and is made again from it.
-        yield from leaves({**said, "verdict": None}, journal.record, exact=True)
+        # The verdict follows from all the rest, by its rule, and is made again from it.
+        rule, verdict = at(said, ("verdict", "rule")), {"rule": journal.rule}
+        yield from leaves({**said, "verdict": {"rule": rule}}, {**journal.record, "verdict": verdict}, exact=True)
         return
     for name, now in journal.record.items():
         if name != "checks":

@@ -43,6 +43,7 @@ def write_record(record: Record, folder: Path, journal: Journal) -> None:
     journal.write(
         "interrupted" if record.interrupted else "end",
         verdict=record.verdict.word if record.verdict else None,
+        rule=record.verdict.rule if record.verdict else None,
         record=json.loads(record.model_dump_json(exclude={"checks", "verdict"})),
         checks=[check.id for check in record.checks],
         digests={RECORD: hashlib.sha256(text.encode()).hexdigest(), **digests},
