@@ -10,8 +10,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from evalspec.evidence.record import Record
+from evalspec.records.outputs import write_reports
+from evalspec.run.closing import write_record
+from evalspec.run.files import Journal
+from evalspec.verdict import decide
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,3 +61,33 @@ def _run_predictions(folder: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (folder / "said.json").write_text(json.dumps(json.loads(done.stdout)))
+
+
+def forge(run: Path, change: Callable[[dict[str, Any]], None], *, decided: bool = True) -> None:
+    """Change a record, and its journal and its pages so that they agree with it.
+
+    Args:
+        run: Folder of the run.
+        change: Of the record, as JSON.
+        decided: The verdict is the one that follows.
+    """
+    said = json.loads((run / "record.json").read_text(encoding="utf-8"))
+    change(said)
+    record = Record.model_validate(said)
+    if decided:
+        record = record.model_copy(update={"verdict": decide(record)})
+    journal = Journal(run / "journal.jsonl")
+    events = journal.read()
+    journal.path.unlink()
+    checks = {one["id"]: one for one in said["checks"]}
+    for event in events:
+        if event["event"] in ("end", "interrupted", "pages"):
+            continue
+        told = {name: value for name, value in event.items() if name not in ("event", "previous")}
+        if event["event"] == "start":
+            told |= {"evalspec": record.evalspec, "time": record.started}
+        if event["event"] in ("check", "final") and event["id"] in checks:
+            told["record"] = checks[event["id"]]
+        journal.write(event["event"], **told)
+    write_record(record, run, journal)
+    write_reports(record, run)

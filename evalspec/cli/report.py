@@ -44,7 +44,7 @@ def command(
     folder = folder_of(folder)
     record = read_decided(folder)
     if wanted:
-        echo_text(render_one(record, wanted[0]))
+        echo_text(render_one(record, wanted[0], folder))
         return
     write_reports(record, folder)
     if as_json:

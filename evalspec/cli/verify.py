@@ -10,7 +10,7 @@ import typer
 from evalspec.cli._output import AllowOutside, Json, echo, echo_json
 
 NOT_ALL = 3
-"""Nothing differs, but something could not be recomputed here, or another version recomputes it otherwise."""
+"""Nothing differs, but something could not be made again here, or another version words it otherwise."""
 
 
 def command(
@@ -29,7 +29,7 @@ def command(
     allow_outside: AllowOutside = False,
     as_json: Json = False,
 ) -> None:
-    """Recompute digests, estimates, tests and verdict from the raw evidence, and say what differs."""
+    """Make a run again from its raw evidence, hold record and pages against it and the journal; say what differs."""
     from evalspec.records.verify import verify
     from evalspec.run.folders import folder_of
 

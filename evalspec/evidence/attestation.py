@@ -39,6 +39,9 @@ class Predicate(Frozen):
         description="PASSED: READY; WARNED: READY with a waiver or a warning that does not hold; FAILED: all else."
     )
     configuration: tuple[Descriptor, ...] = Field(description="The spec, its profile and the datasets.")
+    files: tuple[Descriptor, ...] = Field(
+        (), description="Record, journal and pages of the run, as far as they are there; the record names its evidence."
+    )
     passed_tests: tuple[str, ...] = Field(alias="passedTests", description="Names of requirements that PASS.")
     warned_tests: tuple[str, ...] = Field(
         alias="warnedTests", description="Those that are waived, and warnings that do not hold."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,11 +13,15 @@ from evalspec.evidence.record import Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
-from evalspec.run.files import write_atomically
+from evalspec.run.closing import JOURNAL, note_pages
+from evalspec.run.files import sha256_of, write_atomically
+from evalspec.run.folders import RECORD
 
 ORDER = (130, 2, 1, 4, 3, 141, 0)
 """Of several exit codes the first in this order holds."""
 ENDED = {"not_run": "not run", "invalid": "void", "error": "crashed"}
+PAGES = {"report.html": "html", "junit.xml": "junit", "summary.md": "markdown"}
+"""File beside a record: its form of the report."""
 SHOWN = 40
 """Requirements that a terminal shows; the report has all."""
 
@@ -80,13 +85,26 @@ def _outcome(verdict: Verdict) -> list[tuple[str, str]]:
     return [("the verdict", f"{verdict.word} {verdict.exit_code}"), *ended]
 
 
-def write_reports(record: Record, folder: Path) -> None:
-    """``report.html``, ``junit.xml`` and ``summary.md`` beside the record."""
-    from evalspec.report import junit, markdown, render
+def pages(record: Record) -> dict[str, str]:
+    """File beside a record: what stands in it, made from the record alone.
 
-    write_atomically(folder / "report.html", render(record, verdict_of(record)))
-    write_atomically(folder / "junit.xml", junit(record))
-    write_atomically(folder / "summary.md", markdown(record))
+    Raises:
+        RecordError: The record has no verdict.
+    """
+    return {name: render_one(record, form) for name, form in PAGES.items()}
+
+
+def write_reports(record: Record, folder: Path) -> None:
+    """``report.html``, ``junit.xml`` and ``summary.md`` beside the record, and their digests into its journal.
+
+    Raises:
+        RecordError: The record has no verdict.
+        WriteError: One of them can't be written.
+    """
+    made = pages(record)
+    for name, text in made.items():
+        write_atomically(folder / name, text)
+    note_pages(folder, {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()})
 
 
 def say(record: Record, folder: Path) -> list[str]:
@@ -136,8 +154,13 @@ def _from_here(path: Path) -> Path:
         return path
 
 
-def render_one(record: Record, form: str) -> str:
+def render_one(record: Record, form: str, folder: Path | None = None) -> str:
     """One form of the report: ``html``, ``markdown``, ``junit``, ``attestation``, ``monitoring`` or ``model_card``.
+
+    Args:
+        record: Of the run.
+        form: The form.
+        folder: Of the run, or its record: an attestation holds the digests of what lies there; None: it holds none.
 
     Raises:
         RecordError: The record has no verdict, or nothing that a model card may tell.
@@ -146,8 +169,16 @@ def render_one(record: Record, form: str) -> str:
 
     if form in ("markdown", "junit"):
         return (markdown if form == "markdown" else junit)(record)
-    decided = {"html": render, "attestation": attestation, "monitoring": monitoring, "model_card": model_card}
+    if form == "attestation":
+        return attestation(record, verdict_of(record), {} if folder is None else _digests(folder))
+    decided = {"html": render, "monitoring": monitoring, "model_card": model_card}
     return decided[form](record, verdict_of(record))
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Record, journal and pages of a run, as far as they are there: sha256 of each."""
+    places = [folder / name for name in (RECORD, JOURNAL, *PAGES)] if folder.is_dir() else [folder]
+    return {path.name: sha256_of(path) for path in places if path.is_file()}
 
 
 def newest_record(named: Path | None, root: Path, spec: str) -> Record | None:

@@ -1,55 +1,42 @@
-"""Recompute a run from its raw evidence, and say what differs."""
+"""Make a run again from its raw evidence, hold it against its journal, and say what differs."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from evalspec import __version__
-from evalspec.errors import EvalspecError, RecordError, SpecError
-from evalspec.evidence.record import CheckRecord, Record
+from evalspec.errors import EvalspecError
+from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.language.parts import Access
-from evalspec.plan import Plan, plan
-from evalspec.run.checking import check_record, run_check
+from evalspec.records._journaled import Journaled, journaled
+from evalspec.records._leaves import Leaf, at, leaves, sentence
+from evalspec.records._parts import Kind, Part, Remade
+from evalspec.records._remade import remake
+from evalspec.records.outputs import PAGES, pages
+from evalspec.run.closing import JOURNAL
 from evalspec.run.files import sha256_of
-from evalspec.run.folders import read_record
-from evalspec.run.jobs import (
-    DRAFT_ROWS,
-    CheckJob,
-    Parts,
-    answers_beside,
-    judged_beside,
-    predictions_file,
-    predictions_key,
-    seed_of,
-)
-from evalspec.run.process import Limits
-from evalspec.run.reader import dataset_record, model_record
-from evalspec.run.replay import Replay
-from evalspec.run.subjects import model_facts, subject_of
-from evalspec.spec import load_kept
+from evalspec.run.folders import RECORD, read_record
 from evalspec.verdict import decide
-
-TOLERANCE = 1e-9
-"""Relative: what another machine's rounding may change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What came of recomputing a run.
+    """What came of making a run again.
 
     Args:
         same: What came out as the record has it.
         differs: What did not, each with both values.
-        skipped: What can't be recomputed here, with the reason.
-        otherwise: What another version of the program recomputed otherwise, which blames nobody: each with both values.
+        skipped: What can't be made again here, with the reason.
+        otherwise: Words and rules that another version of the program gives otherwise, which blames nobody: each with
+            both values.
         versions: That the record is of another version; None: it is of this one.
     """
 
@@ -60,38 +47,49 @@ class Verification:
     versions: str | None = None
 
 
-class _Findings:
-    """Collects findings. ``another``: the record is of another version of the program."""
+@dataclass(slots=True)
+class Findings:
+    """As `Verification`, while it is being made."""
 
-    def __init__(self, another: bool) -> None:
-        self.same: list[str] = []
-        self.differs: list[str] = []
-        self.skipped: list[str] = []
-        self.otherwise: list[str] = []
-        self._another = another
+    same: list[str] = field(default_factory=list)
+    differs: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    otherwise: list[str] = field(default_factory=list)
 
-    def recompute(self, what: str, before: object, now: object) -> None:
-        """Compare what comes out of the program's own rules, which another version may have changed."""
-        self.compare(what, before, now, self.otherwise if self._another else self.differs)
+    def add(self, part: Part, found: list[Leaf], lenient: bool) -> None:
+        """Sort the differences in one part of a record.
 
-    def compare(self, what: str, before: object, now: object, differs: list[str] | None = None) -> None:
-        """Compare what is in the record, or in files, whatever version looks at it."""
-        differs = self.differs if differs is None else differs
-        if _equal(before, now):
+        Args:
+            part: The part.
+            found: Its differences.
+            lenient: Another version made the record.
+        """
+        what, now = part.what, "recomputed"
+        excused = [leaf for leaf in found if lenient and _excused(leaf, part.kind)]
+        blamed = [leaf for leaf in found if leaf not in excused]
+        if blamed:
+            self.differs.append(sentence(what, blamed, now))
+        if excused:
+            self.otherwise.append(sentence(what, excused, now))
+        if not found:
             self.same.append(what)
-        elif isinstance(before, Mapping) and isinstance(now, Mapping):
-            changed = [key for key in {**before, **now} if not _equal(before.get(key), now.get(key))]
-            pairs = (f"{key} {_short(before.get(key))}, recomputed {_short(now.get(key))}" for key in changed)
-            differs.append(f"{what}: the record says {'; '.join(pairs)}")
-        else:
-            differs.append(f"{what}: the record says {_short(before)}, recomputed {_short(now)}")
+
+
+def _excused(leaf: Leaf, kind: Kind) -> bool:
+    """Another version may give this otherwise."""
+    if kind in ("fixed", "rules") or leaf.decides:
+        return kind == "rules"
+    return leaf.more or (kind == "values" and leaf.wording)
 
 
 def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool = False) -> Verification:
-    """Recompute digests of the evidence, every estimate and test, and the verdict.
+    """Hold a record, leaf by leaf, against its journal and against all of it that can be made again.
+
+    Made again are every estimate and test, charts and tables, conditions, counts, how each check ended, records of
+    datasets and models, the verdict, and the pages. `SECURITY.md` lists what only the journal can tell.
 
     Args:
-        folder: Folder of a run. Datasets are read again, if they are still there unchanged.
+        folder: Folder of a run. Datasets and models are read again, if they are still there unchanged.
         spec_folder: Folder that paths in the spec start from; None: where the spec was, from the run's folder.
         allow_outside: As for the run.
 
@@ -99,16 +97,19 @@ def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool
         RecordError: There is no record, or it can't be read.
     """
     record = read_record(folder)
-    versions = _versions(record)
-    findings = _Findings(versions is not None)
-    damaged = _evidence(record, folder, findings)
-    findings.recompute("verdict", _plain(record.verdict), _plain(decide(record)))
-    place = spec_folder or (folder / record.spec_file).resolve().parent
-    _recompute(record, folder, findings, damaged, Access(place, allow_outside=allow_outside))
-    if spec_folder is None and findings.skipped and not (folder / record.spec_file).is_file():
+    folder = folder if folder.is_dir() else folder.parent
+    journal = journaled(folder)
+    base = _base(record, journal)
+    place = spec_folder or (folder / base.spec_file).resolve().parent
+    remade = remake(base, folder, journal, Access(place, allow_outside=allow_outside))
+    said = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    findings = compare(said, record, journal, remade)
+    _files(folder, journal, findings)
+    _pages(folder, record, journal, findings)
+    if spec_folder is None and findings.skipped and not (folder / base.spec_file).is_file():
         findings.skipped.insert(
             0,
-            f"the run's spec is not at {record.spec_file} from its folder, so one of them was moved; "
+            f"the run's spec is not at {base.spec_file} from its folder, so one of them was moved; "
             "name the folder of the spec with --spec-folder DIR",
         )
     return Verification(
@@ -116,8 +117,18 @@ def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool
         differs=tuple(findings.differs),
         skipped=tuple(findings.skipped),
         otherwise=tuple(findings.otherwise),
-        versions=versions,
+        versions=_versions(record),
     )
+
+
+def _base(record: Record, journal: Journaled) -> Record:
+    """The record that says what was run: that of the journal, where it has it whole and it can be read."""
+    if not journal.whole:
+        return record
+    try:
+        return Record.model_validate(journal.record)
+    except ValidationError:
+        return record
 
 
 def _versions(record: Record) -> str | None:
@@ -127,184 +138,108 @@ def _versions(record: Record) -> str | None:
         return None
     return (
         f"the record was made by evalspec {record.evalspec} with rule {rule}, and this is evalspec {__version__} with "
-        f"rule {RULE_VERSION}: what is recomputed may differ because of that; evalspec {record.evalspec} can tell"
+        f"rule {RULE_VERSION}: its words, and what follows from rules, may differ because of that, values may not; "
+        f"evalspec {record.evalspec} can tell"
     )
 
 
-def _plain(model: Any) -> Any:
-    return None if model is None else model.model_dump(mode="json")
+def compare(said: Mapping[str, Any], record: Record, journal: Journaled, remade: Remade) -> Findings:
+    """Hold a record against its journal and against what was made again; no file is looked at.
+
+    Args:
+        said: ``record.json`` as it reads.
+        record: The same, validated.
+        journal: Of the run.
+        remade: What was made again.
+    """
+    findings = Findings(list(remade.same), list(remade.differs), list(remade.skipped))
+    # What was written before journals held whole records is of another version, whatever it is called.
+    lenient = _versions(record) is not None or not journal.whole
+    again = decide(record).model_dump(mode="json")
+    other_rule = record.verdict is not None and record.verdict.rule != RULE_VERSION
+    now = record.model_dump(mode="json")
+    verdict = Part("verdict", ("verdict",), again, "rules" if other_rule else "values")
+    for part in (verdict, *remade.parts):
+        findings.add(part, list(leaves(part.read(at(now, part.place)), part.value, exact=False)), lenient)
+    _against_journal(said, journal, findings)
+    return findings
 
 
-def _evidence(record: Record, folder: Path, findings: _Findings) -> set[str]:
-    """Files of evidence that are missing or changed."""
-    files = [*record.predictions, *(file for check in record.checks for file in check.evidence)]
-    damaged = set()
-    for file in files:
-        path = folder / file.path
-        if not path.exists():
-            findings.differs.append(f"{file.path}: the record names it and it is not there")
-        elif sha256_of(path) != file.digest:
-            findings.differs.append(f"{file.path}: its bytes are not those that were written")
-        else:
-            findings.same.append(f"digest of {file.path}")
-            continue
-        damaged.add(path.name)
-    return damaged
+def _against_journal(said: Mapping[str, Any], journal: Journaled, findings: Findings) -> None:
+    if journal.skipped is not None:
+        findings.skipped.append(journal.skipped)
+    if journal.broken is not None:
+        findings.differs.append(f"{JOURNAL}: {journal.broken}")
+    groups: dict[str, list[Leaf]] = {}
+    for leaf in _unlike_journal(said, journal):
+        deep = leaf.place[0] in ("checks", "models", "datasets") and len(leaf.place) > 1
+        what = leaf.place[1] if deep else leaf.place[0]
+        groups.setdefault(what, []).append(leaf._replace(place=leaf.place[2 if deep else 1 :]))
+    for what, found in groups.items():
+        findings.differs.append(sentence(what, found, "the journal says"))
+    if journal.whole and not groups:
+        findings.same.append(f"all of {RECORD}, as {JOURNAL} has it")
 
 
-def _recompute(record: Record, folder: Path, findings: _Findings, damaged: set[str], access: Access) -> None:
-    try:
-        planned = plan(load_kept(folder))
-    except SpecError as error:
-        findings.skipped.append(f"estimates: the spec beside the record can't be read here: {error.problems[0]}")
+def _unlike_journal(said: Mapping[str, Any], journal: Journaled) -> Iterator[Leaf]:
+    """Where a record is not what its journal has, as far as it has it."""
+    if journal.whole:
+        # The verdict follows from all the rest, by its rule, and is made again from it.
+        rule, verdict = at(said, ("verdict", "rule")), {"rule": journal.rule}
+        yield from leaves({**said, "verdict": {"rule": rule}}, {**journal.record, "verdict": verdict}, exact=True)
         return
-    findings.compare("digest of spec.yaml", record.spec_digest, planned.spec.digest)
-    findings.compare("name", record.spec, planned.spec.name)
-    findings.compare("seed", record.seed, planned.spec.seed)
-    findings.recompute("family", list(record.family), list(planned.family))
-    findings.recompute("family of warnings", list(record.family_warn), list(planned.family_warn))
-    findings.recompute("requirements that claim the same", dict(record.same), dict(planned.same))
-    findings.compare("policy", _plain(record.policy), _plain(planned.spec.policy))
-    findings.compare("waivers", [_plain(one) for one in record.waivers], [_plain(one) for one in planned.spec.waivers])
-    if record.profile is not None or planned.spec.profile is not None:
-        findings.compare("profile", _plain(record.profile), _plain(planned.spec.profile))
-        aside = [_plain(one) for one in record.without]
-        findings.compare("set aside of the profile", aside, [_plain(one) for one in planned.spec.without])
-    findings.compare("checks", sorted(one.id for one in record.checks), sorted(one.name for one in planned.spec.checks))
-    _models(record, planned, access, findings)
-    changed = _datasets(record, planned, access, findings)
-    for check in record.checks:
-        if check.status != "measured":
-            continue
-        gone = sorted(changed.keys() & set(check.datasets))
-        if gone:
-            findings.skipped.append(f"{check.id}: dataset {gone[0]} {changed[gone[0]]}")
-        elif lost := _needed(check, planned) & damaged:
-            findings.skipped.append(f"{check.id}: its evidence {min(lost)} was changed")
+    for name, now in journal.record.items():
+        if name != "checks":
+            yield from leaves(said.get(name), now, exact=True, place=(name,))
+    for now in journal.record.get("checks", ()):
+        check = at(said, ("checks", str(now.get("id"))))
+        # Such a journal does not say what was voided at the end of the run.
+        voided = check is not None and check.get("status") == "invalid" and now.get("status") == "measured"
+        for leaf in leaves(check, now, exact=True, place=("checks", str(now.get("id")))):
+            if not (voided and leaf.place[2:] in (("status",), ("reason",))):
+                yield leaf
+
+
+def _files(folder: Path, journal: Journaled, findings: Findings) -> None:
+    """Hold the files whose digests the journal has against these."""
+    for name, digest in journal.digests.items():
+        path = folder / name
+        if not path.is_file():
+            findings.differs.append(f"{name}: the run wrote it and it is not there")
+        elif sha256_of(path) != digest:
+            findings.differs.append(f"{name}: its bytes are not those that the run wrote")
         else:
-            _check(record, check, planned, folder, access, findings)
+            findings.same.append(f"bytes of {name}")
 
 
-def _needed(check: CheckRecord, planned: Plan) -> set[str]:
-    """Names of the files that a check is recomputed from."""
-    pairs = next((one.predictions for one in planned.checks if one.check.name == check.id), ())
-    return {predictions_file(dataset, model) for dataset, model in pairs} | {
-        Path(file.path).name for file in check.evidence
-    }
-
-
-def _datasets(record: Record, planned: Plan, access: Access, findings: _Findings) -> dict[str, str]:
-    """Datasets that can't be read again as they were, with the reason."""
-    parts = _parts(record, planned, access)
-    changed = {}
-    for one in record.datasets:
-        if one.name not in parts.datasets:
-            changed[one.name] = "is not in the spec beside the record"
-            continue
-        try:
-            now = dataset_record(one.name, parts)
-        except EvalspecError as error:
-            changed[one.name] = f"can't be read here: {error}"
-            continue
-        if now.digest == one.digest:
-            findings.same.append(f"digest of dataset {one.name}")
-            findings.recompute(f"whether rows of {one.name} may be copies", one.may_repeat, now.may_repeat)
-        else:
-            changed[one.name] = "has changed since"
-            findings.differs.append(f"dataset {one.name}: its rows are not those that were measured")
-    return changed
-
-
-def _models(record: Record, planned: Plan, access: Access, findings: _Findings) -> None:
-    """Hold the artifacts that are still there against the digests of those that were run, the subject's among them."""
-    models = {one.name: one for one in record.models}
-    datasets = {one.name: one for one in record.datasets}
-    named = (check.model for check in planned.spec.checks if check.uses_model)
-    findings.compare("subject", record.subject, subject_of(models, datasets, named))
-    for one in record.models:
-        if one.name not in planned.spec.models:
-            findings.differs.append(f"model {one.name}: the record has it, the spec beside it does not")
-            continue
-        try:
-            now = model_record(one.name, planned.spec.models[one.name], access)
-        except EvalspecError as error:
-            findings.skipped.append(f"model {one.name}: {error}")
-            continue
-        findings.compare(f"digest of model {one.name}", one.digest, now.digest)
-
-
-def _parts(record: Record, planned: Plan, access: Access) -> Parts:
-    return Parts(
-        models=dict(planned.spec.models),
-        datasets=dict(planned.spec.datasets),
-        slices={one.name: one.where for one in planned.spec.slices},
-        access=access,
-        rows=DRAFT_ROWS if record.draft else None,
-    )
-
-
-def _check(
-    record: Record, check: CheckRecord, planned: Plan, folder: Path, access: Access, findings: _Findings
-) -> None:
-    one = next((one for one in planned.checks if one.check.name == check.id), None)
-    if one is None:
-        findings.differs.append(f"{check.id}: the record has this check, the spec beside it does not")
-        return
-    evidence = folder / "evidence"
-    with tempfile.TemporaryDirectory() as scratch:
-        job = CheckJob(
-            parts=_parts(record, planned, access),
-            check=one.check,
-            predictions={
-                predictions_key(dataset, model): str(evidence / predictions_file(dataset, model))
-                for dataset, model in one.predictions
-            },
-            model_facts={model.name: model_facts(model) for model in record.models},
-            confidence=record.policy.confidence,
-            alpha_fail=planned.alpha_fail,
-            seed=seed_of(record.seed, check.id),
-            draft=record.draft,
-            # What a check writes while it is recomputed is not what the run left behind.
-            evidence=Path(scratch),
-            limits=Limits(),
-            threads=1,
-            environment={},
-            answers={model: evidence / predictions_file(*pair) for model, pair in answers_beside(planned, one).items()},
-            judged=judged_beside(planned, one),
-            repeating=frozenset(dataset.name for dataset in record.datasets if dataset.may_repeat),
-            today=_day(record),
-        )
-        try:
-            result = run_check(job, lambda *_: None, Replay(evidence, check.id))
-        except EvalspecError as error:
-            findings.skipped.append(f"{check.id}: {error}")
-            return
-    again = check_record(job, result, [])
-    before, now = ({test.name: _plain(test) for test in found.tests} for found in (check, again))
-    for name in {**now, **before}:
-        findings.recompute(name, before.get(name), now.get(name))
-    findings.recompute(f"values of {check.id}", check.measured, again.measured)
-
-
-def _day(record: Record) -> date:
+def _pages(folder: Path, record: Record, journal: Journaled, findings: Findings) -> None:
+    """Hold each page against its digest in the journal, and against what the record gives."""
     try:
-        return date.fromisoformat(record.started[:10])
-    except ValueError as error:
-        raise RecordError(f"the record says that it began at {record.started!r}, which is no time") from error
-
-
-def _equal(before: Any, now: Any) -> bool:
-    if isinstance(before, bool) or isinstance(now, bool):
-        return before is now
-    if isinstance(before, int | float) and isinstance(now, int | float):
-        return math.isclose(before, now, rel_tol=TOLERANCE, abs_tol=1e-12)
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        return before.keys() == now.keys() and all(_equal(before[key], now[key]) for key in before)
-    if isinstance(before, list | tuple) and isinstance(now, list | tuple):
-        return len(before) == len(now) and all(map(_equal, before, now))
-    return bool(before == now)
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= 160 else f"{text[:157]}..."
+        made = pages(record)
+    except EvalspecError as error:
+        findings.skipped.append(f"pages: {error}")
+        return
+    noted = {} if journal.pages is None else journal.pages.get("digests")
+    noted = noted if isinstance(noted, dict) else {}
+    by = record.evalspec if journal.pages is None else journal.pages.get("evalspec")
+    for name in PAGES:
+        path = folder / name
+        if not path.is_file():
+            (findings.differs if name in noted else findings.skipped).append(
+                f"{name}: it is not there" + (f", and {JOURNAL} says that it was written" if name in noted else "")
+            )
+            continue
+        found = path.read_bytes()
+        if name in noted and hashlib.sha256(found).hexdigest() != noted[name]:
+            findings.differs.append(f"{name}: its bytes are not those that were written")
+        elif found == made[name].encode():
+            findings.same.append(name)
+        elif not journal.whole:
+            findings.skipped.append(
+                f"{name}: it is not what evalspec {__version__} makes of the record, and the journal of this run "
+                "holds no digest of it"
+            )
+        elif by != __version__:
+            findings.otherwise.append(f"{name}: evalspec {__version__} makes another one of the record than {by} did")
+        else:
+            findings.differs.append(f"{name}: it is not what the record gives")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from evalspec.evidence.attestation import Artifact, Descriptor, Predicate, Statement
 from evalspec.evidence.record import ModelRecord, Record
 from evalspec.evidence.verdict import Decision, Verdict
@@ -11,7 +13,7 @@ OF_LIST = "evalspecFileList"
 """Name of the digest of an artifact of several files: sha256 over the list of their names, sizes and digests."""
 
 
-def attestation(record: Record, verdict: Verdict) -> str:
+def attestation(record: Record, verdict: Verdict, files: Mapping[str, str] | None = None) -> str:
     """An in-toto statement with the test-result predicate, as JSON, unsigned.
 
     PASSED is READY without a warning, WARNED is READY with a waiver or a warning that does not hold; everything else
@@ -20,6 +22,7 @@ def attestation(record: Record, verdict: Verdict) -> str:
     Args:
         record: The run.
         verdict: Its verdict.
+        files: File of the run, such as ``record.json``: sha256 of its bytes.
 
     Returns:
         Empty subject where no digest of the model is known; policies then match nothing.
@@ -42,6 +45,7 @@ def attestation(record: Record, verdict: Verdict) -> str:
         predicate=Predicate(
             result="FAILED" if verdict.word != "READY" else "WARNED" if warned else "PASSED",
             configuration=tuple(configuration),
+            files=tuple(_descriptor(name, "sha256", digest) for name, digest in (files or {}).items()),
             passedTests=tuple(passed),
             warnedTests=tuple(warned),
             failedTests=tuple(failed),

@@ -19,8 +19,15 @@ def words(check: Check) -> tuple[str, str]:
     return first_line(type(check)) or check.check, " ".join(limits.split())
 
 
-def without_measurement(planned: PlannedCheck, spec: Spec, status: CheckStatus, reason: str) -> CheckRecord:
-    """The record of a check that has none, and why."""
+def without_evidence(planned: PlannedCheck, spec: Spec, status: CheckStatus, reason: str) -> CheckRecord:
+    """The record of a check that brought no evidence.
+
+    Args:
+        planned: The check.
+        spec: Its spec.
+        status: How it ended.
+        reason: Why it brought none.
+    """
     check = planned.check
     summary, cannot_show = words(check)
     return CheckRecord(

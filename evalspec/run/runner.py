@@ -21,8 +21,8 @@ from evalspec.redaction import Redaction
 from evalspec.run import environment
 from evalspec.run.again import Again, again, gone_on_from, profile_digest
 from evalspec.run.basis import files_of
-from evalspec.run.describe import not_tested, without_measurement
-from evalspec.run.files import write_atomically
+from evalspec.run.closing import write_record
+from evalspec.run.describe import not_tested, without_evidence
 from evalspec.run.folders import (
     discard,
     earlier_runs,
@@ -132,7 +132,10 @@ class _Run:
         if self.spec.profile is not None:
             self.own.write(PROFILE_FILE, self.spec.profile_text)
         self.own.make("evidence")
-        begun = {"spec": self.spec.digest, "time": _stamp(self.started), "draft": self.options.draft}
+        begun = {
+            "evalspec": __version__, "spec": self.spec.digest, "time": _stamp(self.started),
+            "draft": self.options.draft, "command": self.options.command,
+        }  # fmt: skip
         if self.spec.profile is not None:
             begun["profile"] = profile_digest(self.spec.profile)
         if self.again is not None:
@@ -169,9 +172,7 @@ class _Run:
         read = {one.check.name: self._answers_read(one) for one in self.plan.checks}
         self.checks = without_lost(self.checks, self.own, self.subjects.answered, read)
         record = self._record(where.model_copy(update={"load_at_end": environment.load()}))
-        write_atomically(self.folder / "record.json", record.model_dump_json(indent=1) + "\n")
-        if not self.interrupted:
-            self.journal.write("end", verdict=record.verdict.word if record.verdict else None)
+        write_record(record, self.folder, self.journal)
         if self.options.output is None:
             point_latest(self.folder)
         return record, self.folder
@@ -375,20 +376,22 @@ class _Run:
         return tuple((one, seed_of(self.spec.seed, one.name)) for one in asked)
 
     def _without(self, planned: PlannedCheck, status: CheckStatus, reason: str) -> CheckRecord:
-        return without_measurement(planned, self.spec, status, reason)
+        return without_evidence(planned, self.spec, status, reason)
 
     def _fill_up(self) -> None:
         """Checks that were not reached are NOT_RUN, with the reason."""
         reached = {record.id for record in self.checks}
         planned = {one.check.name: one for one in self.plan.checks}
         reason = "the run was interrupted before" if self.interrupted else "--fail-fast stopped the run before"
-        self.checks += [self._without(one, "not_run", reason) for name, one in planned.items() if name not in reached]
+        left = (one for name, one in planned.items() if name not in reached)
+        self.checks += [without_evidence(one, self.spec, "not_run", reason) for one in left]
         if self.plan.only:
             from evalspec.plan import plan as plan_all
 
             for one in plan_all(self.spec).checks:
                 if one.check.name not in planned:
-                    self.checks.append(self._without(one, "not_run", f"left out by --only {', '.join(self.plan.only)}"))
+                    reason = f"left out by --only {', '.join(self.plan.only)}"
+                    self.checks.append(without_evidence(one, self.spec, "not_run", reason))
 
     # -- the record ---------------------------------------------------------------------------------------------
 

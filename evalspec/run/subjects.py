@@ -242,17 +242,8 @@ class Subjects:
 
     def observe(self, model: str, observed: Mapping[str, Any]) -> None:
         """Add what was got when a model ran: precision, device, provider."""
-        record = self.models.get(model)
-        if record is None:
-            return
-        details = {name: value for name, value in observed.items() if name not in ("precision", "device")}
-        self.models[model] = record.model_copy(
-            update={
-                "details": record.details | details,
-                "precision_observed": observed.get("precision", record.precision_observed),
-                "device_observed": observed.get("device", record.device_observed),
-            }
-        )
+        if model in self.models:
+            self.models[model] = observed_of(self.models[model], observed)
 
     def has_read(self, model: str, files: Mapping[str, str]) -> None:
         """Add files that were seen to be read when a model ran: path from the spec's folder, and digest."""
@@ -327,27 +318,42 @@ class Subjects:
 
     def not_as_asked(self, models: Iterable[str]) -> str | None:
         """That a model ran in another precision or elsewhere than the spec asks, which voids what was measured."""
-        for name in models:
-            record = self.models.get(name)
-            if record is None:
-                continue
-            if record.device_observed is not None and _kind(record.device) != _kind(record.device_observed):
-                return (
-                    f"model {name} is to run on {record.device} and was seen to run on {record.device_observed}; "
-                    f"correct models.{name}.device, or see `evalspec doctor` for what this machine has"
-                )
-            if record.precision in (None, "mixed") or record.precision_observed is None:
-                continue
-            if record.precision != record.precision_observed:
-                return (
-                    f"model {name} is to compute in {record.precision} and was seen to in {record.precision_observed}; "
-                    f"correct models.{name}.precision, or the artifact"
-                )
-        return None
+        return not_as_asked(self.models[name] for name in models if name in self.models)
 
     def facts(self) -> dict[str, dict[str, Cell]]:
         """Model: what is known of it, for the checks."""
         return {name: model_facts(record) for name, record in self.models.items()}
+
+
+def observed_of(record: ModelRecord, observed: Mapping[str, Any]) -> ModelRecord:
+    """A model's record, with what was got when it ran: precision, device, provider."""
+    details = {name: value for name, value in observed.items() if name not in ("precision", "device")}
+    return record.model_copy(
+        update={
+            "details": record.details | details,
+            "precision_observed": observed.get("precision", record.precision_observed),
+            "device_observed": observed.get("device", record.device_observed),
+        }
+    )
+
+
+def not_as_asked(models: Iterable[ModelRecord]) -> str | None:
+    """That one of some models ran in another precision or elsewhere than the spec asks; None: none did."""
+    for record in models:
+        name = record.name
+        if record.device_observed is not None and _kind(record.device) != _kind(record.device_observed):
+            return (
+                f"model {name} is to run on {record.device} and was seen to run on {record.device_observed}; "
+                f"correct models.{name}.device, or see `evalspec doctor` for what this machine has"
+            )
+        if record.precision in (None, "mixed") or record.precision_observed is None:
+            continue
+        if record.precision != record.precision_observed:
+            return (
+                f"model {name} is to compute in {record.precision} and was seen to in {record.precision_observed}; "
+                f"correct models.{name}.precision, or the artifact"
+            )
+    return None
 
 
 def subject_of(

@@ -84,7 +84,7 @@ class Witness:
             error = self._ask(name, dataset, "end")
             if error is None:
                 self._subjects.answered.append(self._evidence(name, "end"))
-                said = self._compared(name)
+                said = otherwise_at_the_end(self._file(name, "start"), self._file(name, "end"))
                 if said is not None:
                     differ[name] = said
                 shown = said or f"agree on {self._rows[name]} rows at the start and the end of the run"
@@ -164,16 +164,28 @@ class Witness:
         return EvidenceFile(path=f"evidence/{file.name}", digest=sha256_of(file), rows=self._rows[name], what=what)
 
     def _file(self, name: str, when: str) -> Path:
-        return self._children.folder / "evidence" / f"server-{name}-{when}.parquet"
+        return self._children.folder / "evidence" / server_file(name, when)
 
-    def _compared(self, name: str) -> str | None:
-        from evalspec.runtimes._answers import read_answers
 
-        before, after = (read_answers(self._file(name, when)) for when in ("start", "end"))
-        count = different(before, after)
-        if not count:
-            return None
-        return f"{count} of {before.n} rows were answered otherwise at the end of the run than at its start"
+def server_file(model: str, when: str) -> str:
+    """Name of the file of a server's answers at the ``start`` or the ``end`` of a run, in the folder of evidence."""
+    return f"server-{model}-{when}.parquet"
+
+
+def otherwise_at_the_end(start: Path, end: Path) -> str | None:
+    """That a server answered otherwise at the end of a run than at its start; None: it did not.
+
+    Args:
+        start: File of its answers at the start.
+        end: Of those about the same rows at the end.
+    """
+    from evalspec.runtimes._answers import read_answers
+
+    before, after = read_answers(start), read_answers(end)
+    count = different(before, after)
+    if not count:
+        return None
+    return f"{count} of {before.n} rows were answered otherwise at the end of the run than at its start"
 
 
 def voided(checks: Iterable[CheckRecord], differ: Mapping[str, str]) -> list[CheckRecord]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import pytest
 
 from evalspec.errors import RecordError
 from evalspec.evidence.profile import Without
-from evalspec.evidence.record import Record
 from evalspec.plan import plan
 from evalspec.records.bless import bless
 from evalspec.records.compare import compare
@@ -24,7 +22,7 @@ from evalspec.run.again import again
 from evalspec.run.folders import read_record
 from evalspec.spec import load
 from evalspec.verdict import decide
-from tests.shared import ROOT, shared_folder
+from tests.shared import ROOT, forge, shared_folder
 from tests.verdict.test_decide import a_check, a_record, a_test
 from tests.verdict.test_profile import a_profile, an_item
 
@@ -63,12 +61,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
 
 
 def edit(run: Path, change: Callable[[dict[str, Any]], None]) -> Verification:
-    """What verifying says after a change of the record, with the verdict that it then gives."""
-    record = json.loads((run / "record.json").read_text())
-    change(record)
-    made = Record.model_validate(record)
-    made = made.model_copy(update={"verdict": decide(made)})
-    (run / "record.json").write_text(made.model_dump_json())
+    """What verifying says after a change of the record, with the verdict, journal and pages that agree with it."""
+    forge(run, change)
     return verify(run)
 
 

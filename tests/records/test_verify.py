@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -18,8 +19,9 @@ from evalspec import __version__
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.records.verify import verify
+from evalspec.run.files import Journal, sha256_of
 from evalspec.verdict import decide
-from tests.shared import predictions_run
+from tests.shared import ROOT, forge, predictions_run
 
 
 def evalspec(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -94,14 +96,14 @@ def test_a_changed_verdict(base: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "made"), [("evalspec", "0.0.9"), ("rule", "0")])
-def test_another_version_does_not_blame_the_record(key: str, made: str, base: Path) -> None:
-    """What a version recomputes otherwise is said to be that; files and what the spec says are red whoever looks."""
+def test_another_version_does_not_blame_the_record_for_its_words(key: str, made: str, base: Path) -> None:
+    """What a version words otherwise is said to be that; files and what the spec says are red whoever looks."""
 
     def older(record: dict[str, Any]) -> None:
         (record if key == "evalspec" else record["verdict"])[key] = made
         record["checks"][0]["tests"][0]["method"] = "as it was called then"
 
-    edit(base, older)
+    forge(base / "run", older, decided=False)
     found = verify(base / "run")
     rule = made if key == "rule" else RULE_VERSION
     version = made if key == "evalspec" else __version__
@@ -114,6 +116,164 @@ def test_another_version_does_not_blame_the_record(key: str, made: str, base: Pa
     assert any(line.startswith("quality/accuracy: the record says method as it was called") for line in found.otherwise)
     edit(base, lambda record: record.update(seed=record["seed"] + 1))
     assert any(line.startswith("seed: ") for line in verify(base / "run").differs)
+
+
+def higher(record: dict[str, Any]) -> None:
+    record["evalspec"] = "0.0.9"
+    test = record["checks"][0]["tests"][0]
+    test["value"] = 0.999
+
+
+def more_rows(record: dict[str, Any]) -> None:
+    record["evalspec"] = "0.0.9"
+    record["checks"][0]["tests"][0]["n"] = 1_000_000
+
+
+def in_the_table(record: dict[str, Any]) -> None:
+    record["evalspec"] = "0.0.9"
+    record["checks"][0]["measured"]["accuracy"] = 0.999
+
+
+@pytest.mark.parametrize("change", [higher, more_rows, in_the_table])
+def test_another_version_excuses_no_number(base: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """F3: even where the journal was made to agree; one that was not tells the version as well."""
+    plain = shutil.copytree(base, base.parent / "plain")
+    forge(base / "run", change)
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1, done.stdout
+    assert "another version: " in done.stdout
+    edit(plain, change)
+    edit(plain, decided_again)
+    done = evalspec("verify", plain / "run")
+    assert done.returncode == 1
+    assert f"differs: evalspec: the record says 0.0.9, the journal says {__version__}" in done.stdout
+
+
+def test_a_void_check_that_was_made_valid(base: Path) -> None:
+    """F3: the model ran in another precision than the spec asks; the record says that all is well."""
+    run = base / "run"
+
+    def void(record: dict[str, Any]) -> None:
+        record["checks"][0] |= {"status": "invalid", "reason": "model candidate is to compute in int8"}
+
+    forge(run, void)
+    found = verify(run)
+    # Nothing that is here shows that it was so, so the record stands.
+    assert found.differs == ()
+
+    def valid(record: dict[str, Any]) -> None:
+        record["checks"][0] |= {"status": "measured", "reason": None}
+
+    edit(base, valid)
+    edit(base, decided_again)
+    done = evalspec("verify", run)
+    assert done.returncode == 1
+    assert "differs: quality: the record says status measured, the journal says invalid" in done.stdout
+
+
+def test_a_run_in_another_precision_is_void_whatever_the_journal_says_of_it(base: Path) -> None:
+    """F3: the answers were seen to come in fp32, the spec asks for int8; record and journal agree on `measured`."""
+    run = base / "run"
+    spec = run / "spec.yaml"
+    spec.write_text(spec.read_text().replace("kind: predictions", "kind: predictions\n    precision: int8"))
+
+    def seen(event: dict[str, Any]) -> dict[str, Any]:
+        return event | {"observed": {**event["observed"], "precision": "fp32"}} if "observed" in event else event
+
+    rewrite_journal(run, seen)
+    (line,) = [line for line in verify(run).differs if line.startswith("status of quality: ")]
+    assert "model candidate is to compute in int8 and was seen to in fp32" in line
+
+
+def rewrite_journal(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Change lines of a journal, and chain them anew."""
+    journal = Journal(run / "journal.jsonl")
+    events = [change(dict(event)) for event in journal.read()]
+    journal.path.unlink()
+    for event in events:
+        journal.write(event.pop("event"), **{name: value for name, value in event.items() if name != "previous"})
+
+
+def test_a_day_on_which_a_waiver_still_held(base: Path) -> None:
+    """F3: an expired waiver holds again where the record says that the run began before."""
+    edit(base, lambda record: record.update(started="2020-01-01T10:00:00Z"))
+    edit(base, decided_again)
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert "differs: started: the record says 2020-01-01T10:00:00Z, the journal says " in done.stdout
+
+
+@pytest.mark.parametrize("name", ["report.html", "junit.xml", "summary.md"])
+def test_a_page_that_says_another_word(base: Path, name: str) -> None:
+    """F8: whoever opens a page sees what the record gives."""
+    page = base / "run" / name
+    page.write_text(page.read_text().replace("accuracy", "acuracy"))
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert f"differs: {name}: its bytes are not those that were written" in done.stdout
+    rewrite_journal(base / "run", lambda event: event | _digests(base / "run", event))
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 1
+    assert f"differs: {name}: it is not what the record gives" in done.stdout
+
+
+def _digests(run: Path, event: dict[str, Any]) -> dict[str, Any]:
+    """With the digests of the pages as they are now."""
+    return {"digests": {name: sha256_of(run / name) for name in event["digests"]}} if event["event"] == "pages" else {}
+
+
+def test_a_page_that_is_gone(base: Path) -> None:
+    (base / "run" / "summary.md").unlink()
+    assert verify(base / "run").differs == ("summary.md: it is not there, and journal.jsonl says that it was written",)
+    rewrite_journal(base / "run", lambda event: event | ({"digests": {}} if event["event"] == "pages" else {}))
+    found = verify(base / "run")
+    assert found.differs == () and found.skipped == ("summary.md: it is not there",)
+
+
+def test_pages_that_are_made_again_are_the_same(base: Path) -> None:
+    """Also when the journal was attested before: nothing is added to it."""
+    before = (base / "run" / "journal.jsonl").read_bytes()
+    (base / "run" / "report.html").unlink()
+    assert evalspec("report", base / "run").returncode == 0
+    assert (base / "run" / "journal.jsonl").read_bytes() == before
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("line", [0, 1, 2, -2])
+def test_a_journal_of_which_a_line_was_changed_or_taken_out(base: Path, line: int) -> None:
+    path = base / "run" / "journal.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    changed = [*lines]
+    changed[line] = changed[line].replace('{"event"', '{ "event"')
+    taken = [*lines]
+    taken.pop(line)
+    for these in (changed, taken):
+        path.write_text("".join(these))
+        done = evalspec("verify", base / "run")
+        assert done.returncode == 1
+        assert "differs: journal.jsonl: line " in done.stdout
+
+
+def test_a_journal_without_its_end(base: Path) -> None:
+    path = base / "run" / "journal.jsonl"
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True)[:-2]))
+    assert "journal.jsonl: it does not say how the run ended" in verify(base / "run").differs
+
+
+def test_a_run_without_a_journal(base: Path) -> None:
+    (base / "run" / "journal.jsonl").unlink()
+    done = evalspec("verify", base / "run")
+    assert done.returncode == 3
+    assert "not recomputed: what only the journal of a run tells, such as its times: journal.jsonl" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["record.json", "spec.yaml"])
+def test_bytes_that_say_the_same(base: Path, name: str) -> None:
+    """A comment in the spec, a space in the record: the journal has the digests of both."""
+    path = base / "run" / name
+    path.write_text(path.read_text() + "\n")
+    assert verify(base / "run").differs == (f"{name}: its bytes are not those that the run wrote",)
 
 
 def test_no_report_is_made_of_a_verdict_that_was_changed(base: Path) -> None:
@@ -210,3 +370,71 @@ def test_a_broken_record_is_one_sentence(tmp_path: Path, content: str | None) ->
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
+
+
+def test_an_attestation_names_the_very_files(base: Path) -> None:
+    """F8: a record, journal or page that is changed later is not the one that was signed for."""
+    run = base / "run"
+    said = json.loads(evalspec("report", run, "--attestation").stdout)
+    names = ("record.json", "journal.jsonl", "report.html", "junit.xml", "summary.md")
+    assert said["predicate"]["files"] == [
+        {"name": name, "digest": {"sha256": hashlib.sha256((run / name).read_bytes()).hexdigest()}} for name in names
+    ]
+    forge(run, lambda record: record["checks"][0].update(duration_s=1.0))
+    assert verify(run).differs == ()
+    assert (
+        json.loads(evalspec("report", run, "--attestation").stdout)["predicate"]["files"] != said["predicate"]["files"]
+    )
+
+
+OLD = Path(__file__).parent / "fixtures" / "run-0.1.0"
+"""A run of the suite of predictions, whose journal holds neither the record's end nor any digest."""
+
+
+def test_a_run_from_before_journals_held_records_is_verified_as_it_was(tmp_path: Path) -> None:
+    run = shutil.copytree(OLD, tmp_path / "run")
+    found = verify(run, spec_folder=ROOT / "suites" / "predictions")
+    assert found.differs == ()
+    assert any(
+        "the journal of this run holds no digest of record.json and of its pages" in one for one in found.skipped
+    )
+    assert {"quality/accuracy", "verdict", "values of quality", "seed", "waivers"} <= set(found.same)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda record: record.update(started="2020-01-01T10:00:00Z"), "started: the record says 2020-01-01T10:00:00Z"),
+        (lambda record: record["checks"][0].update(status="invalid", reason="x"), None),
+        (lambda record: record["checks"][0].update(duration_s=9.5), "quality: the record says duration_s 9.5"),
+        (lambda record: record["checks"][0]["counts"].update(used=9), "counts of quality: the record says used 9"),
+        (lambda record: record["datasets"][0].update(rows_read=1000), "dataset test: the record says rows_read 1000"),
+    ],
+)
+def test_what_is_changed_in_such_a_run(
+    change: Callable[[dict[str, Any]], None], said: str | None, tmp_path: Path
+) -> None:
+    """What an older journal says is held against the record; that a check was voided at the end it does not say."""
+    run = shutil.copytree(OLD, tmp_path / "run")
+    edit(tmp_path, change)
+    edit(tmp_path, decided_again)
+    found = verify(run, spec_folder=ROOT / "suites" / "predictions")
+    if said is None:
+        assert found.differs == () and found.skipped
+    else:
+        assert any(line.startswith(said) for line in found.differs), found.differs
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"event": "check"}', '{"event": "end", "record": {"checks": 3}, "checks": [[1]], "digests": 4}', "[]", "{",
+     '{"event": ["end"]}', '{"event": "pages", "digests": [1]}', '{"event": "predictions", "observed": 3}',
+     '{"event": "check", "id": "quality", "record": [], "observed": {"candidate": 2}}'],
+)  # fmt: skip
+@pytest.mark.parametrize("first", [True, False])
+def test_a_journal_of_any_shape_is_read(base: Path, line: str, first: bool) -> None:
+    path = base / "run" / "journal.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([line, *lines] if first else [*lines, line]) + "\n")
+    found = verify(base / "run")
+    assert found.differs or line in ("[]", "{", '{"event": ["end"]}')

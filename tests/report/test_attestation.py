@@ -50,6 +50,17 @@ def test_a_statement_of_one_file() -> None:
     assert (said["predicate"]["result"], said["predicate"]["passedTests"]) == ("PASSED", ["quality/accuracy"])
 
 
+def test_the_files_of_a_run_are_told_by_their_digests() -> None:
+    """F8: whoever signs it signs record, journal and pages too, so that no forged pair passes for them."""
+    record = a_record(a_check(a_test()))
+    said = json.loads(attestation(record, decide(record), {"record.json": "ab" * 32, "report.html": "cd" * 32}))
+    assert [error.message for error in SCHEMA.iter_errors(said)] == []
+    assert said["predicate"]["files"] == [
+        {"name": "record.json", "digest": {"sha256": "ab" * 32}},
+        {"name": "report.html", "digest": {"sha256": "cd" * 32}},
+    ]
+
+
 def test_a_profile_is_part_of_what_was_asked() -> None:
     found = result(a_test(), profile=a_profile(an_item(found=("energy",))))
     assert found["configuration"][1] == {"name": "profile.yaml", "digest": {"sha256": "0" * 64}}

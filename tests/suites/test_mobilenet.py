@@ -106,7 +106,7 @@ def the_same_report_elsewhere(folder: Path, tmp_path: Path) -> None:
     home.mkdir()
     read_again = read_decided(folder)
     write_reports(read_again, folder)
-    here = "".join(render_one(read_again, form) for form in FORMS)
+    here = "".join(render_one(read_again, form, folder) for form in FORMS)
     code = (
         "import sys\nfrom evalspec.cli import app\n"
         "app(['report', sys.argv[1], '--json'], standalone_mode=False)\n"

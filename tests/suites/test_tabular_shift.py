@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from evalspec.run.replay import Replay
 from evalspec.run.runner import run
 from evalspec.spec import load
 from evalspec.verdict import decide
+from tests.shared import forge
 from tests.suites.test_suites import Silent, read, statuses
 from tests.verdict.test_decide import a_record
 
@@ -49,15 +49,11 @@ def test_it_fails_for_what_was_planted_and_can_be_verified_later(tmp_path: Path)
     drifted = {part["part"] for part in tests["shift/drifted_columns"]["parts"] if part["value"] > 0.10}
     assert drifted == {"distance_km", "traffic", "weather", "zone"}
     # Of a record of another day nothing else is another: the age is counted to the record's day, not to today.
-    edit(folder / "record.json", "started", f"{int(record['started'][:4]) + 1}{record['started'][4:]}")
+    started = f"{int(record['started'][:4]) + 1}{record['started'][4:]}"
+    forge(folder, lambda said: said.update(started=started))
     differs = verify(folder, spec_folder=SUITE).differs
     assert [one.split(":")[0] for one in differs] == ["values of saturation"], differs
     assert "data_age" in differs[0]
-
-
-def edit(path: Path, key: str, value: Any) -> None:
-    record = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(record | {key: value}), encoding="utf-8")
 
 
 def test_its_clean_twin_is_ready(tmp_path: Path) -> None:

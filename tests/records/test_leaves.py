@@ -1,0 +1,223 @@
+"""F8: whatever single thing of a record is changed, `verify` tells it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pydantic import ValidationError
+
+from evalspec.errors import EvalspecError
+from evalspec.evidence.record import Record
+from evalspec.language.parts import Access
+from evalspec.records._journaled import Journaled, journaled
+from evalspec.records._parts import Remade
+from evalspec.records._remade import remake
+from evalspec.records.verify import compare, verify
+from evalspec.verdict import decide
+from tests.shared import ROOT, predictions_run, shared_folder
+
+TIMED = """
+evalspec: 1
+name: timed
+models:
+  candidate:
+    {kind: onnx, path: int8.onnx, precision: int8, batch: 32, classes: classes.txt,
+     preprocess: [{cast: float32}, {scale: 0.0625}], inputs: {image: pixels}, outputs: {logits: y}}
+datasets:
+  test: {kind: parquet, path: test.parquet, label: digit, key: id}
+system:
+  - {check: latency, scenario: single_stream, dataset: test, queries: 1000, require: [latency_p50 <= 50 ms]}
+  - {check: memory, dataset: test, require: [peak_host_memory <= 100 GiB]}
+model:
+  - {check: quality, dataset: test, require: [accuracy >= 90 %]}
+waivers:
+  - {of: latency/latency_p50, why: A busy machine., owner: me, expires: 2999-01-01}
+"""
+DATA = """
+evalspec: 1
+name: rows
+datasets:
+  before: {kind: parquet, path: train.parquet, label: late, where: "distance_km < 20", origin: {site: depot}}
+  after: {kind: parquet, path: current.parquet, label: late}
+data:
+  - {check: shift, reference: before, current: after, columns: [distance_km, zone], require: [drifted_columns <= 90 %]}
+  - {check: integrity, dataset: after, require: [missing_rate <= 5 %], warn: [duplicate_rows == 0]}
+policy: {inconclusive: allow}
+"""
+
+
+class Run(NamedTuple):
+    """A run, its record, and what it is held against."""
+
+    folder: Path
+    said: dict[str, Any]
+    record: Record
+    journal: Journaled
+    remade: Remade
+
+
+def _made(factory: pytest.TempPathFactory, name: str, suite: str, spec: str) -> Path:
+    def make(folder: Path) -> None:
+        shutil.copytree(ROOT / "suites" / suite, folder / "suite")
+        (folder / "suite" / "evalspec.yaml").write_text(spec)
+        command = [sys.executable, "-m", "evalspec", "run", "suite/evalspec.yaml", "--output", "run", "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        assert done.returncode in (0, 1, 3), done.stdout + done.stderr
+
+    return shared_folder(factory, f"leaves-{name}", make)
+
+
+@pytest.fixture(scope="module", params=["predictions", "timed", "rows"])
+def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A suite and a run of it: of answers, of a model that is timed, of data."""
+    if request.param == "predictions":
+        return predictions_run(tmp_path_factory)
+    suite, spec = ("digits", TIMED) if request.param == "timed" else ("tabular-shift", DATA)
+    return _made(tmp_path_factory, request.param, suite, spec)
+
+
+@pytest.fixture(scope="module")
+def run(base: Path) -> Run:
+    """All that is made again, made once."""
+    folder = base / "run"
+    said = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    journal = journaled(folder)
+    remade = remake(Record.model_validate(journal.record), folder, journal, Access(base / "suite"))
+    return Run(folder, said, Record.model_validate(said), journal, remade)
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every leaf of a record, and every list and mapping that holds anything."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in items:
+        yield (*place, key)
+        yield from places(one, (*place, key))
+
+
+def others(value: Any) -> list[Any]:
+    """What a leaf may be changed to."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int | float):
+        return [value + 1]
+    if isinstance(value, str):
+        return [value + "x", None]
+    return ["x", 0.5, 1, True] if value is None else []
+
+
+def changed(said: dict[str, Any], place: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
+    """The record with one leaf changed to what it may be as well, or one item of a list or mapping taken out.
+
+    It is changed back when the next one is asked for.
+    """
+    inner: Any = said
+    for key in place[:-1]:
+        inner = inner[key]
+    key, value = place[-1], inner[place[-1]]
+    for other in others(value):
+        inner[key] = other
+        yield said
+    inner[key] = value
+    if isinstance(inner, list):
+        del inner[key]
+        yield said
+        inner.insert(key, value)
+    elif len(place) > 1 and value is not None:
+        order = list(inner)
+        del inner[key]
+        yield said
+        inner[key] = value
+        for name in order:
+            inner[name] = inner.pop(name)
+
+
+def untold(run: Run, place: tuple[Any, ...]) -> list[str]:
+    """Changes at a place of a record that nothing tells: neither reading it nor holding it against anything."""
+    found = []
+    for said in changed(run.said, place):
+        try:
+            record = Record.model_validate(said)
+        except ValidationError:
+            continue
+        if record != run.record and not compare(said, record, run.journal, run.remade).differs:
+            found.append(".".join(map(str, place)))
+    return found
+
+
+def test_an_untouched_run_is_the_same(run: Run) -> None:
+    found = verify(run.folder)
+    assert (found.differs, found.otherwise, found.skipped) == ((), (), ())
+    assert len(list(places(run.said))) > 300
+
+
+def test_a_leaf_that_is_changed_is_told(run: Run) -> None:
+    """A sample of them, evenly; `make proof` takes every one."""
+    every = list(places(run.said))
+    assert [name for place in every[:: len(every) // 80] for name in untold(run, place)] == []
+
+
+@pytest.mark.proof
+def test_every_leaf_that_is_changed_is_told(run: Run) -> None:
+    assert [name for place in list(places(run.said)) for name in untold(run, place)] == []
+
+
+@pytest.mark.proof
+def test_through_the_whole_of_verify(base: Path, run: Run, tmp_path: Path) -> None:
+    """What was compared above is what `verify` compares: some leaves by way of files."""
+    copied = shutil.copytree(base, tmp_path / "copy") / "run"
+    every = list(places(run.said))
+    for place in every[:: len(every) // 12]:
+        for said in changed(run.said, place):
+            (copied / "record.json").write_text(json.dumps(said))
+            try:
+                Record.model_validate(said)
+            except ValidationError:
+                continue
+            assert verify(copied).differs, place
+
+
+def shape(place: tuple[Any, ...]) -> str:
+    """A place whichever item of a list, package or column it is: ``checks.*.seed``."""
+    free = place[:2] == ("environment", "packages") or place[:2] == ("environment", "facts")
+    return ".".join("*" if isinstance(key, int) or (free and depth == 2) else key for depth, key in enumerate(place))
+
+
+def only_in_the_journal() -> list[str]:
+    """What `SECURITY.md` lists as told by the journal alone."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    table = text.partition("## What only the journal tells")[2].partition("\n## ")[0]
+    return [name for line in table.splitlines() if line.startswith("| `") for name in re.findall("`([^`]+)`", line)]
+
+
+@pytest.mark.proof
+def test_what_a_forged_journal_hides_is_listed(base: Path, run: Run) -> None:
+    """Whoever changes a leaf and the journal with it is told, but for what can't be made again."""
+    listed, hidden, tried = only_in_the_journal(), set(), set()
+    if len(run.record.checks) > 2:
+        pytest.skip("queries of thousands are counted again for every leaf; the two other runs show it")
+    for place in list(places(run.said)):
+        if place[0] in ("verdict", "version") or shape(place) in tried:
+            continue
+        tried.add(shape(place))
+        for said in changed(run.said, place):
+            try:
+                record = Record.model_validate(said)
+                kept = replace(run.journal, record={**copy.deepcopy(said), "verdict": None})
+                again = remake(record, run.folder, kept, Access(base / "suite"))
+            except (ValidationError, EvalspecError):
+                continue
+            decided = record.model_copy(update={"verdict": decide(record)})
+            if record != run.record and not compare(said, decided, kept, again).differs:
+                hidden.add(shape(place))
+    missing = sorted(one for one in hidden if not any(f"{one}.".startswith(f"{name}.") for name in listed))
+    assert not missing, "\n".join(missing)
