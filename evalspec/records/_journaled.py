@@ -55,6 +55,12 @@ class Journaled:
             elif event["event"] == "check" and event.get("id") == check:
                 yield _mapping(_mapping(event.get("observed")).get(model))
 
+    def broken_parts(self, what: str) -> set[str]:
+        """Names of the datasets, or of the models, that could not be read."""
+        return {
+            str(event.get("name")) for event in self.events if event["event"] == "broken" and event.get("what") == what
+        }
+
 
 def journaled(folder: Path) -> Journaled:
     """Read the journal of a run.

@@ -94,7 +94,8 @@ def _same(before: Any, now: Any, exact: bool) -> bool:
     if isinstance(before, bool) or isinstance(now, bool):
         return before is now
     if isinstance(before, int | float) and isinstance(now, int | float):
-        return before == now if exact else math.isclose(before, now, rel_tol=TOLERANCE, abs_tol=1e-12)
+        whole = isinstance(before, int) and isinstance(now, int)
+        return before == now if exact or whole else math.isclose(before, now, rel_tol=TOLERANCE, abs_tol=1e-12)
     return bool(before == now)
 
 

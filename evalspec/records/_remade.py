@@ -141,6 +141,7 @@ def remake(base: Record, folder: Path, journal: Journaled, access: Access) -> Re
         return remade
     _of_the_spec(base, planned, remade)
     again = _Again(base, folder, journal, ran, access, remade, damaged)
+    again.names()
     again.models()
     again.datasets()
     checks = {one.check.name: one for one in (*planned.checks, *ran.checks)}
@@ -215,6 +216,26 @@ class _Again:
     damaged: set[str]
     changed: dict[str, str] = field(default_factory=dict)
     """Datasets that can't be read again as they were, with the reason."""
+
+    def names(self) -> None:
+        """That everything which the plan reads stands in the record, but for what could not be read."""
+        if self.base.interrupted:
+            return
+        checks, spec = self.planned.checks, self.planned.spec
+        about = [check.model for check in spec.checks if check.uses_model]
+        datasets = dict.fromkeys(name for one in checks for name in one.datasets)
+        models = dict.fromkeys([*(name for one in checks for name in one.models), *about])
+        for what, names in (("dataset", datasets), ("model", models)):
+            broken = self.journal.broken_parts(what)
+            wanted = [name for name in names if name not in broken]
+            self.remade.parts.append(Part(f"{what}s", (f"{what}s",), wanted, read=_names))
+        measured = {check.id for check in self.base.checks if check.status == "measured"}
+        named = {file.path: file.what for file in self.base.predictions}
+        for one in checks:
+            for dataset, model in one.predictions if one.check.name in measured else ():
+                path, what = f"evidence/{predictions_file(dataset, model)}", f"answers of {model} on {dataset}"
+                if named.get(path) != what:
+                    self.remade.differs.append(f"{path}: the record does not name it as {what}")
 
     def models(self) -> None:
         """What stands on disk of each model, and which of them is the subject."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from pydantic import ValidationError
 
+from evalspec.errors import EvalspecError
 from evalspec.evidence.record import Record
 from evalspec.language.parts import Access
 from evalspec.records._journaled import Journaled, journaled
 from evalspec.records._remade import Remade, remake
 from evalspec.records.verify import compare, verify
+from evalspec.verdict import decide
 from tests.shared import ROOT, predictions_run, shared_folder
 
 TIMED = """
@@ -162,7 +167,7 @@ def test_a_leaf_that_is_changed_is_told(run: Run) -> None:
 
 @pytest.mark.proof
 def test_every_leaf_that_is_changed_is_told(run: Run) -> None:
-    assert [name for place in places(run.said) for name in untold(run, place)] == []
+    assert [name for place in list(places(run.said)) for name in untold(run, place)] == []
 
 
 @pytest.mark.proof
@@ -178,3 +183,40 @@ def test_through_the_whole_of_verify(base: Path, run: Run, tmp_path: Path) -> No
             except ValidationError:
                 continue
             assert verify(copied).differs, place
+
+
+def shape(place: tuple[Any, ...]) -> str:
+    """A place whichever item of a list, package or column it is: ``checks.*.seed``."""
+    free = place[:2] == ("environment", "packages") or place[:2] == ("environment", "facts")
+    return ".".join("*" if isinstance(key, int) or (free and depth == 2) else key for depth, key in enumerate(place))
+
+
+def only_in_the_journal() -> list[str]:
+    """What `SECURITY.md` lists as told by the journal alone."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    table = text.partition("## What only the journal tells")[2].partition("\n## ")[0]
+    return [name for line in table.splitlines() if line.startswith("| `") for name in re.findall("`([^`]+)`", line)]
+
+
+@pytest.mark.proof
+def test_what_a_forged_journal_hides_is_listed(base: Path, run: Run) -> None:
+    """Whoever changes a leaf and the journal with it is told, but for what can't be made again."""
+    listed, hidden, tried = only_in_the_journal(), set(), set()
+    if len(run.record.checks) > 2:
+        pytest.skip("queries of thousands are counted again for every leaf; the two other runs show it")
+    for place in list(places(run.said)):
+        if place[0] in ("verdict", "version") or shape(place) in tried:
+            continue
+        tried.add(shape(place))
+        for said in changed(run.said, place):
+            try:
+                record = Record.model_validate(said)
+                kept = replace(run.journal, record={**copy.deepcopy(said), "verdict": None})
+                again = remake(record, run.folder, kept, Access(base / "suite"))
+            except (ValidationError, EvalspecError):
+                continue
+            decided = record.model_copy(update={"verdict": decide(record)})
+            if record != run.record and not compare(said, decided, kept, again).differs:
+                hidden.add(shape(place))
+    missing = sorted(one for one in hidden if not any(f"{one}.".startswith(f"{name}.") for name in listed))
+    assert not missing, "\n".join(missing)
