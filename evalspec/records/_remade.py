@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from evalspec.errors import EvalspecError, RecordError, SpecError
-from evalspec.evidence.frozen import Frozen
 from evalspec.evidence.record import CheckRecord, EvidenceFile, ModelRecord, Record
 from evalspec.language.parts import Access
 from evalspec.plan import Plan, PlannedCheck, plan
 from evalspec.records._journaled import Journaled
+from evalspec.records._parts import Kind, Part, Remade, names_of
 from evalspec.run.checking import check_record, run_check
 from evalspec.run.describe import not_tested, without_evidence
 from evalspec.run.files import sha256_of
@@ -46,76 +45,6 @@ BY_RULES = ("blocks", "conditions", *WORDS)
 """Fields of a check on which no verdict rests, and that another version may give otherwise."""
 NOT_AGAIN = ("tests", "status", "reason", "duration_s", "attempts")
 """Fields of a check that are told by themselves, or by the journal alone."""
-
-Kind = Literal["fixed", "facts", "values", "rules"]
-"""What another version may give otherwise: nothing; what it says that was not said before; words as well; anything."""
-
-
-def _as_is(value: Any) -> Any:
-    return value
-
-
-def _names(items: Any) -> list[Any]:
-    return [one.get("id", one.get("name")) for one in items or ()]
-
-
-def _picked(names: Iterable[str], one: Any) -> dict[str, Any]:
-    return {name: (one or {}).get(name) for name in names}
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a record as it was made again.
-
-    Args:
-        what: What a finding calls it.
-        place: Where it stands in a record: keys, and names of items of lists.
-        value: As it was made again, as JSON.
-        kind: What another version may give otherwise of it.
-        read: What of the value at that place is held against it.
-    """
-
-    what: str
-    place: tuple[str, ...]
-    value: Any
-    kind: Kind = "fixed"
-    read: Callable[[Any], Any] = _as_is
-
-
-@dataclass(slots=True)
-class Remade:
-    """What was made again of a record.
-
-    Args:
-        parts: All of them.
-        same: Files that are as they were.
-        differs: What is not.
-        skipped: What can't be made again here, with the reason.
-    """
-
-    parts: list[Part] = field(default_factory=list)
-    same: list[str] = field(default_factory=list)
-    differs: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-
-    def add(self, what: str, value: Any, *place: str, kind: Kind = "fixed") -> None:
-        """One more part; its place is its name where none is given."""
-        self.parts.append(Part(what, place or (what,), _plain(value), kind))
-
-    def add_fields(self, what: str, one: Frozen, but: Iterable[str], *place: str, kind: Kind) -> None:
-        """All fields of something, but for some, as one part."""
-        names = sorted(set(type(one).model_fields) - set(but))
-        value = _picked(names, one.model_dump(mode="json"))
-        self.parts.append(Part(what, place, value, kind, read=partial(_picked, names)))
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def remake(base: Record, folder: Path, journal: Journaled, access: Access) -> Remade:
@@ -198,7 +127,7 @@ def _of_the_spec(base: Record, planned: Plan, remade: Remade) -> None:
     for what in ("policy", "waivers", "claims", "rollback", "profile"):
         remade.add(what, getattr(spec, what))
     remade.add("set aside of the profile", spec.without, "without")
-    remade.parts.append(Part("checks", ("checks",), [one.name for one in spec.checks], read=_names))
+    remade.parts.append(Part("checks", ("checks",), [one.name for one in spec.checks], read=names_of))
     asked = base.model_copy(update={"profile": spec.profile, "without": spec.without})
     remade.add("what was not tested", not_tested(asked, spec), "not_tested", kind="rules")
 
@@ -228,7 +157,7 @@ class _Again:
         for what, names in (("dataset", datasets), ("model", models)):
             broken = self.journal.broken_parts(what)
             wanted = [name for name in names if name not in broken]
-            self.remade.parts.append(Part(f"{what}s", (f"{what}s",), wanted, read=_names))
+            self.remade.parts.append(Part(f"{what}s", (f"{what}s",), wanted, read=names_of))
         measured = {check.id for check in self.base.checks if check.status == "measured"}
         named = {file.path: file.what for file in self.base.predictions}
         for one in checks:
@@ -393,8 +322,8 @@ class _Again:
         place, value = ("checks", before.id), again.model_dump(mode="json")
         for test in value["tests"]:
             self.remade.add(test["name"], test, *place, "tests", test["name"], kind="values")
-        names = _names(value["tests"])
-        self.remade.parts.append(Part(f"requirements of {before.id}", (*place, "tests"), names, read=_names))
+        names = names_of(value["tests"])
+        self.remade.parts.append(Part(f"requirements of {before.id}", (*place, "tests"), names, read=names_of))
         value["evidence"] = _counted(before.evidence, self.folder, self.damaged)
         for name, what in GROUPS.items():
             kind: Kind = "rules" if name in BY_RULES else "values"

@@ -18,7 +18,8 @@ from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.language.parts import Access
 from evalspec.records._journaled import Journaled, journaled
 from evalspec.records._leaves import Leaf, at, leaves, sentence
-from evalspec.records._remade import Kind, Part, Remade, remake
+from evalspec.records._parts import Kind, Part, Remade
+from evalspec.records._remade import remake
 from evalspec.records.outputs import PAGES, pages
 from evalspec.run.closing import JOURNAL
 from evalspec.run.files import sha256_of

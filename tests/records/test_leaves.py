@@ -20,7 +20,8 @@ from evalspec.errors import EvalspecError
 from evalspec.evidence.record import Record
 from evalspec.language.parts import Access
 from evalspec.records._journaled import Journaled, journaled
-from evalspec.records._remade import Remade, remake
+from evalspec.records._parts import Remade
+from evalspec.records._remade import remake
 from evalspec.records.verify import compare, verify
 from evalspec.verdict import decide
 from tests.shared import ROOT, predictions_run, shared_folder

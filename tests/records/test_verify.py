@@ -21,7 +21,7 @@ from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.records.verify import verify
 from evalspec.run.files import Journal, sha256_of
 from evalspec.verdict import decide
-from tests.shared import forge, predictions_run
+from tests.shared import ROOT, forge, predictions_run
 
 
 def evalspec(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -385,3 +385,56 @@ def test_an_attestation_names_the_very_files(base: Path) -> None:
     assert (
         json.loads(evalspec("report", run, "--attestation").stdout)["predicate"]["files"] != said["predicate"]["files"]
     )
+
+
+OLD = Path(__file__).parent / "fixtures" / "run-0.1.0"
+"""A run of the suite of predictions, whose journal holds neither the record's end nor any digest."""
+
+
+def test_a_run_from_before_journals_held_records_is_verified_as_it_was(tmp_path: Path) -> None:
+    run = shutil.copytree(OLD, tmp_path / "run")
+    found = verify(run, spec_folder=ROOT / "suites" / "predictions")
+    assert found.differs == ()
+    assert any(
+        "the journal of this run holds no digest of record.json and of its pages" in one for one in found.skipped
+    )
+    assert {"quality/accuracy", "verdict", "values of quality", "seed", "waivers"} <= set(found.same)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda record: record.update(started="2020-01-01T10:00:00Z"), "started: the record says 2020-01-01T10:00:00Z"),
+        (lambda record: record["checks"][0].update(status="invalid", reason="x"), None),
+        (lambda record: record["checks"][0].update(duration_s=9.5), "quality: the record says duration_s 9.5"),
+        (lambda record: record["checks"][0]["counts"].update(used=9), "counts of quality: the record says used 9"),
+        (lambda record: record["datasets"][0].update(rows_read=1000), "dataset test: the record says rows_read 1000"),
+    ],
+)
+def test_what_is_changed_in_such_a_run(
+    change: Callable[[dict[str, Any]], None], said: str | None, tmp_path: Path
+) -> None:
+    """What an older journal says is held against the record; that a check was voided at the end it does not say."""
+    run = shutil.copytree(OLD, tmp_path / "run")
+    edit(tmp_path, change)
+    edit(tmp_path, decided_again)
+    found = verify(run, spec_folder=ROOT / "suites" / "predictions")
+    if said is None:
+        assert found.differs == () and found.skipped
+    else:
+        assert any(line.startswith(said) for line in found.differs), found.differs
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"event": "check"}', '{"event": "end", "record": {"checks": 3}, "checks": [[1]], "digests": 4}', "[]", "{",
+     '{"event": ["end"]}', '{"event": "pages", "digests": [1]}', '{"event": "predictions", "observed": 3}',
+     '{"event": "check", "id": "quality", "record": [], "observed": {"candidate": 2}}'],
+)  # fmt: skip
+@pytest.mark.parametrize("first", [True, False])
+def test_a_journal_of_any_shape_is_read(base: Path, line: str, first: bool) -> None:
+    path = base / "run" / "journal.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([line, *lines] if first else [*lines, line]) + "\n")
+    found = verify(base / "run")
+    assert found.differs or line in ("[]", "{", '{"event": ["end"]}')

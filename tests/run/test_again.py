@@ -23,6 +23,7 @@ from evalspec.evidence.reasons import BySurroundings
 from evalspec.evidence.record import ControlRecord, Environment, Record
 from evalspec.evidence.test import Test
 from evalspec.language.parts import CheckResult
+from evalspec.records.verify import verify
 from evalspec.run.again import measurable
 from evalspec.run.environment import differences
 from evalspec.run.folders import read_record
@@ -228,6 +229,7 @@ def test_it_can_be_interrupted_and_gone_on_with(folder: Path) -> None:
     assert len(checks(run)["memory"]["attempts"]) == 1
     assert checks(run)["quality"] == checks(folder / "first")["quality"]
     assert [one.run for one in read_record(run).continues] == ["first"]
+    assert verify(run).differs == ()
 
 
 def test_what_fail_fast_left_out_is_measured_without_deciding_again_what_it_stopped_at(folder: Path) -> None:
@@ -237,6 +239,7 @@ def test_what_fail_fast_left_out_is_measured_without_deciding_again_what_it_stop
     stopped = evalspec(folder, "run", "spec.yaml", "--trust", "--fail-fast", "--output", "stopped")
     assert stopped.returncode == 1, stopped.stdout + stopped.stderr
     assert checks(folder / "stopped")["memory"]["status"] == "not_run"
+    assert verify(folder / "stopped").differs == ()
     done = again(folder, "--output", "second", of="stopped")
     assert done.returncode == 1, done.stdout + done.stderr
     now = checks(folder / "second")

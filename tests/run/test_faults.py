@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evalspec.records.verify import verify
 from tests.shared import shared_folder
 
 MODEL = """
@@ -333,6 +334,8 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(folder: Path) -> None
     record = record_of(folder)
     assert [one["status"] for one in record["checks"]] == ["measured", "not_run"]
     assert record["interrupted"]
+    (run,) = (folder / "reports/faults").glob("2*")
+    assert verify(run).differs == ()
     # The first check is kept as it was; the second still hangs, now against a limit.
     done = subprocess.run(
         [*command, "--resume", "--time-limit", "10 s"], capture_output=True, text=True, check=False, cwd=folder
@@ -341,3 +344,4 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(folder: Path) -> None
     resumed = record_of(folder)
     assert resumed["checks"][0]["duration_s"] == record["checks"][0]["duration_s"]
     assert len(list((folder / "reports/faults").glob("2*"))) == 1
+    assert verify(run).differs == ()
