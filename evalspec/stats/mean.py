@@ -206,7 +206,8 @@ class PairedMean:
         estimate = _mean_of_units(self.candidate, self.baseline, self.n)
         if self.limits is None or self._carried(float(estimate.value or 0.0)):
             return estimate
-        return BoundedRatio(self.candidate, self.baseline, self.n, (0.0, self.limits[1]), self.sizes)
+        largest = float(self.sizes.max())
+        return BoundedRatio(self.candidate, self.baseline, self.n, (0.0, self.limits[1]), largest)
 
     def _carried(self, ratio: float) -> bool:
         """BCa's bounds of the ratio hold, whatever rows were not drawn."""

@@ -29,7 +29,7 @@ LARGEST_LOG_LOSS = 36.04365338911715
 ROOT = f"root of the bounds of the mean square (BCa by saddlepoint, from 200 rows on); {_RESAMPLED}"
 BCA = "BCa bootstrap from 50 rows on, 20 of every class that counts; paired against a model"
 R2 = "BCa bootstrap from 50 rows on, where enough rows carry the variance; paired against a model"
-AUC = "DeLong on the logit, Hoeffding's bound very close to 1; against a model paired DeLong"
+AUC = "DeLong on the logit, Gaffke's bound where few pairs are wrong; against a model the same, paired"
 
 CLASSIFICATION: tuple[Metric, ...] = (
     Metric("accuracy", "fraction", "higher", "Share of rows predicted as their true class.", interval=PROPORTION),

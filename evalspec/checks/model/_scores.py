@@ -19,7 +19,7 @@ from evalspec.stats.bootstrap import bca, paired_statistic
 from evalspec.stats.bounded import SHARE, Limits
 from evalspec.stats.macro import Transformed, f1, mean_comparison, mover_mean
 from evalspec.stats.mean import mean, paired_mean
-from evalspec.stats.mean_area import MeanArea, PairedMeanArea, mean_area
+from evalspec.stats.mean_area import mean_area, paired_mean_area
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import proportion
 
@@ -280,8 +280,9 @@ class MacroArea:
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
         """Paired DeLong."""
         both_sides(candidate, self.classes)
-        pair = [MeanArea.of(rows.shares(), rows.truth, self.classes) for rows in (candidate, baseline)]
-        return PairedMeanArea(pair[0], pair[1], candidate.clusters)
+        return paired_mean_area(
+            candidate.shares(), baseline.shares(), candidate.truth, self.classes, candidate.clusters
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,9 @@ class Quality(Check):
     number of rows and whatever was not drawn. So 2,000 rows alone leave room for a log loss of 0.054 more than was
     seen. Absolute and squared errors (mae, rmse) have no largest value; their bounds say nothing of an error that is so
     rare that these rows have none of it.
-    Area under the ROC curve, also its mean over classes: DeLong on the logit, Hoeffding's bound very close to 1.
+    Area under the ROC curve, also its mean over classes: DeLong on the logit. Where (1 - AUC) x rows of the smaller
+    class is under 4 (6, summed over classes), Gaffke's bound of the rows' placements, which counts a row of either kind
+    that was not drawn and stands where it should not.
     Macro F1, average precision and r2: BCa bootstrap, with at least 20 rows of every class that counts. With clusters
     also the macro averages.
     Against another model everything is paired by row: Tango's score interval for accuracy, top-k and recall (balanced
