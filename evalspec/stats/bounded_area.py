@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evalspec.evidence.estimate import Side
+from evalspec.stats._clusters import cluster_sums
 from evalspec.stats._exponential_sum import sum_z
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 from evalspec.stats.bounded import SHARE, Limits, Weighted
@@ -109,16 +110,14 @@ def bounded_area(
     """
     n = len(placed)
     if codes is None or groups == n:
-        first, positives = np.unique(placed[positive], return_counts=True)
-        second, others = np.unique(placed[~positive], return_counts=True)
-        return from_counts(first, positives, second, others, limits, name)
-    sums = [
-        np.bincount(codes, weights=each, minlength=groups).astype(np.float64)
+        ours, their = (np.unique(placed[side], return_counts=True) for side in (positive, ~positive))
+        return from_counts(*ours, *their, limits, name)
+    first, positives, second, others = (
+        cluster_sums(each.astype(np.float64), codes, groups)
         for each in (np.where(positive, placed, 0.0), positive, np.where(positive, 0.0, placed), ~positive)
-    ]
-    return BoundedArea(
-        *sums, counts=np.ones(groups), n=n, limits=limits, name=f"{name}, over {groups} clusters", paired=False
     )
+    name = f"{name}, over {groups} clusters"
+    return BoundedArea(first, positives, second, others, np.ones(groups), n, limits, name, paired=False)
 
 
 def from_counts(
@@ -136,16 +135,13 @@ def from_counts(
         name: Of the method.
     """
     counts = np.concatenate((positives, others)).astype(np.float64)
+    is_first = np.arange(len(counts)) < len(first)
+    placed = np.concatenate((first, second))
     some = counts > 0.0
-    blank = np.zeros(len(first)), np.zeros(len(second))
-    columns = (
-        np.concatenate((first, blank[1])), np.concatenate((blank[0] + 1.0, blank[1])),
-        np.concatenate((blank[0], second)), np.concatenate((blank[0], blank[1] + 1.0)),
-    )  # fmt: skip
-    return BoundedArea(
-        *(one[some] for one in columns), counts=counts[some], n=round(float(counts.sum())), limits=limits, name=name,
-        paired=True,
-    )  # fmt: skip
+    one, other = is_first[some].astype(np.float64), (~is_first)[some].astype(np.float64)
+    placed, counts = placed[some], counts[some]
+    n = round(float(counts.sum()))
+    return BoundedArea(placed * one, one, placed * other, other, counts, n, limits, name, paired=True)
 
 
 def _pairs_z(mean: float, at: float, pairs: float) -> float:
