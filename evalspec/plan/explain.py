@@ -27,6 +27,7 @@ from evalspec.stats.power import (
     recorded_design,
 )
 from evalspec.stats.recorded import recorded_proportion
+from evalspec.stats.scaled_design import recorded_area, recorded_f1
 
 ASSUMED_DISCORDANCE = 0.05
 """Share of rows on which two versions of a model differ, where no record tells."""
@@ -36,6 +37,7 @@ COUNTED = (BINOMIAL, "binomial")
 WIDER = 1.3
 """Times the width of one run's bound of a percentile is what runs need that pass in 9 of 10 cases."""
 SHARES = ("fraction", "%")
+AREAS = ("roc_auc", "c2st_auc")
 SIGNED = ("temperature", "score", "label", "difference")
 """Kinds of quantity that may be below 0."""
 _ENDED = {"not_run": "not run", "invalid": "invalid", "error": "crashed"}
@@ -204,12 +206,28 @@ def _recorded(plan: Plan, one: Requirement, test: Test) -> Design | None:
     confidence = plan.spec.policy.confidence
     if value == edge:
         return None
-    if test.method.startswith(COUNTED) and test.unit in SHARES and one.model is None:
-        return recorded_proportion(value, edge, confidence, test.n)
-    if test.method.startswith(COUNTED):
-        # A percentile: its bound moves with the few queries beyond it, and with which processes seem to differ.
-        edge = value + WIDER * (edge - value)
-    return recorded_design(value, edge, confidence, test.n, test.n, "from the last record")
+    if one.model is None and test.unit in SHARES:
+        if test.method.startswith(COUNTED):
+            return recorded_proportion(value, edge, confidence, test.n)
+        scaled = _scaled(one, test, value, edge, confidence)
+        if scaled is not None:
+            return scaled
+    # The bound of a percentile moves with the few queries beyond it, and with which processes seem to differ.
+    times = WIDER if test.method.startswith(COUNTED) else 1.0
+    design = recorded_design(value, value + times * (edge - value), confidence, test.n, test.n, "from the last record")
+    other = test.lower if one.upper else test.upper
+    far = (
+        None if other is None else abs(value - from_unit(other, test.unit)) * design.standard_error / abs(value - edge)
+    )
+    return replace(design, beyond_error=far if far else None, passes="upper" if one.upper else "lower")
+
+
+def _scaled(one: Requirement, test: Test, value: float, edge: float, confidence: float) -> Design | None:
+    """The design of a metric whose error changes with the truth in a known way; None of others."""
+    if one.metric in AREAS:
+        lower, upper = (None if bound is None else from_unit(bound, test.unit) for bound in (test.lower, test.upper))
+        return recorded_area(value, lower, upper, confidence, test.n)
+    return recorded_f1(value, edge, confidence, test.n) if one.metric == "f1" else None
 
 
 def _limits(one: Requirement, metric: Metric) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Area under the ROC curve: DeLong on the logit, a finite-sample bound near 1, paired DeLong for two models."""
+"""Area under the ROC curve: DeLong on the logit, a bound for few wrong pairs, paired DeLong for two models."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._clusters import cluster_codes, cluster_sums, degrees_of
-from evalspec.stats._invert import clears, far_side, n_by_scaling
+from evalspec.stats._invert import n_by_scaling
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
+from evalspec.stats.bounded_area import bounded_area
 from evalspec.stats.value_only import ValueOnly
 
 FEWEST_WRONG = 4.0
 """(1 - AUC) x rows of the smaller class from which on DeLong's variance can be trusted."""
+ONE_CLUSTER = "no bound: all rows are one cluster; needs at least 2"
+FEW_WRONG = f"Gaffke's bound of the placements: DeLong needs (1 - AUC) x rows of the smaller class of {FEWEST_WRONG:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,64 +69,6 @@ class LogitAuc:
     @property
     def _logit_error(self) -> float:
         return self.standard_error / (self.value * (1.0 - self.value))
-
-
-@dataclass(frozen=True, slots=True)
-class ExponentialAuc:
-    """An AUC near 1 (or 0), where too few pairs are wrong for a variance: Hoeffding's bound for U-statistics.
-
-    The AUC is an average over ways to pair each row of the smaller class with a row of its own of the larger, so its
-    tail is at most Chernoff's for as many independent pairs as the smaller class has rows. It holds at any n.
-
-    Args:
-        value: The AUC, in 0..1.
-        n: Rows.
-        smaller: Rows of the smaller class.
-
-    References:
-        Hoeffding (1963), Probability inequalities for sums of bounded random variables, JASA 58, sections 2 and 5a.
-    """
-
-    value: float
-    n: int
-    smaller: int
-
-    @property
-    def method(self) -> str:
-        """How the bounds are made."""
-        return (
-            f"Hoeffding's bound over {self.smaller} pairs: DeLong needs (1 - AUC) x rows of the smaller class "
-            f"of at least {FEWEST_WRONG:g}"
-        )
-
-    def bound(self, confidence: float, side: Side) -> float | None:
-        """One-sided bound, in 0..1; the value itself at confidences that ask for less."""
-        outer, inner = (0.0, self.value) if side == "lower" else (1.0, self.value)
-        for _ in range(60):
-            middle = 0.5 * (outer + inner)
-            if self._p(middle, side) <= 1.0 - confidence:
-                outer = middle
-            else:
-                inner = middle
-        return outer
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """Chernoff's tail at the threshold; that an AUC lies in 0..1 needs no rows."""
-        if not 0.0 < threshold < 1.0:
-            return 0.0 if (threshold <= 0.0) == (side == "lower") else 1.0
-        return self._p(threshold, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows, at this share of positives, at which the bound of this value reaches the threshold."""
-        side = far_side(self.value, threshold)
-        if side is None or not 0.0 < threshold < 1.0:
-            return None
-        return math.ceil(-math.log(alpha) / relative_entropy(self.value, threshold) * self.n / self.smaller)
-
-    def _p(self, threshold: float, side: Side) -> float:
-        if not clears(self.value, threshold, side) or self.value == threshold:
-            return 1.0
-        return math.exp(-self.smaller * relative_entropy(self.value, threshold))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +154,13 @@ class PairedAuc:
         value = self.candidate.value - factor * self.baseline.value
         n, positive = len(self.candidate.positive), self.candidate.positive
         smaller = min(int(positive.sum()), n - int(positive.sum()))
-        if min(_wrong(self.candidate.value, smaller), _wrong(self.baseline.value, smaller)) < FEWEST_WRONG:
-            return ValueOnly(value, n, f"no bound: paired DeLong needs {_needs()} for both models")
         influence = self.candidate.scores - factor * self.baseline.scores
+        if min(_wrong(self.candidate.value, smaller), _wrong(self.baseline.value, smaller)) < FEWEST_WRONG:
+            if self.codes is not None and self.groups < 2:
+                return ValueOnly(value, n, ONE_CLUSTER)
+            return bounded_area(
+                influence, positive, self.codes, self.groups, limits=(-factor, 1.0), name=f"{FEW_WRONG} for both models"
+            )
         spread = spread_of(Placements(value, influence, positive), self.codes, self.groups)
         if spread is None or spread.error <= 1e-12:
             return ValueOnly(value, n, "no bound: the two models order all rows alike, or all rows are one cluster")
@@ -232,14 +181,15 @@ def roc_auc(scores: FloatArray, positive: BoolArray, clusters: IntArray | None =
         clusters: shape (n,), cluster of each row, or None where rows are independent.
 
     Returns:
-        The estimate, in 0..1. Near 1, where (1 - AUC) x rows of the smaller class is under 4, its bounds are
-        Hoeffding's (none with clusters); without rows of both classes it has no value.
+        The estimate, in 0..1. Near 1, where (1 - AUC) x rows of the smaller class is under 4, its bounds are Gaffke's;
+        without rows of both classes it has no value.
 
     Raises:
         InputError: A score isn't finite, or the arrays differ in length.
 
     References:
-        DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Hoeffding (1963), JASA 58.
+        DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; Gaffke (2005), Mathematical Methods of
+        Statistics 14.
     """
     placed = placements(scores, positive)
     n = len(np.asarray(positive))
@@ -248,9 +198,9 @@ def roc_auc(scores: FloatArray, positive: BoolArray, clusters: IntArray | None =
     smaller = min(int(placed.positive.sum()), n - int(placed.positive.sum()))
     codes, groups = (None, 0) if clusters is None else cluster_codes(clusters, n)
     if _wrong(placed.value, smaller) < FEWEST_WRONG:
-        if codes is not None and groups < n:
-            return ValueOnly(placed.value, n, f"no bound: DeLong over clusters needs {_needs()}")
-        return ExponentialAuc(placed.value, n, smaller)
+        if codes is not None and groups < 2:
+            return ValueOnly(placed.value, n, ONE_CLUSTER)
+        return bounded_area(placed.scores, placed.positive, codes, groups, name=FEW_WRONG)
     spread = spread_of(placed, codes, groups)
     if spread is None or spread.error <= 0.0:
         return ValueOnly(placed.value, n, "no bound: DeLong needs two rows of each class, in two clusters, that vary")
@@ -372,27 +322,8 @@ def upper_tail(z: float, degrees: float | None) -> float:
     return float(ndtr(-z)) if degrees is None else float(stdtr(degrees, -z))
 
 
-def relative_entropy(share: float, reference: float) -> float:
-    """Kullback-Leibler divergence of one Bernoulli distribution from another, in nats."""
-    return _entropy_term(share, reference) + _entropy_term(1.0 - share, 1.0 - reference)
-
-
-def _entropy_term(share: float, reference: float) -> float:
-    if share == 0.0:
-        return 0.0
-    if reference <= 0.0:
-        return math.inf
-    ratio = share / reference
-    # Near each other the ratio's digits would be lost.
-    return share * (math.log1p((share - reference) / reference) if 0.5 < ratio < 2.0 else math.log(ratio))
-
-
 def _wrong(value: float, smaller: int) -> float:
     return min(value, 1.0 - value) * smaller
-
-
-def _needs() -> str:
-    return f"(1 - AUC) x rows of the smaller class of at least {FEWEST_WRONG:g}"
 
 
 def _logit(share: float) -> float:

@@ -1,4 +1,4 @@
-"""Means: BCa without resamples for item losses, t for means of blocks and processes."""
+"""Means: BCa without resamples for item losses, Gaffke's bound where few rows carry, t for blocks and processes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from evalspec.stats._clusters import cluster_codes, cluster_sums
 from evalspec.stats._invert import FEWEST_CARRYING, carrying, n_by_scaling
 from evalspec.stats._saddlepoint import mean_at, tail_z
 from evalspec.stats._types import FloatArray, IntArray
+from evalspec.stats.bounded import BoundedMean, BoundedRatio, Limits
 from evalspec.stats.value_only import ValueOnly
 
 SMALLEST_N = 200
@@ -171,12 +172,14 @@ class PairedMean:
         baseline: shape (g,).
         sizes: shape (g,), rows in each unit.
         n: Rows.
+        limits: The smallest and the largest score of a row; None: not known.
     """
 
     candidate: FloatArray
     baseline: FloatArray
     sizes: FloatArray
     n: int
+    limits: Limits | None = None
 
     @property
     def candidate_value(self) -> float | None:
@@ -190,13 +193,27 @@ class PairedMean:
 
     def difference(self, factor: float = 1.0, margin: float = 0.0) -> Estimate:
         """Estimate of candidate - factor x baseline, in the scores' unit; ``margin`` is not needed."""
-        return _mean_of_units(self.candidate - factor * self.baseline, self.sizes, self.n)
+        limits = None
+        if self.limits is not None:
+            low, high = self.limits
+            limits = (low - factor * high, high - factor * low)
+        return _mean_of_units(self.candidate - factor * self.baseline, self.sizes, self.n, limits)
 
     def ratio(self) -> Estimate | None:
         """Estimate of candidate / baseline; None where a score of the baseline is negative or all are 0."""
         if self.n == 0 or float(self.baseline.min()) < 0 or not float(self.baseline.sum()) > 0:
             return None
-        return _mean_of_units(self.candidate, self.baseline, self.n)
+        estimate = _mean_of_units(self.candidate, self.baseline, self.n)
+        if self.limits is None or self._carried(float(estimate.value or 0.0)):
+            return estimate
+        largest = float(self.sizes.max())
+        return BoundedRatio(self.candidate, self.baseline, self.n, (0.0, self.limits[1]), largest)
+
+    def _carried(self, ratio: float) -> bool:
+        """BCa's bounds of the ratio hold, whatever rows were not drawn."""
+        assert self.limits is not None
+        furthest = self.limits[1] * max(1.0, ratio) * float(self.sizes.max())
+        return _carried(self.candidate - ratio * self.baseline, furthest)
 
 
 def mean(
@@ -205,16 +222,22 @@ def mean(
     rng: np.random.Generator | None = None,
     clusters: IntArray | None = None,
     alpha: float | None = None,
+    limits: Limits | None = None,
 ) -> Estimate:
     """The mean of item losses.
 
-    It has bounds from 200 rows (or clusters) on, where at least ten rows' worth of deviations carry the variance.
+    Where it is known between which limits a row lies, it has bounds from one row on, and they hold whatever the sample
+    has not drawn: BCa from 200 rows (or clusters) on where at least ten rows' worth of deviations carry the variance
+    although one more row lay at the far limit, else Gaffke's. With no limits known it has BCa's, where ten rows' worth
+    of deviations carry the variance of the sample; of a loss that is so rare and large that the sample has none of it
+    they know nothing.
 
     Args:
         values: shape (n,), finite.
         rng: Not drawn from: the saddlepoint form needs no resampling; taken so that all estimators are called alike.
         clusters: shape (n,), cluster of each row, or None where rows are independent.
         alpha: Not needed, as ``rng``: the bounds reach any level.
+        limits: The smallest and the largest value that a row can have; None: not known.
 
     Returns:
         The estimate, in the values' unit.
@@ -223,14 +246,17 @@ def mean(
         InputError: A value isn't finite, or there is not one cluster for each row.
 
     References:
-        Efron (1987), JASA 82; Davison and Hinkley (1988), Biometrika 75.
+        Efron (1987), JASA 82; Davison and Hinkley (1988), Biometrika 75; Gaffke (2005), Mathematical Methods of
+        Statistics 14.
     """
     rows = _checked(values)
     n = rows.shape[0]
+    limits = _around(limits, rows)
     if clusters is None or n == 0:
-        return _mean_of_units(rows, np.ones(n), n)
+        return _mean_of_units(rows, np.ones(n), n, limits)
     codes, groups = cluster_codes(clusters, n)
-    return _mean_of_units(cluster_sums(rows, codes, groups), np.bincount(codes, minlength=groups).astype(np.float64), n)
+    sizes = np.bincount(codes, minlength=groups).astype(np.float64)
+    return _mean_of_units(cluster_sums(rows, codes, groups), sizes, n, limits)
 
 
 def paired_mean(
@@ -240,6 +266,7 @@ def paired_mean(
     rng: np.random.Generator | None = None,
     clusters: IntArray | None = None,
     alpha: float | None = None,
+    limits: Limits | None = None,
 ) -> PairedMean:
     """Compare two models' item losses on the same rows.
 
@@ -249,9 +276,10 @@ def paired_mean(
         rng: Not drawn from, as in `mean`.
         clusters: shape (n,), cluster of each row, or None.
         alpha: Not needed, as in `mean`.
+        limits: As in `mean`, of either model.
 
     Returns:
-        The comparison; its estimates have bounds from 200 rows (or clusters) on.
+        The comparison; its estimates have bounds where those of `mean` have.
 
     Raises:
         InputError: The arrays differ in length, or a value isn't finite.
@@ -263,11 +291,12 @@ def paired_mean(
     n = first.shape[0]
     if second.shape[0] != n:
         raise InputError(f"{n} rows of the candidate and {second.shape[0]} of the baseline are no pairs")
+    limits = _around(limits, first, second)
     if clusters is None or n == 0:
-        return PairedMean(first, second, np.ones(n), n)
+        return PairedMean(first, second, np.ones(n), n, limits)
     codes, groups = cluster_codes(clusters, n)
     sizes = np.bincount(codes, minlength=groups).astype(np.float64)
-    return PairedMean(cluster_sums(first, codes, groups), cluster_sums(second, codes, groups), sizes, n)
+    return PairedMean(cluster_sums(first, codes, groups), cluster_sums(second, codes, groups), sizes, n, limits)
 
 
 def t_mean(values: FloatArray) -> Estimate:
@@ -302,24 +331,49 @@ def _checked(values: FloatArray) -> FloatArray:
     return rows
 
 
-def _mean_of_units(numerator: FloatArray, denominator: FloatArray, n: int) -> Estimate:
+def _around(limits: Limits | None, *rows: FloatArray) -> Limits | None:
+    """The limits, a little wider where rounding put a row beyond them."""
+    if limits is None:
+        return None
+    low, high = limits
+    return (
+        min(low, *(float(one.min(initial=low)) for one in rows)),
+        max(high, *(float(one.max(initial=high)) for one in rows)),
+    )
+
+
+def _carried(residuals: FloatArray, furthest: float = 0.0) -> bool:
+    """BCa's bounds can be trusted: so many rows carry the variance, also with one more that lies furthest away."""
+    units = len(residuals)
+    return units >= SMALLEST_N and carrying(np.append(residuals, furthest)) >= FEWEST_CARRYING
+
+
+def _mean_of_units(numerator: FloatArray, denominator: FloatArray, n: int, limits: Limits | None = None) -> Estimate:
     """A mean with bounds, or without where the sample can't carry them."""
-    units = len(numerator)
     if n == 0:
         return ValueOnly(None, 0, "no bound: no rows")
     estimate = Mean(numerator, denominator, n)
+    if limits is None:
+        why = _why_none(estimate)
+        return estimate if why is None else ValueOnly(estimate.value, n, f"no bound: {why}")
+    furthest = max(limits[1] - estimate.value, estimate.value - limits[0]) * float(denominator.max())
+    if _carried(estimate.residuals, furthest):
+        return estimate
+    return BoundedMean(numerator, denominator, n, limits)
+
+
+def _why_none(estimate: Mean) -> str | None:
+    """Why a mean of numbers without known limits has no bound; None: it has one."""
+    units, n = len(estimate.numerator), estimate.n
     if units < SMALLEST_N:
         what = "rows" if units == n else "clusters"
-        return ValueOnly(estimate.value, n, f"no bound: a mean has one from {SMALLEST_N} {what} on, here are {units}")
+        return f"a mean has one from {SMALLEST_N} {what} on, here are {units}"
     if float(np.ptp(estimate.residuals)) <= 1e-12 * (1.0 + abs(estimate.value)):
-        return ValueOnly(estimate.value, n, "no bound: all values are equal")
+        return "all values are equal"
+    if _carried(estimate.residuals):
+        return None
     share = carrying(estimate.residuals) / FEWEST_CARRYING
-    if share < 1.0:
-        reason = (
-            f"no bound: few rows carry the mean's variance; like these it has one from about {n / share:,.0f} rows on"
-        )
-        return ValueOnly(estimate.value, n, reason)
-    return estimate
+    return f"few rows carry the mean's variance; like these it has one from about {n / share:,.0f} rows on"
 
 
 def _finite(z: float) -> float:

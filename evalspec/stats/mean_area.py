@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from evalspec.stats._clusters import cluster_codes, cluster_sums, degrees_of
 from evalspec.stats._invert import n_by_scaling, p_from_bounds
-from evalspec.stats.auc import LogitAuc, NormalDifference, placements, roc_auc
+from evalspec.stats.auc import LogitAuc, NormalDifference, PairedAuc, paired_roc_auc, placements, roc_auc
 from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def mean_area(
 
     Returns:
         The estimate. Near 1, where (1 - area) x rows of the class sum to under 6 over the classes, its bounds are the
-        mean of the classes' bounds, each at its share of the level (none with clusters).
+        mean of the classes' bounds, each at its share of the level.
 
     References:
         Hoeffding (1948), A class of statistics with asymptotically normal distribution, Annals of Mathematical
@@ -148,11 +148,13 @@ class PairedMeanArea:
         candidate: The candidate's.
         baseline: The baseline's.
         clusters: shape (n,), or None.
+        by_class: Makes the comparisons of the classes, for where few pairs are wrong.
     """
 
     candidate: MeanArea
     baseline: MeanArea
     clusters: IntArray | None
+    by_class: Callable[[], Sequence[PairedAuc]]
 
     @property
     def baseline_value(self) -> float | None:
@@ -163,8 +165,7 @@ class PairedMeanArea:
         """Estimate of candidate - factor x baseline; ``margin`` is not needed."""
         value, n = self.candidate.value - factor * self.baseline.value, len(self.candidate.influence)
         if min(self.candidate.wrong, self.baseline.wrong) < FEWEST_WRONG:
-            reason = f"(1 - area) x rows of the class to sum to at least {FEWEST_WRONG:g} for both models"
-            return ValueOnly(value, n, f"no bound: paired DeLong needs {reason}")
+            return AnyDependence(tuple(pair.difference(factor) for pair in self.by_class()), n)
         error, degrees = _error(self.candidate.influence - factor * self.baseline.influence, self.clusters)
         if error is None or error <= 1e-12:
             return ValueOnly(value, n, "no bound: the two models order all rows alike")
@@ -173,6 +174,33 @@ class PairedMeanArea:
     def ratio(self) -> Estimate | None:
         """None: only differences are defined."""
         return None
+
+
+def paired_mean_area(
+    candidate: FloatArray,
+    baseline: FloatArray,
+    truth: IntArray | BoolArray,
+    classes: Sequence[int],
+    clusters: IntArray | None,
+) -> PairedMeanArea:
+    """Compare the mean areas of two models on the same rows.
+
+    Args:
+        candidate: shape (n, C), its scores.
+        baseline: shape (n, C).
+        truth: As in `mean_area`.
+        classes: Those that are averaged.
+        clusters: shape (n,), or None.
+    """
+    pair = [MeanArea.of(scores, truth, classes) for scores in (candidate, baseline)]
+
+    def by_class() -> list[PairedAuc]:
+        return [
+            paired_roc_auc(candidate[:, index], baseline[:, index], rows_of(truth, index), clusters)
+            for index in classes
+        ]
+
+    return PairedMeanArea(pair[0], pair[1], clusters, by_class)
 
 
 def _error(influence: FloatArray, clusters: IntArray | None) -> tuple[float | None, float | None]:

@@ -11,7 +11,9 @@ from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats._invert import p_from_bounds
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
-from evalspec.stats.auc import FEWEST_WRONG, ExponentialAuc, LogitAuc, roc_auc
+from evalspec.stats.auc import FEW_WRONG, FEWEST_WRONG, LogitAuc, roc_auc
+from evalspec.stats.bounded import SHARE
+from evalspec.stats.bounded_area import from_counts
 from evalspec.stats.macro import Transformed
 from evalspec.stats.proportion import Proportion, proportion
 from evalspec.stats.value_only import ValueOnly
@@ -79,7 +81,7 @@ class GuardedAuc:
     taken by that of `TiedAuc`, which holds always.
 
     Args:
-        plain: By DeLong's variance, or Hoeffding's bound.
+        plain: By DeLong's variance, or Gaffke's bound.
         tied: By the rows that stand elsewhere.
     """
 
@@ -202,7 +204,7 @@ def _by_variance(value: float, p: FloatArray, q: FloatArray, below: FloatArray, 
     first, second = float(p.sum()), float(q.sum())
     n, smaller = round(first + second), min(first, second)
     if min(value, 1.0 - value) * smaller < FEWEST_WRONG:
-        return ExponentialAuc(value, n, int(smaller))
+        return from_counts(below, p, above, q, SHARE, FEW_WRONG)
     if smaller < 2:
         return ValueOnly(value, n, "no bound: DeLong needs two rows of each class")
     variance = sum(

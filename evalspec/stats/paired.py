@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,12 @@ from evalspec.stats._types import BoolArray, IntArray
 from evalspec.stats.binomial import at_most
 from evalspec.stats.value_only import ValueOnly
 
+SCORE_DEGREES = 1.0
+"""Degrees of freedom beyond those of the clusters that carry a variance: the score test's own is that at the threshold,
+of which what was seen is a part only. In 29 designs of 10 to 400 clusters of 2 to 30 rows, of one size or lognormal,
+95 % bounds err in at most 5.8 % of samples with it. Without it in 3.5 %, and bounds of few discordant rows are up to
+twice as wide; with two more in 7.2 %.
+"""
 _ONE_CLUSTER = "no bound: all rows are one cluster; needs at least 2"
 
 
@@ -227,7 +233,10 @@ class PairedProportion:
         if self.codes is None or self.n == 0:
             return None
         scores = self.candidate.astype(np.float64) - factor * self.baseline
-        return design_effect(scores, self.codes, self.groups)
+        design = design_effect(scores, self.codes, self.groups)
+        if not math.isfinite(design.degrees):
+            return design
+        return replace(design, degrees=min(design.degrees + SCORE_DEGREES, max(1.0, design.clusters - 1.0)))
 
 
 def _in_clusters(found: ScoreDifference | ScoreRatio, factor: float, threshold: float, side: Side) -> float:

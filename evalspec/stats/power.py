@@ -140,12 +140,16 @@ class NormalDesign:
         source: Where the standard error comes from, in words.
         lowest: Smallest value that the parameter may have.
         highest: Largest.
+        passes: The side that a PASS shows.
+        beyond_error: The standard error on the other side: skewed losses have unlike ones; None: the same.
     """
 
     standard_error: float
     source: str
     lowest: float = -math.inf
     highest: float = math.inf
+    passes: Side = "lower"
+    beyond_error: float | None = None
 
     @property
     def assumed(self) -> str:
@@ -161,10 +165,11 @@ class NormalDesign:
         """Chance that Wald's test is significant."""
         from scipy.special import ndtr, ndtri
 
-        if self.standard_error <= 0:
+        error = self.standard_error if side == self.passes or self.beyond_error is None else self.beyond_error
+        if error <= 0:
             return 0.0
         distance = (truth - threshold) * (1.0 if side == "lower" else -1.0)
-        return float(ndtr(distance / self.standard_error + float(ndtri(alpha))))
+        return float(ndtr(distance / error + float(ndtri(alpha))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from evalspec.errors import InputError
 from evalspec.stats.jackknife import GROUPS, from_groups, jackknife
 from evalspec.stats.mean import mean
-from tests.stats.simulated import REPEATS, RESAMPLED, bounded, p_values, wrong_claims
+from tests.stats.simulated import REPEATS, RESAMPLED, Pair, allowed, bounded, p_values, wrong_claims
 
 
 def test_of_a_mean_it_is_about_the_interval_of_the_mean() -> None:
@@ -83,6 +85,88 @@ def test_scores_of_sums_are_those_of_rows(kind: str) -> None:
     theirs = from_groups(float(score(kind, parts.sum(axis=1))), score(kind, without), 400)
     assert ours.bound(0.95, "lower") == pytest.approx(theirs.bound(0.95, "lower"), abs=1e-9)
     assert ours.method == theirs.method
+
+
+def _f1(rows: np.ndarray) -> float:
+    truth, said = rows.real > 0, rows.imag > 0
+    return float(2 * (truth & said).sum() / (truth.sum() + said.sum()))
+
+
+def _labels(rng: np.random.Generator, n: int) -> np.ndarray:
+    truth = rng.random(n) < 0.2
+    return np.asarray(truth + 1j * np.where(rng.random(n) < 0.95, truth, ~truth))
+
+
+def _lognormal(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.lognormal(size=n)
+
+
+def _pairs(rng: np.random.Generator, n: int) -> np.ndarray:
+    a = rng.exponential(size=n)
+    return np.asarray(a + 1j * (2.0 * a + rng.exponential(size=n)))
+
+
+def _normal_pairs(rng: np.random.Generator, n: int) -> np.ndarray:
+    a = rng.normal(size=n)
+    return np.asarray(a + 1j * (0.6 * a + 0.8 * rng.normal(size=n)))
+
+
+Design = tuple[Callable[[np.random.Generator, int], np.ndarray], Callable[[np.ndarray], float], float]
+ON_FEW_ROWS: dict[str, Design] = {
+    "median": (_lognormal, lambda x: float(np.median(x)), 1.0),
+    "median absolute error": (lambda rng, n: np.abs(rng.normal(size=n)), lambda x: float(np.median(x)), 0.674490),
+    "95th percentile": (_lognormal, lambda x: float(np.quantile(x, 0.95)), 5.180252),
+    "spread of quartiles": (
+        _lognormal, lambda x: float(np.quantile(x, 0.75) - np.quantile(x, 0.25)), 1.963031 - 0.509416,
+    ),
+    "median deviation": (
+        lambda rng, n: rng.normal(size=n), lambda x: float(np.median(np.abs(x - np.median(x)))), 0.674490
+    ),
+    "maximum": (lambda rng, n: rng.random(n), lambda x: float(x.max()), 1.0),
+    "mode": (
+        lambda rng, n: rng.choice(5, n, p=[0.3, 0.25, 0.2, 0.15, 0.1]),
+        lambda x: float(np.bincount(x).argmax()), 0.0,
+    ),
+    "median of whole numbers": (lambda rng, n: rng.poisson(2.67, n), lambda x: float(np.median(x)), 3.0),
+}  # fmt: skip
+OF_ALL_ROWS: dict[str, Design] = {
+    "mean": (lambda rng, n: rng.exponential(size=n), lambda x: float(x.mean()), 1.0),
+    "ratio": (_pairs, lambda x: float(x.real.mean() / x.imag.mean()), 1 / 3),
+    "standard deviation": (lambda rng, n: rng.normal(size=n), lambda x: float(x.std()), 1.0),
+    "f1": (_labels, _f1, 0.38 / 0.43),
+    "correlation": (_normal_pairs, lambda x: float(np.corrcoef(x.real, x.imag)[0, 1]), 0.6),
+    "geometric mean": (_lognormal, lambda x: float(np.exp(np.log(x).mean())), 1.0),
+}
+
+
+def _simulated(design: Design, n: int, repeats: int) -> list[Pair]:
+    draw, score, truth = design
+    rng, found = np.random.default_rng([n, repeats]), []
+    for _ in range(repeats):
+        rows = draw(rng, n)
+        found.append(p_values(jackknife(lambda index, rows=rows: score(rows[index]), n, rng=rng), truth))
+    return found
+
+
+@pytest.mark.parametrize("score", ON_FEW_ROWS)
+def test_a_score_that_hangs_on_few_rows_has_no_bound(score: str) -> None:
+    """S7: the jackknife's variance of a median is wrong at any number of rows."""
+    assert bounded(_simulated(ON_FEW_ROWS[score], 400, 5)) == 0.0
+
+
+@pytest.mark.parametrize("score", OF_ALL_ROWS)
+def test_a_score_that_rows_add_up_to_keeps_its_bound(score: str) -> None:
+    assert bounded(_simulated(OF_ALL_ROWS[score], 400, 5)) == 1.0
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("n", [200, 400, 2000])
+@pytest.mark.parametrize("score", [*ON_FEW_ROWS, *OF_ALL_ROWS])
+def test_scores_of_any_kind_err_no_more_often_than_allowed(score: str, n: int) -> None:
+    """S7: whether or not a score hangs on few rows."""
+    found = _simulated((ON_FEW_ROWS | OF_ALL_ROWS)[score], n, 100)
+    assert (wrong_claims(found) <= allowed(100, RESAMPLED)).all()
+    assert bounded(found) < 0.15 if score in ON_FEW_ROWS else bounded(found) > 0.9
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from evalspec.stats.auc import LogitAuc, paired_roc_auc, roc_auc
-from evalspec.stats.mean_area import AnyDependence, MeanArea, PairedMeanArea, mean_area
+from evalspec.stats.mean_area import AnyDependence, MeanArea, PairedMeanArea, mean_area, paired_mean_area
 from tests.stats.simulated import ALLOWED, REPEATS, Pair, p_values, wrong_claims
 
 
@@ -30,7 +30,7 @@ def test_two_classes_are_delong() -> None:
         assert mean.bound(0.95, side) == pytest.approx(one.bound(0.95, side), abs=2e-4)
     _, other = draw(rng, 500, 2, 0.5)
     noisy = margin + np.stack([other[:, 0], -other[:, 0]], axis=1)
-    pair = PairedMeanArea(MeanArea.of(margin, truth, (0, 1)), MeanArea.of(noisy, truth, (0, 1)), None)
+    pair = paired_mean_area(margin, noisy, truth, (0, 1), None)
     delong = paired_roc_auc(margin[:, 1], noisy[:, 1], truth == 1)
     assert pair.difference(1.0, 0.0).bound(0.95, "lower") == pytest.approx(
         delong.difference(1.0, 0.0).bound(0.95, "lower"), abs=2e-4
@@ -87,8 +87,9 @@ def test_paired_bounds_err_no_more_often_than_allowed(rows: int, classes: int, s
     for _ in range(REPEATS):
         labels, scores = draw(rng, rows, classes, skill)
         noisy = scores + np.sqrt(0.5) * rng.normal(size=(rows, classes))
-        pair = [MeanArea.of(one, labels, range(classes)) for one in (scores, noisy)]
-        found.append(p_values(PairedMeanArea(pair[0], pair[1], None).difference(1.0, 0.0), truth))
+        found.append(
+            p_values(paired_mean_area(scores, noisy, labels, range(classes), None).difference(1.0, 0.0), truth)
+        )
     assert (wrong_claims(found) <= ALLOWED).all()
 
 
@@ -113,7 +114,9 @@ def test_clustered_bounds_err_no_more_often_than_allowed(
         noisy = scores + np.sqrt(0.5) * rng.normal(size=(rows, classes))
         pair = [of(one, labels, range(classes)) for one in (scores, noisy)]
         found[0].append(p_values(mean_area(scores, labels, range(classes), clusters), truth))
-        found[1].append(p_values(PairedMeanArea(pair[0], pair[1], clusters).difference(1.0, 0.0), truth - noisier))
+        by_class = [paired_roc_auc(scores[:, c], noisy[:, c], labels == c, clusters) for c in range(classes)]
+        difference = PairedMeanArea(pair[0], pair[1], clusters, by_class.copy).difference(1.0, 0.0)
+        found[1].append(p_values(difference, truth - noisier))
     assert (wrong_claims(found[0]) <= ALLOWED).all()
     assert (wrong_claims(found[1]) <= ALLOWED).all()
 

@@ -32,7 +32,7 @@ from evalspec.stats.shift import (
     total_variation,
     wasserstein,
 )
-from tests.stats.simulated import ALLOWED, REPEATS, SIDES, Pair, bounded, p_values, wrong_claims
+from tests.stats.simulated import ALLOWED, REPEATS, SIDES, Pair, allowed, bounded, p_values, wrong_claims
 
 Floats = NDArray[np.float64]
 
@@ -378,3 +378,37 @@ def test_missingness_errs_no_more_often_than_allowed(
         wrong += chance[a, b] * np.array([lower > truth, upper < truth, low > truth, high < truth])
     assert seen > 0.9999
     assert (wrong <= [0.065, 0.065, 0.006, 0.006]).all(), wrong
+
+
+def _with_outliers(share: float) -> Callable[[np.random.Generator, int], Floats]:
+    return lambda rng, n: np.where(rng.random(n) < share, 30.0, rng.standard_normal(n))
+
+
+MOVED: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
+    "lognormal": (lambda rng, n: rng.lognormal(size=n), 2.1612),
+    "far outliers": (_with_outliers(0.005), 1.0),
+    "heavy tails": (lambda rng, n: rng.standard_t(3, n), 0.5),
+    "exponential": (lambda rng, n: rng.exponential(size=n), 0.2),
+    "uniform": (lambda rng, n: rng.random(n), 0.1),
+}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("n", [100, 400])
+@pytest.mark.parametrize("kind", MOVED)
+def test_wasserstein_in_the_reference_rows_own_unit_errs_no_more_often_than_allowed(kind: str, n: int) -> None:
+    """S9: the populations differ by a step; told in the standard deviation of the reference rows that were drawn."""
+    draw, step = MOVED[kind]
+    rng, found = np.random.default_rng([9, n]), []
+    for _ in range(100):
+        reference, current = draw(rng, n), draw(rng, n) + step
+        found.append(p_values(wasserstein(reference, current, rng=rng, alpha=0.05), step / reference.std(ddof=1)))
+    assert bounded(found) == 1.0
+    assert (wrong_claims(found) <= allowed(100)).all()
+
+
+def test_a_wasserstein_distance_says_whose_unit_it_is_in() -> None:
+    """S9."""
+    rng = np.random.default_rng(20)
+    found = wasserstein(rng.normal(size=60), rng.normal(size=60), rng=rng)
+    assert "standard deviations of these reference rows" in found.method

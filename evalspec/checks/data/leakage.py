@@ -71,13 +71,13 @@ class Leakage(Check):
     the score is 2 AUC - 1, the largest over the classes. A label of numbers is cut at the quartiles of training; of two
     normal columns the score is about their correlation. Of more than 20 classes, or with fewer than 20 rows, the rarest
     are one class together; where even that is too rare and holds more than 1 % of the rows, nothing is shown to hold.
-    Bounds are DeLong's on the logit, Hoeffding's very close to 1, and hold for this ranking in the population of the
+    Bounds are DeLong's on the logit, Gaffke's very close to 1, and hold for this ranking in the population of the
     test rows. A sentence without a column is about all of them: for PASS the largest p-value counts, for FAIL the
     smallest times their number; a list, a picture, or a column that training lacks keeps it from PASS. `columns:` says
     which count.
 
     References: Kaufman, Rosset, Perlich and Stitelman, Leakage in data mining, TKDD 2012. DeLong, DeLong and
-    Clarke-Pearson, Biometrics 1988. Hoeffding, JASA 1963.
+    Clarke-Pearson, Biometrics 1988. Gaffke, Mathematical Methods of Statistics 2005.
 
     ## What it cannot show
     Leakage by preprocessing (a scaler fitted on all rows), by several columns together, or inside texts, pictures and
@@ -116,7 +116,7 @@ class Leakage(Check):
         ),
         Metric(
             "target_leakage", "score", "lower", "How well a column alone tells the label: 0 not at all, 1 always.",
-            parts="column", interval="DeLong on the logit, Hoeffding's bound very close to 1, on test rows", most=1.0,
+            parts="column", interval="DeLong on the logit, Gaffke's bound very close to 1, on test rows", most=1.0,
         ),
     )  # fmt: skip
 

@@ -43,7 +43,7 @@ class Shift(Check):
 
     ## What it measures
     `shift(column)`: the distance between the two populations in one column. Numbers: Kolmogorov-Smirnov (0..1), or
-    Wasserstein in standard deviations of the reference with `distance: wasserstein`. Categories: total variation
+    Wasserstein in standard deviations of the reference rows with `distance: wasserstein`. Categories: total variation
     (0..1). Lists and arrays (`pixels`) are judged by the mean and standard deviation of each row, as `pixels:mean` and
     `pixels:sd`, and by their `size`; pictures by `photo:brightness`, `:contrast`, `:sharpness`, `:size`; texts by
     `note:length`, `note:characters` and `note:words`; dates of two weeks and more also by `day:weekday`.
@@ -69,6 +69,8 @@ class Shift(Check):
     (1.358 at 5 %), the others minus the permutation quantile at the level. No bound below 50 rows a side.
     `drifted_columns <= 10 %` of K columns says that all but floor(0.1 K) hold, `<= 0 %` that all do: partial
     conjunction of their p-values.
+    The unit of a Wasserstein distance is the standard deviation of the reference rows themselves, a fact of these rows:
+    other reference rows are another unit, and with far outliers a very different one.
     By 10,000 permutations no Wasserstein distance is surer than 1 in 10,000, so more than about 25 columns of numbers
     under `distance: wasserstein` come to *looks violated* at most; the other distances have no such limit.
     Missing cells: MOVER over Clopper-Pearson; they are left out of the distances.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.model import _recalibration, _reliability, _stated
-from evalspec.checks.model._losses import brier_losses
+from evalspec.checks.model._losses import brier_limits, brier_losses
 from evalspec.checks.model._routing import routing
 from evalspec.checks.model._same_rows import beside
 from evalspec.checks.model._scored import needs_task
@@ -139,7 +139,13 @@ def _errors(
         ),
         "mce": stats.maximum_calibration_error(confidence, correct, bins=bins, scheme=scheme, clusters=clusters),
         "classwise_ece": Parts(dict(zip(rows.classes or (), classes.classes, strict=True)), classes),
-        "brier": mean(losses, rng=inputs.rng, clusters=clusters, alpha=inputs.alpha_fail),
+        "brier": mean(
+            losses,
+            rng=inputs.rng,
+            clusters=clusters,
+            alpha=inputs.alpha_fail,
+            limits=brier_limits(rows.probabilities.shape[1]),
+        ),
     }, classes
 
 
@@ -252,7 +258,10 @@ def _pairs(
         if other.probabilities is None:
             raise NotRunError(f"{other.model!r} gives labels without probabilities")
         truth = other.truth.astype(np.int64)
-        found["brier"] = paired_mean(losses, brier_losses(other.probabilities, truth), clusters=rows.clusters)
+        found["brier"] = paired_mean(
+            losses, brier_losses(other.probabilities, truth), clusters=rows.clusters,
+            limits=brier_limits(other.probabilities.shape[1]),
+        )  # fmt: skip
         if check.threshold is not None:
             sure = covered >= check.threshold
             theirs = stats.top_label(other.probabilities, truth)[0] >= check.threshold

@@ -20,10 +20,16 @@ MACRO = f"{_STRATA}; against a model MOVER over the classes' score intervals"
 MACRO_PRECISION = f"{_STRATA}; {_RESAMPLED}"
 HITS = f"Clopper-Pearson on the hits among rows of or called the class; {_RESAMPLED}"
 MEAN = "BCa of the mean (saddlepoint, without resampling) from 200 rows on; against a model the same of the differences"
+BOUNDED = (
+    "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
+    "from 1 row on; against a model the same of the differences"
+)
+LARGEST_LOG_LOSS = 36.04365338911715
+"""-ln of the least probability of which a logarithm is taken, the spacing of numbers at 1."""
 ROOT = f"root of the bounds of the mean square (BCa by saddlepoint, from 200 rows on); {_RESAMPLED}"
 BCA = "BCa bootstrap from 50 rows on, 20 of every class that counts; paired against a model"
 R2 = "BCa bootstrap from 50 rows on, where enough rows carry the variance; paired against a model"
-AUC = "DeLong on the logit, Hoeffding's bound very close to 1; against a model paired DeLong"
+AUC = "DeLong on the logit, Gaffke's bound where few pairs are wrong; against a model the same, paired"
 
 CLASSIFICATION: tuple[Metric, ...] = (
     Metric("accuracy", "fraction", "higher", "Share of rows predicted as their true class.", interval=PROPORTION),
@@ -47,10 +53,12 @@ CLASSIFICATION: tuple[Metric, ...] = (
     Metric("roc_auc", "fraction", "higher", "Chance that a row of a class scores above another row.", interval=AUC),
     Metric("average_precision", "fraction", "higher", "Precision averaged over the recall steps.", interval=BCA),
     Metric(
-        "log_loss", "score", "lower", "Mean of -ln(probability of the true class), in nats.", interval=MEAN, least=0.0
+        "log_loss", "score", "lower", "Mean of -ln(probability of the true class), in nats.", interval=BOUNDED,
+        least=0.0, most=LARGEST_LOG_LOSS,
     ),
     Metric(
-        "brier", "score", "lower", "Mean squared error of the probabilities.", interval=MEAN, least=0.0, most=2.0
+        "brier", "score", "lower", "Mean squared error of the probabilities.", interval=BOUNDED, least=0.0,
+        most=2.0,
     ),
 )  # fmt: skip
 REGRESSION: tuple[Metric, ...] = (

@@ -10,7 +10,8 @@ from evalspec.evidence.metric import Metric
 _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
 _TANGO = f"{_SHARE}; against a model Tango's score interval, corrected for skewness and continuity"
 _MEAN = (
-    "BCa of the mean (saddlepoint, without resampling) from 200 rows on; against a model the same of the differences"
+    "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
+    "from 1 row on; against a model the same of the differences"
 )
 _CORPUS = "BCa bootstrap of the rows' counts from 50 rows on; paired against a model"
 

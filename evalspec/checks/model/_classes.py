@@ -10,8 +10,9 @@ import numpy as np
 
 from evalspec.checks.model import _baselines, _blocks
 from evalspec.checks.model import _statistics as statistics
-from evalspec.checks.model._catalogue import CLASSIFICATION
+from evalspec.checks.model._catalogue import CLASSIFICATION, LARGEST_LOG_LOSS
 from evalspec.checks.model._family import Family, Seen, blind_sentence, plain_parts
+from evalspec.checks.model._losses import brier_limits
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.checks.model._scores import (
     F1,
@@ -91,8 +92,8 @@ def no_rows(rows: Scored) -> str:
 
 ACCURACY = Share("accuracy", _right, all_rows, no_rows)
 _LOSSES = {
-    "log_loss": MeanLoss("log_loss", statistics.log_losses),
-    "brier": MeanLoss("brier", statistics.brier_losses),
+    "log_loss": MeanLoss("log_loss", statistics.log_losses, lambda rows: (0.0, LARGEST_LOG_LOSS)),
+    "brier": MeanLoss("brier", statistics.brier_losses, lambda rows: brier_limits(rows.shares().shape[1])),
 }
 
 

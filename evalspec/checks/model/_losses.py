@@ -38,3 +38,12 @@ def brier_losses(probabilities: FloatArray, truth: NDArray[np.int64]) -> FloatAr
     errors[np.arange(len(truth)), truth] -= 1.0
     squares: FloatArray = np.einsum("ij,ij->i", errors, errors)
     return squares / 2.0 if probabilities.shape[1] == 2 else squares
+
+
+def brier_limits(classes: int) -> tuple[float, float]:
+    """The smallest and the largest Brier loss of a row.
+
+    Args:
+        classes: That a row may be of.
+    """
+    return 0.0, 1.0 if classes == 2 else 2.0

@@ -26,6 +26,7 @@ from evalspec.checks.model._scores import (
     Statistic,
     both_sides,
     each_seen,
+    of_shares,
 )
 from evalspec.evidence.blocks import Examples
 
@@ -57,7 +58,7 @@ def _any_seen(rows: Scored) -> None:
         raise Undefined(f"no row of {rows.where} has a class, and none is said to: its F1 is 0/0")
 
 
-HAMMING = MeanLoss("hamming_loss", _wrong_share)
+HAMMING = MeanLoss("hamming_loss", _wrong_share, of_shares)
 SUBSET = Share("subset_accuracy", _all_right, all_rows, no_rows)
 
 

@@ -15,6 +15,7 @@ from evalspec.checks.model._family import Family, Seen
 from evalspec.checks.model._ranking_lists import Lists, lists
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.evidence.blocks import Column, Histogram, Reference, Table
+from evalspec.stats.bounded import SHARE
 from evalspec.stats.mean import mean, paired_mean
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import proportion
@@ -55,20 +56,20 @@ class OverQueries:
     k: int = 1
 
     def estimate(self, rows: Scored, tools: Tools) -> Estimate:
-        """BCa from 200 queries on; Clopper-Pearson of hits."""
+        """BCa, or Gaffke's bound where few queries carry; Clopper-Pearson of hits."""
         values, clusters = self._values(rows)
         if self.metric == "hit_rate":
             return proportion(values > 0, clusters)
-        return mean(values, rng=tools.rng(self.metric), clusters=clusters, alpha=tools.alpha)
+        return mean(values, rng=tools.rng(self.metric), clusters=clusters, alpha=tools.alpha, limits=SHARE)
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
-        """Paired by query: BCa, of hits Tango's score interval."""
+        """Paired by query: the same of the differences, of hits Tango's score interval."""
         first, clusters = self._values(candidate)
         second, _ = self._values(baseline)
         rng = tools.rng(self.metric, "paired")
         if self.metric == "hit_rate":
             return paired_proportion(first > 0, second > 0, clusters, rng=rng, alpha=tools.alpha)
-        return paired_mean(first, second, rng=rng, clusters=clusters, alpha=tools.alpha)
+        return paired_mean(first, second, rng=rng, clusters=clusters, alpha=tools.alpha, limits=SHARE)
 
     def _values(self, rows: Scored) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
         """Of each query that counts, shape (q,), and its cluster."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log
 from typing import TYPE_CHECKING, Literal
 
+from evalspec.checks.model._catalogue import LARGEST_LOG_LOSS
 from evalspec.checks.model._sliced_metrics import SHARE_WORSE
 from evalspec.evidence.units import format_quantity, from_unit, to_unit
 from evalspec.evidence.words import in_percent
@@ -13,21 +14,22 @@ from evalspec.evidence.words import in_percent
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
-Kind = Literal["share", "f1", "mean", "resampled", "any"]
-"""What a bound is made of: a share of rows, F1 through one, a mean of rows, resamples; ``any``: any number of rows."""
+Kind = Literal["share", "f1", "log_loss", "mean", "resampled", "any"]
+"""What a bound is made of: a share of rows (or a mean of numbers in 0..1, which is shown by as many), F1 through one,
+a mean of losses up to the largest logarithm, a mean of numbers without a limit, resamples; ``any``: any number of rows.
+"""
 
 ALONE: dict[str, Kind] = {
     **dict.fromkeys(
-        ("accuracy", "top_k_accuracy", "precision", "recall", "subset_accuracy", "exact_match", "hit_rate"), "share"
+        (
+            "accuracy", "top_k_accuracy", "precision", "recall", "subset_accuracy", "exact_match", "hit_rate", "brier",
+            "hamming_loss", "token_f1", "rouge1", "rouge2", "rouge_l", "ndcg", "mrr", "recall_at",
+        ),
+        "share",
     ),
     "f1": "f1",
-    **dict.fromkeys(
-        (
-            "log_loss", "brier", "mae", "rmse", "hamming_loss", "token_f1", "rouge1", "rouge2", "rouge_l", "ndcg",
-            "mrr", "recall_at", "map", "map_50", "map_75", "average_recall", "ap",
-        ),
-        "mean",
-    ),
+    "log_loss": "log_loss",
+    **dict.fromkeys(("mae", "rmse", "map", "map_50", "map_75", "average_recall", "ap"), "mean"),
     **dict.fromkeys(
         (
             "macro_f1", "micro_f1", "average_precision", "r2", "bleu", "chrf", "mean_iou", "mean_dice",
@@ -39,7 +41,8 @@ ALONE: dict[str, Kind] = {
 }  # fmt: skip
 """Metric of `quality`: what its bound is made of. That of boxes is a mean over groups of pictures."""
 _BESIDE: dict[str, Kind] = dict.fromkeys(("precision", "f1", "macro_precision", "rmse"), "resampled")
-"""Where it is another kind beside a model. Of pairs a share can be shown by few rows, were only one model right."""
+"""Where it is another kind beside a model. Of pairs a share or a mean of numbers with a limit can be shown by few rows,
+were only one model right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def kind_of(metric: str, *, beside_a_model: bool = False) -> Kind:
     alone = ALONE[metric]
     if not beside_a_model:
         return alone
-    return _BESIDE.get(metric, "any" if alone == "share" else alone)
+    return _BESIDE.get(metric, "any" if alone in ("share", "log_loss") else alone)
 
 
 def never_shown(
@@ -92,10 +95,7 @@ def never_shown(
     if kind in ("mean", "resampled"):
         what = "a mean of rows" if kind == "mean" else "resamples"
         return _too_few(requirement, sample, fewest(kind), f"bounds of {what} take so many")
-    limit = from_unit(requirement.threshold, requirement.unit)
-    if kind == "f1":
-        limit = limit / (2.0 - limit) if limit < 2.0 else 1.0
-    right = 1.0 - limit if requirement.upper else limit
+    right = _right(requirement, kind)
     if not 0.0 < right < 1.0:
         return None
     needed = ceil(log(1.0 - sample.confidence) / log(right))
@@ -167,16 +167,23 @@ def fewest_in_groups(requirement: Requirement, kind: Kind, confidence: float) ->
     """
     from evalspec.stats.over_groups import HOLDING
 
-    limit = from_unit(requirement.threshold, requirement.unit)
-    if kind == "f1":
-        limit = limit / (2.0 - limit) if limit < 2.0 else 1.0
-    right = 1.0 - limit if requirement.upper else limit
+    right = _right(requirement, kind)
     rows = 1
     if kind in ("mean", "resampled"):
         rows = fewest("mean" if kind == "mean" else "resampled")
     elif kind != "any" and 0.0 < right < 1.0:
         rows = ceil(log(HOLDING) / log(right))
     return ceil(log(1.0 - confidence) / log(1.0 - SHARE_WORSE * (1.0 - HOLDING))), rows
+
+
+def _right(requirement: Requirement, kind: Kind) -> float:
+    """What share of rows must be shown to be right, were the others as bad as can be."""
+    limit = from_unit(requirement.threshold, requirement.unit)
+    if kind == "f1":
+        limit = limit / (2.0 - limit) if limit < 2.0 else 1.0
+    elif kind == "log_loss":
+        limit /= LARGEST_LOG_LOSS
+    return 1.0 - limit if requirement.upper else limit
 
 
 def _too_few(requirement: Requirement, sample: Sample, needed: int, why: str, ask: str = "") -> str | None:

@@ -18,6 +18,7 @@ from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Pa
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import in_percent, plural
 from evalspec.language.parts import CheckResult
+from evalspec.stats.bounded import SHARE, Limits
 from evalspec.stats.conjunction import AllParts
 from evalspec.stats.mean import mean, paired_mean
 from evalspec.stats.paired import paired_proportion
@@ -160,8 +161,8 @@ def _scores(answers: Predictions) -> NDArray[np.float64]:
 def _estimates(ours: Answered, inputs: Inputs) -> dict[str, Estimate | Parts]:
     clusters = ours.clusters
 
-    def mean_of(values: NDArray[np.float64]) -> Estimate:
-        return mean(values, rng=inputs.rng, clusters=clusters, alpha=inputs.alpha_fail)
+    def mean_of(values: NDArray[np.float64], limits: Limits | None = None) -> Estimate:
+        return mean(values, rng=inputs.rng, clusters=clusters, alpha=inputs.alpha_fail, limits=limits)
 
     found: dict[str, Estimate | Parts]
     if ours.right:
@@ -174,11 +175,13 @@ def _estimates(ours: Answered, inputs: Inputs) -> dict[str, Estimate | Parts]:
         return found
     over = ours.over_copies
     found[f"worst_corruption_{what}"] = AllParts(parts, "higher" if ours.right else "lower")
-    found[f"mean_corruption_{what}"] = mean_of(over)
-    if ours.right:
-        found["robustness_drop"] = mean_of(ours.clean - over)
-    else:
+    found[f"mean_corruption_{what}"] = mean_of(over, SHARE if ours.right else None)
+    if not ours.right:
         found["mae_increase"] = mean_of(over - ours.clean)
+    elif len(parts) == 1:
+        found["robustness_drop"] = paired_proportion(ours.clean == 1.0, over == 1.0, clusters).difference()
+    else:
+        found["robustness_drop"] = mean_of(ours.clean - over, (-1.0, 1.0))
     return found
 
 
@@ -223,8 +226,9 @@ def _comparisons(
             continue
         if metric == "mean_corruption_accuracy":
             found[metric, model] = paired_mean(
-                ours.over_copies, theirs.over_copies, rng=inputs.rng, clusters=ours.clusters, alpha=inputs.alpha_fail
-            )
+                ours.over_copies, theirs.over_copies, rng=inputs.rng, clusters=ours.clusters, alpha=inputs.alpha_fail,
+                limits=SHARE,
+            )  # fmt: skip
             continue
         found[metric, model] = ComparisonParts({
             name: paired_proportion(

@@ -16,9 +16,10 @@ from evalspec.checks.model._points import OnDemand
 from evalspec.checks.model._scored import Scored, Undefined
 from evalspec.stats.auc import paired_roc_auc, roc_auc
 from evalspec.stats.bootstrap import bca, paired_statistic
+from evalspec.stats.bounded import SHARE, Limits
 from evalspec.stats.macro import Transformed, f1, mean_comparison, mover_mean
 from evalspec.stats.mean import mean, paired_mean
-from evalspec.stats.mean_area import MeanArea, PairedMeanArea, mean_area
+from evalspec.stats.mean_area import mean_area, paired_mean_area
 from evalspec.stats.paired import paired_proportion
 from evalspec.stats.proportion import proportion
 
@@ -135,21 +136,34 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class MeanLoss:
-    """A mean of the rows' losses."""
+    """A mean of the rows' losses.
+
+    Args:
+        name: Of the metric.
+        losses: shape (n,).
+        limits: The smallest and the largest loss that a row can have; None: it has none.
+    """
 
     name: str
     losses: Losses
+    limits: Callable[[Scored], Limits] | None = None
 
     def estimate(self, rows: Scored, tools: Tools) -> Estimate:
-        """BCa from 200 rows on."""
-        return mean(self.losses(rows), rng=tools.rng(self.name), clusters=rows.clusters, alpha=tools.alpha)
+        """BCa, or Gaffke's bound where few rows carry; BCa alone where a loss has no largest value."""
+        return mean(
+            self.losses(rows), rng=tools.rng(self.name), clusters=rows.clusters, alpha=tools.alpha,
+            limits=self._limits(rows),
+        )  # fmt: skip
 
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
-        """Paired BCa."""
+        """The same of the differences."""
         return paired_mean(
             self.losses(candidate), self.losses(baseline), rng=tools.rng(self.name, "paired"),
-            clusters=candidate.clusters, alpha=tools.alpha,
+            clusters=candidate.clusters, alpha=tools.alpha, limits=self._limits(candidate),
         )  # fmt: skip
+
+    def _limits(self, rows: Scored) -> Limits | None:
+        return None if self.limits is None else self.limits(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +280,9 @@ class MacroArea:
     def compare(self, candidate: Scored, baseline: Scored, tools: Tools) -> Comparison:
         """Paired DeLong."""
         both_sides(candidate, self.classes)
-        pair = [MeanArea.of(rows.shares(), rows.truth, self.classes) for rows in (candidate, baseline)]
-        return PairedMeanArea(pair[0], pair[1], candidate.clusters)
+        return paired_mean_area(
+            candidate.shares(), baseline.shares(), candidate.truth, self.classes, candidate.clusters
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +333,11 @@ class Resampled:
         if isinstance(self.statistic, statistics.OfPrecision):
             counts = np.minimum(counts, rows.n - counts)
         return int(counts.min() if self.classes is None else counts[list(self.classes)].min())
+
+
+def of_shares(rows: Scored) -> Limits:
+    """Limits of a score that lies in 0..1."""
+    return SHARE
 
 
 def _root(square: float) -> float:

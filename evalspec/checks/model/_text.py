@@ -15,7 +15,7 @@ from evalspec.checks.model._catalogue_text import TEXTS, missing_package
 from evalspec.checks.model._classes import all_rows, no_rows
 from evalspec.checks.model._family import Family, Seen, blind_sentence
 from evalspec.checks.model._scored import Scored, Undefined
-from evalspec.checks.model._scores import MeanLoss, Resampled, Score, Share
+from evalspec.checks.model._scores import MeanLoss, Resampled, Score, Share, of_shares
 from evalspec.checks.model._statistics import OfSums
 from evalspec.checks.model._text_blocks import worst_texts
 from evalspec.evidence.words import plural, verb
@@ -34,8 +34,8 @@ def _some(rows: Scored) -> None:
 BLEU, CHRF = OfSums(text.bleu_counts, text.bleu_of), OfSums(text.chrf_counts, text.chrf_of)
 _SCORES: dict[str, Score] = {
     "exact_match": Share("exact_match", text.exact_hits, all_rows, no_rows),
-    "token_f1": MeanLoss("token_f1", text.token_overlap),
-    **{name: MeanLoss(name, partial(text.rouge, metric=name)) for name in ("rouge1", "rouge2", "rouge_l")},
+    "token_f1": MeanLoss("token_f1", text.token_overlap, of_shares),
+    **{name: MeanLoss(name, partial(text.rouge, metric=name), of_shares) for name in ("rouge1", "rouge2", "rouge_l")},
     "bleu": Resampled("bleu", BLEU, _some),
     "chrf": Resampled("chrf", CHRF, _some),
 }

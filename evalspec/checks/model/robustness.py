@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evalspec.checks.model._reach import Sample, never_shown
+from evalspec.checks.model._reach import Sample, never_shown, never_shown_of_pairs
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions, NeedRows, SpecNames
@@ -25,9 +25,11 @@ Corruption = Literal[
 ]  # fmt: skip
 Severity = Annotated[int, Field(ge=1, le=5)]
 COMPARED = ("corruption_accuracy", "worst_corruption_accuracy", "mean_corruption_accuracy")
-SHARES = COMPARED[:2]
 _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard; against a model Tango's score interval"
 _MEAN = "BCa of the rows' means over all copies (saddlepoint), from 200 rows on; a row and its copies are one"
+_ACCURACIES = (
+    "BCa of the rows' means over all copies, Gaffke's bound where few rows carry; a row and its copies are one"
+)
 _ALL = "all copies must clear the threshold, each by"
 
 
@@ -65,7 +67,10 @@ class Robustness(Check):
     Rows that differ are counted: a copy like the rows it was made from (`category_swap` of one category) is missing
     with that reason, and so is what is about all copies.
     Each copy is a sample of the same rows: shares by Clopper-Pearson. Over all copies a row has one mean, and the
-    interval is that of the rows' means, so that 35 copies of 500 rows count as 500 rows. The drop is paired by row.
+    interval is that of the rows' means, so that 35 copies of 500 rows count as 500 rows. The drop is paired by row: of
+    one copy by Tango's score interval, of several by BCa, or where few rows carry it by Gaffke's bound, which counts a
+    row that was not drawn and breaks on every copy. Absolute errors have no largest value: their bounds know nothing of
+    an error that is so rare that these rows have none of it.
 
     References: Hendrycks and Dietterich, ICLR 2019 (severities of common corruptions).
 
@@ -99,11 +104,11 @@ class Robustness(Check):
         ),
         Metric(
             "mean_corruption_accuracy", "fraction", "higher", "Mean accuracy over all corrupted copies.",
-            interval=f"{_MEAN}; against a model the same of the differences",
+            interval=f"{_ACCURACIES}; against a model the same of the differences",
         ),
         Metric(
             "robustness_drop", "pp", "lower", "Accuracy on the rows as they are, less the mean over all copies.",
-            interval=f"{_MEAN}, paired by row",
+            interval=f"{_ACCURACIES}, paired by row; of one copy Tango's score interval",
         ),
         Metric(
             "corruption_mae", "label", "lower", "Mean absolute error on a corrupted copy.", parts="corruption",
@@ -164,18 +169,21 @@ class Robustness(Check):
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
         """Why it can't pass: no such comparison, or too few rows for a bound that shows it."""
-        share = requirement.metric in SHARES
         known = rows.get(self.dataset)
         capped = known is None or known > self.rows
         sample = Sample(
             self.dataset, self.rows if capped else known, confidence,
             more="raise `rows:` of the check" if capped else "add rows",
         )  # fmt: skip
-        if requirement.model is None:
-            return never_shown(requirement, "share" if share else "mean", sample)
-        if requirement.metric not in COMPARED:
+        if requirement.model is not None:
+            if requirement.metric in COMPARED:
+                return None
             return f"{requirement.metric} is not compared between models; compare mean_corruption_accuracy"
-        return None if share else never_shown(requirement, "mean", sample)
+        if requirement.metric == "robustness_drop":
+            if len(self.copies) == 1:
+                return never_shown_of_pairs(requirement, sample)
+            return never_shown(requirement, "share", sample, "every answer the same on the copies")
+        return never_shown(requirement, "share" if requirement.metric in COMPARED else "mean", sample)
 
     def needs(self) -> tuple[Need, ...]:
         """Predictions of each model on the rows as they are, and on every copy."""

@@ -518,10 +518,14 @@ def test_many_classes_show_the_most_frequent_mistakes(tmp_path: Path) -> None:
         ("accuracy >= baseline - 1 pp", 3, None),
         ("f1(fraud) >= 90 %", 14, "15 are needed"),
         ("f1(fraud) >= 90 %", 15, None),
-        ("log_loss <= 0.1", 40, "can't show log_loss <= 0.1 at 95 % confidence, bounds of a mean of rows take"),
-        ("log_loss <= 0.1", 199, "200 are needed; add rows"),
-        ("log_loss <= 0.1", 200, None),
-        ("log_loss <= baseline", 199, "200 are needed"),
+        ("log_loss <= 0.1", 40, "can't show log_loss <= 0.1 at 95 % confidence, were every one of them right"),
+        ("log_loss <= 0.1", 1078, "1,079 are needed; add rows"),
+        ("log_loss <= 0.1", 1079, None),
+        ("log_loss <= baseline", 3, None),
+        ("mae <= 0.1", 40, "can't show mae <= 0.1 at 95 % confidence, bounds of a mean of rows take"),
+        ("mae <= 0.1", 199, "200 are needed; add rows"),
+        ("mae <= 0.1", 200, None),
+        ("mae <= baseline", 199, "200 are needed"),
         ("macro_f1 >= 80 %", 49, "bounds of resamples take so many: 50 are needed"),
         ("macro_f1 >= 80 %", 50, None),
         ("f1(fraud) >= baseline", 49, "50 are needed"),
@@ -530,7 +534,10 @@ def test_many_classes_show_the_most_frequent_mistakes(tmp_path: Path) -> None:
     ],
 )
 def test_what_can_never_pass_is_told_beforehand(sentence: str, rows: int | None, words: str | None) -> None:
-    """0.95 ** 59 = 0.0485 is the first power below 5 %; 0.99 ** 299 = 0.0495."""
+    """0.95 ** 59 = 0.0485 is the first power below 5 %; 0.99 ** 299 = 0.0495.
+
+    S5: a share of 0.1 / 36.04 of rows with the largest log loss makes 0.1, and (1 - 0.1 / 36.04) ** 1079 = 0.0499.
+    """
     asked = check(sentence)
     reason = asked.check_requirement(asked.require[0], {"test": rows})
     assert (reason is None) == (words is None)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalspec.checks.model._catalogue import METRICS
+from evalspec.checks.model._catalogue import LARGEST_LOG_LOSS, METRICS
 from evalspec.checks.model._reach import ALONE, fewest, fewest_in_groups, fewest_pairs
 from evalspec.checks.model.calibration import Calibration
 from evalspec.checks.model.compression import Compression
@@ -47,13 +47,15 @@ def test_every_metric_of_quality_says_what_its_bounds_are_made_of() -> None:
 @pytest.mark.parametrize(
     ("kind", "sentence", "needed", "fields"),
     [
-        (Quality, "brier <= 0.1", 200, {}),
-        (Calibration, "brier <= 0.1", 200, {}),
-        (Calibration, "brier <= baseline - 0.01", 200, {}),
+        (Quality, "brier <= 0.1", 29, {}),
+        (Quality, "rmse <= 0.1", 200, {}),
+        (Calibration, "brier <= 0.1", 29, {}),
+        (Calibration, "pinball <= 0.1", 200, {}),
         (Calibration, "ece_after_temperature <= 0.05", 118, {}),
-        (Robustness, "mean_corruption_accuracy >= 90 %", 200, {}),
-        (Robustness, "mean_corruption_accuracy >= baseline - 2 pp", 200, {}),
-        (Robustness, "robustness_drop <= 5 pp", 200, {}),
+        (Robustness, "mean_corruption_accuracy >= 90 %", 29, {}),
+        (Robustness, "robustness_drop <= 5 pp", 59, {}),
+        (Robustness, "robustness_drop <= 5 pp", 62, {"severities": [3]}),
+        (Robustness, "mae_increase <= 5", 200, {}),
         (Robustness, "corruption_accuracy(blur 1) >= 99 %", 299, {}),
         (Compression, "output_divergence <= 0.1", 200, {}),
         (Compression, "logit_distance <= 0.1", 200, {}),
@@ -67,6 +69,8 @@ def test_every_metric_of_quality_says_what_its_bounds_are_made_of() -> None:
         (Slices, "mae(night) <= baseline", 200, {}),
         (Slices, "accuracy_p10 >= 80 %", 36 * 8, {}),
         (Slices, "mae_p90 <= 2", 36 * 200, {}),
+        (Slices, "brier_p90 <= 0.2", 36 * 8, {}),
+        (Slices, "worst_log_loss <= 1", 107, {}),
         (Generalization, "ood_gap_mae <= 2", 200, {}),
         (Generalization, "ood_gap <= 5 pp", 50, {"metric": "macro_f1"}),
     ],
@@ -86,7 +90,10 @@ def test_told_by_every_check(kind: type[Any], sentence: str, needed: int, fields
         (Slices, "accuracy_gap <= 5 pp"),
         (Slices, "worst_accuracy >= baseline - 1 pp"),
         (Compression, "accuracy_drop <= 1 pp"),
+        (Calibration, "brier <= baseline - 0.01"),
+        (Quality, "log_loss <= baseline + 0.01"),
         (Robustness, "worst_corruption_accuracy >= baseline - 2 pp"),
+        (Robustness, "mean_corruption_accuracy >= baseline - 2 pp"),
     ],
 )
 def test_what_few_rows_could_show_is_not_refused(kind: type[Any], sentence: str) -> None:
@@ -95,8 +102,8 @@ def test_what_few_rows_could_show_is_not_refused(kind: type[Any], sentence: str)
 
 
 def test_rows_that_a_check_leaves_out_do_not_help() -> None:
-    told = why(Robustness, "robustness_drop <= 5 pp", 5000, rows=150)
-    assert told is not None and "150 rows of test" in told and "200 are needed; raise `rows:` of the check" in told
+    told = why(Robustness, "robustness_drop <= 5 pp", 5000, rows=50)
+    assert told is not None and "50 rows of test" in told and "59 are needed; raise `rows:` of the check" in told
 
 
 @pytest.mark.parametrize("margin", [0.005, 0.02, 0.1])
@@ -120,6 +127,16 @@ def test_bounds_begin_where_it_is_said() -> None:
     for n, there in ((fewest("resampled") - 1, False), (fewest("resampled"), True)):
         found = bca(lambda arrays, weights: weights @ arrays[0] / len(arrays[0]), (rng.random(n),), rng=rng, alpha=0.05)
         assert (found.bound(0.95, "upper") is not None) == there
+
+
+@pytest.mark.parametrize(
+    ("limits", "threshold", "needed"), [((0.0, 1.0), 0.1, 29), ((0.0, LARGEST_LOG_LOSS), 1.0, 107)]
+)
+def test_a_mean_of_losses_with_a_largest_value(limits: tuple[float, float], threshold: float, needed: int) -> None:
+    """S5: as many rows as are told beforehand show it, were every loss 0, and one fewer does not."""
+    for n, shown in ((needed, True), (needed - 1, False)):
+        p = mean(np.zeros(n), limits=limits).p_value(threshold, "upper")
+        assert p is not None and (p <= 0.05) == shown
 
 
 def test_shares_and_groups_by_their_own_bounds() -> None:

@@ -72,6 +72,23 @@ def test_noise_is_found_and_its_absence_too(tmp_path: Path) -> None:
         assert [outcome(result, one) for one in asked.requirements] == [word, word]
 
 
+def test_one_copy_that_breaks_few_rows_is_decided(tmp_path: Path) -> None:
+    """A robust model had no bound up to 1,000 rows: too few rows carried the mean drop."""
+
+    def breaks_few(pixels: np.ndarray) -> np.ndarray:
+        right = np.arange(len(pixels)) % 2
+        changed = ~np.isin(pixels, (7.0, 9.0)).all(axis=1)
+        return np.where(changed & (np.arange(len(pixels)) < 5), 1 - right, right)
+
+    for severities, method in (([5], "Tango"), ([1, 5], "Gaffke")):
+        asked = check("robustness_drop <= 3 pp", "mean_corruption_accuracy >= 97 %", severities=severities)
+        result = asked.run(inputs_of(tmp_path, breaks_few, n=500))
+        drop = result.estimates["robustness_drop"]
+        assert isinstance(drop, Estimate) and method in drop.method
+        assert drop.value == pytest.approx(0.01)
+        assert [outcome(result, one) for one in asked.requirements] == ["PASS", "PASS"]
+
+
 def test_figures(tmp_path: Path) -> None:
     result = check().run(inputs_of(tmp_path, by_corner))
     parts = result.estimates["corruption_accuracy"]

@@ -1,0 +1,156 @@
+"""Planned measurements of an AUC and of an F1, whose errors change with the truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Side
+from evalspec.stats.auc import FEWEST_WRONG
+from evalspec.stats.power import ProportionDesign
+from evalspec.stats.recorded import recorded_proportion
+
+NOISE = 1.1
+"""Of the recorded standard error, which is that of one sample, times this."""
+FEW_WRONG = 1.5
+"""Times as many wrong rows as DeLong needs, from which on nearly all samples have so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class AreaDesign:
+    """An AUC, by Wald's test on the logit, its variance that of exponential scores with the same area.
+
+    Args:
+        value: The recorded AUC, inside 0..1.
+        lower_error: Standard error of its logit, by its lower bound.
+        upper_error: The same by its upper bound.
+        rows: Of the smaller class, about.
+
+    References:
+        Hanley and McNeil (1982), Radiology 143.
+    """
+
+    value: float
+    lower_error: float
+    upper_error: float
+    rows: float
+
+    @property
+    def assumed(self) -> str:
+        """The standard error and whence."""
+        error = max(self.lower_error, self.upper_error) * self.value * (1.0 - self.value)
+        return f"standard error {error:.3g} at {self.value:.4g} (from the last record), on the logit"
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """0..1."""
+        return (0.0, 1.0)
+
+    def power(self, truth: float, threshold: float, side: Side, alpha: float) -> float:
+        """Chance that Wald's test is significant; where few pairs are wrong, that of a share of as many rows."""
+        from scipy.special import ndtr, ndtri
+
+        if not 0.0 < threshold < 1.0:
+            return 0.0
+        own = NOISE * (self.lower_error if side == "lower" else self.upper_error)
+        inside = min(max(truth, 1e-9), 1.0 - 1e-9)
+        if min(inside, 1.0 - inside) * self.rows < FEW_WRONG * FEWEST_WRONG:
+            return ProportionDesign(max(1, math.floor(self.rows))).power(truth, threshold, side, alpha)
+        # A record close to 1 tells little of the error further off; so many rows have that of exponential scores.
+        of_rows = math.sqrt(NOISE * _placed(inside) / self.rows) / (inside * (1.0 - inside))
+        error = max(own * _logit_spread(inside) / _logit_spread(self.value), of_rows)
+        distance = (_logit(inside) - _logit(threshold)) * (1.0 if side == "lower" else -1.0)
+        return float(ndtr(distance / error + float(ndtri(alpha))))
+
+
+@dataclass(frozen=True, slots=True)
+class F1Design:
+    """An F1 of one class, through the share J of hits among the rows that are of it or called so: 2 J / (1 + J).
+
+    Args:
+        value: The recorded F1.
+        share: The measurement of J then.
+    """
+
+    value: float
+    share: ProportionDesign
+
+    @property
+    def assumed(self) -> str:
+        """That of the share."""
+        return f"{self.share.assumed}, as many rows of the class as then"
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """0..1."""
+        return (0.0, 1.0)
+
+    def power(self, truth: float, threshold: float, side: Side, alpha: float) -> float:
+        """As for the share, of a standard error fewer rows: how many are of or called the class is not planned."""
+        n = self.share.n * (2.0 - truth) / (2.0 - self.value)
+        planned = replace(self.share, n=max(1, math.floor(n - math.sqrt(n))))
+        return planned.power(_share_of_f1(truth), _share_of_f1(threshold), side, alpha)
+
+
+def recorded_area(
+    value: float, lower: float | None, upper: float | None, confidence: float, n: int
+) -> AreaDesign | None:
+    """A design from an AUC and its one-sided bounds in an earlier record; None where these tell no standard error.
+
+    Args:
+        value: The recorded AUC.
+        lower: Its lower bound.
+        upper: Its upper bound.
+        confidence: Of either.
+        n: Rows of both classes.
+
+    Raises:
+        InputError: The confidence can't be.
+    """
+    from scipy.special import ndtri
+
+    if not 0.5 < confidence < 1.0:
+        raise InputError(f"no design from a bound at {confidence:g}")
+    z = float(ndtri(confidence))
+    inside = [bound for bound in (lower, upper) if bound is not None and 0.0 < bound < 1.0 and bound != value]
+    if not 0.0 < value < 1.0 or not inside:
+        return None
+    errors = [abs(_logit(value) - _logit(bound)) / z for bound in inside]
+    # As many as give a share this bound, where the record's own bound was that of few wrong rows.
+    few = recorded_proportion(value, inside[0], confidence, n)
+    rows = few.n / few.design_effect
+    if min(value, 1.0 - value) * rows >= FEWEST_WRONG:
+        rows = _placed(value) / (NOISE * errors[0] * value * (1.0 - value)) ** 2
+    return AreaDesign(value, errors[0], errors[-1], rows)
+
+
+def recorded_f1(value: float, bound: float, confidence: float, n: int) -> F1Design:
+    """A design from an F1 and one of its bounds in an earlier record.
+
+    Args:
+        value: The recorded F1.
+        bound: Its bound.
+        confidence: Of the bound.
+        n: Rows of or called the class.
+    """
+    return F1Design(value, recorded_proportion(_share_of_f1(value), _share_of_f1(bound), confidence, n))
+
+
+def _placed(area: float) -> float:
+    """Variance of the placement of a positive row."""
+    return 2.0 * area**2 / (1.0 + area) - area**2
+
+
+def _logit(share: float) -> float:
+    return math.log(share / (1.0 - share))
+
+
+def _logit_spread(area: float) -> float:
+    """Standard deviation of the logit of an AUC, up to a factor."""
+    variance = area / (2.0 - area) - area**2 + _placed(area)
+    return math.sqrt(variance) / (area * (1.0 - area))
+
+
+def _share_of_f1(score: float) -> float:
+    return score / (2.0 - score)
