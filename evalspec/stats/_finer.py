@@ -12,6 +12,7 @@ calibration error, only a gap of all rows. Larger p-values need no correction.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -134,7 +135,7 @@ def variance_of_cells(cells: Bins, bins: Bins) -> FloatArray:
 def spreads(
     base: Bins, fine: tuple[Bins, ...], cells: tuple[Bins, ...], design_effect: float
 ) -> tuple[Spread, ...]:
-    """The plain error over some bins, and over every other kind that PASS asks.
+    """The plain error over some bins, over those merged by what is wrong in them, and over ever more.
 
     Args:
         base: The bins that the error is over.
@@ -143,11 +144,23 @@ def spreads(
         design_effect: Of clusters.
     """
     by_wrong = joined([merged(one, EXPECTED_WRONG * design_effect, observed=True) for one in fine])
-    whole, noise = joined(cells), variance_of_cells(joined(cells), base)
-    found = [_spread(whole, one, smoothed(one), design_effect) for one in (base, by_wrong)]
-    if len(by_wrong.count) < FEWEST:
-        found.append(_of_size(FEWEST, cells, noise, design_effect))
-    return (*found, *finer(base, cells, design_effect))
+    whole = joined(cells)
+    first = [_spread(whole, one, smoothed(one), design_effect) for one in (base, by_wrong)]
+    return (*first, *finer(base, cells, design_effect))
+
+
+def fewest(base: Bins, found: Sequence[Spread], cells: tuple[Bins, ...], design_effect: float) -> tuple[Spread, ...]:
+    """Bins of equal mass that are asked at any limit where merging by what is wrong leaves fewer.
+
+    Args:
+        base: The bins that the error is over.
+        found: Its `spreads`.
+        cells: Of each group of rows, what its bins are made of.
+        design_effect: Of clusters.
+    """
+    if len(found[1].scales) >= FEWEST:
+        return ()
+    return (_of_size(FEWEST, cells, variance_of_cells(joined(cells), base), design_effect),)
 
 
 def finer(base: Bins, cells: tuple[Bins, ...], design_effect: float) -> tuple[Spread, ...]:
@@ -163,6 +176,21 @@ def finer(base: Bins, cells: tuple[Bins, ...], design_effect: float) -> tuple[Sp
     wrong = max(float(whole.n - whole.right.sum()), float(whole.count @ (1.0 - whole.confidence)))
     seen = [_of_size(k, cells, noise, design_effect) for k in SIZES if k * WRONG * design_effect <= wrong]
     return tuple(replace(one, least=least_seen(coarse, one)) for one in seen)
+
+
+def pooled(classes: Sequence[tuple[Spread, ...]], error: Callable[[FloatArray], float]) -> tuple[Spread, ...]:
+    """The mean plain error of several classes, as `spreads`; one that has no finer bins keeps its finest.
+
+    Args:
+        classes: `spreads` of each.
+        error: Standard error of the mean from the scales of all bins.
+    """
+    made = []
+    for kind in range(max(len(one) for one in classes)):
+        parts = [one[min(kind, len(one) - 1)] for one in classes]
+        scales = np.concatenate([one.scales for one in parts]) / len(parts)
+        made.append(Spread(float(np.mean([one.plug_in for one in parts])), scales, error(scales) ** 2))
+    return (*made[:2], *(replace(one, least=least_seen(made[0], one)) for one in made[2:]))
 
 
 def _of_size(size: int, cells: tuple[Bins, ...], noise: FloatArray, design_effect: float) -> Spread:

@@ -11,7 +11,7 @@ import numpy as np
 from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged
 from evalspec.stats._calibration_n import Truth, bins_at, overall_power, power_search, smoothed
-from evalspec.stats._finer import Spread, bin_of, spreads
+from evalspec.stats._finer import Spread, bin_of, fewest, spreads
 from evalspec.stats._folded import without_noise
 from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
 from evalspec.stats._invert import POWER, bound_from_p
@@ -149,7 +149,8 @@ class RmsCalibrationError:
 
     @cached_property
     def _spreads(self) -> tuple[Spread, ...]:
-        return spreads(self.bins, (self.fine,), (self.cells,), self.design_effect)
+        found = spreads(self.bins, (self.fine,), (self.cells,), self.design_effect)
+        return (*found, *fewest(self.bins, found, (self.cells,), self.design_effect))
 
     def _shown(self, times: float, threshold: float, alpha: float) -> float:
         """Chance that so many times the rows show the side on which the value lies."""

@@ -19,7 +19,7 @@ import numpy as np
 from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, joined, make_bins, merged
 from evalspec.stats._calibration_n import NULL, Truth, n_for_power, scales_of, smoothed
-from evalspec.stats._finer import Spread, spreads
+from evalspec.stats._finer import Spread, fewest, spreads
 from evalspec.stats._folded import without_noise
 from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
 from evalspec.stats._invert import bound_from_p
@@ -133,7 +133,8 @@ class CalibrationError:
         if threshold < 0 or threshold > 1:
             return 0.0 if (threshold < 0) == (side == "lower") else 1.0
         if side == "upper":
-            return max(self._p_overall(threshold), *(one.within(threshold, self.design) for one in self._spreads))
+            asked = (*self.spreads, *fewest(self.bins, self.spreads, self._cells, self.design_effect))
+            return max(self._p_overall(threshold), *(one.within(threshold, self.design) for one in asked))
         return self._overall.beyond(threshold) if len(self.bins.count) == 1 else self._p_fail(threshold)
 
     def _p_overall(self, threshold: float) -> float:
@@ -158,15 +159,18 @@ class CalibrationError:
         assert self.plug_in is not None
         times = self.design.times[-1]
         scales = math.sqrt(times) * self.cautious_scales
-        error = math.sqrt(max(float(np.sum(scales**2)), times * self._spreads[0].drawn))
+        error = math.sqrt(max(float(np.sum(scales**2)), times * self.spreads[0].drawn))
         spread = float(ndtr(-(self.plug_in - NULL * scales.sum() - threshold) / error)) if error > 0 else 1.0
         return min(1.0, 2.0 * float(self.design.widened(spread)), self._overall.beyond(threshold))
 
     @cached_property
-    def _spreads(self) -> tuple[Spread, ...]:
+    def spreads(self) -> tuple[Spread, ...]:
         """The plug-in value over all kinds of bins that PASS asks; the first are those of the value."""
-        fine = self.fine or (self.bins,)
-        return spreads(self.bins, fine, self.cells or fine, self.design_effect)
+        return spreads(self.bins, self.fine or (self.bins,), self._cells, self.design_effect)
+
+    @property
+    def _cells(self) -> tuple[Bins, ...]:
+        return self.cells or self.fine or (self.bins,)
 
     @property
     def _sparse(self) -> bool:
@@ -176,7 +180,7 @@ class CalibrationError:
 
     @cached_property
     def _overall(self) -> Gap:
-        return overall_gap(self.bins, joined(self.cells or self.fine or (self.bins,)), self.design)
+        return overall_gap(self.bins, joined(self._cells), self.design)
 
     @cached_property
     def scales(self) -> FloatArray:
