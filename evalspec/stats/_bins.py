@@ -18,6 +18,8 @@ EXPECTED_WRONG = 5.0
 MANY = 50_000
 """Rows from which on they are not sorted, but dealt to cells of equal width first."""
 CELLS = 4096
+FINEST = 160
+"""Cells of equal mass that rows are dealt to beside the bins, so that finer bins and moments need no second look."""
 
 
 @dataclass(frozen=True)
@@ -96,22 +98,45 @@ def fine_bins(confidences: FloatArray, correct: BoolArray, *, bins: int = 10, sc
 
 def cut(c: FloatArray, y: BoolArray, bins: int, scheme: Scheme) -> Bins:
     """`fine_bins` of arrays that were looked at."""
+    return cut_finely(c, y, bins, scheme)[0]
+
+
+def cut_finely(c: FloatArray, y: BoolArray, bins: int, scheme: Scheme) -> tuple[Bins, Bins]:
+    """The bins of `fine_bins`, and the cells that they are made of: no cell lies in two bins or over 1 / 160 of rows.
+
+    Rows of equal confidence are never parted, so that such a cell may hold more.
+    """
     if not len(c):
         none, zero = np.empty(0), np.empty(0, dtype=np.int64)
-        return Bins(none, zero, none, none, zero, bins)
-    levels = _levels(c, bins, scheme)
+        empty = Bins(none, zero, none, none, zero, bins)
+        return empty, empty
+    asked, finest = _levels(c, bins, scheme)
+    levels = np.union1d(asked, finest)
     place = _placed(c, levels)
     most = len(levels) + 1
     count = np.bincount(place, minlength=most)
     total = np.bincount(place, weights=c, minlength=most)
-    right = np.bincount(place, weights=y, minlength=most)
-    edges = np.empty(most + 1)
-    edges[0], edges[1:-1], edges[-1] = c.min(), levels, c.max()
-    if not count.all():
-        kept = count > 0
-        count, total, right = count[kept], total[kept], right[kept]
-        edges = np.concatenate((edges[:1], edges[1:][kept]))
-    return Bins(edges, count, np.minimum(total / count, 1.0), right / count, right.astype(np.int64), bins)
+    right = np.bincount(place, weights=y, minlength=most).astype(np.int64)
+    last = float(c.max())
+    uppers = np.append(levels, last)
+    kept = count > 0
+    count, total, right, uppers = count[kept], total[kept], right[kept], uppers[kept]
+    of_bin = np.searchsorted(asked, uppers)
+    starts = np.flatnonzero(np.diff(of_bin, prepend=-1))
+    ends = np.append(asked, last)[of_bin[starts]]
+    first = float(c.min())
+    return (
+        _summed(count, total, right, starts, np.append(first, ends), bins),
+        _summed(count, total, right, np.arange(len(count)), np.append(first, uppers), FINEST),
+    )
+
+
+def _summed(
+    count: IntArray, total: FloatArray, right: IntArray, starts: IntArray, edges: FloatArray, asked: int
+) -> Bins:
+    rows, hits = np.add.reduceat(count, starts), np.add.reduceat(right, starts)
+    confidence = np.minimum(np.add.reduceat(total, starts) / rows, 1.0)
+    return Bins(edges, rows, confidence, hits / rows, hits, asked)
 
 
 def flipped(bins: Bins) -> Bins:
@@ -135,24 +160,40 @@ def joined(groups: Sequence[Bins]) -> Bins:
     )
 
 
-def merged(fine: Bins, expected_wrong: float) -> Bins:
+def picked(bins: Bins, places: Sequence[int] | IntArray) -> Bins:
+    """Some of the bins, without edges."""
+    at = np.asarray(places, dtype=np.int64)
+    arrays = (one[at] for one in (bins.count, bins.confidence, bins.accuracy, bins.right))
+    return Bins(np.empty(0), *arrays, len(at))
+
+
+def merged(fine: Bins, expected_wrong: float, *, observed: bool = False) -> Bins:
     """The same rows in fewer bins, merged from the top until each expects enough wrong answers.
 
     Args:
         fine: Bins that none were merged of.
         expected_wrong: Wrong (and right) answers that each bin must expect; 0: no merging.
+        observed: A bin that has so many wrong answers need not expect them.
     """
     if expected_wrong <= 0 or len(fine.count) < 2:
         return fine
     wrong = fine.count * (1.0 - fine.confidence)
+    if observed:
+        wrong = np.maximum(wrong, fine.count - fine.right)
     if min(wrong.min(), (fine.count - wrong).min()) >= expected_wrong:
         return fine
-    starts = _merge(fine.count.tolist(), wrong.tolist(), expected_wrong)
-    count, right = np.add.reduceat(fine.count, starts), np.add.reduceat(fine.right, starts)
-    confidence = np.add.reduceat(fine.count * fine.confidence, starts) / count
-    return Bins(
-        np.concatenate((fine.edges[starts], fine.edges[-1:])), count, confidence, right / count, right, fine.asked
-    )
+    return grouped(fine, np.array(_merge(fine.count.tolist(), wrong.tolist(), expected_wrong)))
+
+
+def grouped(fine: Bins, starts: IntArray) -> Bins:
+    """Neighbouring bins brought together.
+
+    Args:
+        fine: The bins.
+        starts: shape (K,), rising from 0: the lowest bin of each group.
+    """
+    edges = np.append(fine.edges[starts], fine.edges[-1:]) if len(fine.edges) else fine.edges
+    return _summed(fine.count, fine.count * fine.confidence, fine.right, starts, edges, fine.asked)
 
 
 def checked(confidences: FloatArray, correct: BoolArray) -> tuple[FloatArray, BoolArray]:
@@ -181,16 +222,17 @@ def in_range(confidences: FloatArray) -> None:
         raise InputError(f"confidences lie in 0..1, and {int(wrong.sum())} of {c.size} do not, such as {c[wrong][0]}")
 
 
-def _levels(confidences: FloatArray, bins: int, scheme: Scheme) -> FloatArray:
-    """Highest confidence of each bin but the last, in rising order; rows of equal confidence are never parted."""
-    if scheme == "equal_width":
-        return np.linspace(0.0, 1.0, bins + 1)[1:-1]
+def _levels(confidences: FloatArray, bins: int, scheme: Scheme) -> tuple[FloatArray, FloatArray]:
+    """Highest confidence of each bin but the last, and of each cell but the last, both in rising order.
+
+    Rows of equal confidence are never parted.
+    """
     n = len(confidences)
     # The whole number nearest to k n / bins, from 0 on.
-    ranks = np.maximum((2 * n * np.arange(1, bins) + bins) // (2 * bins) - 1, 0)
-    levels = _ranked(confidences, ranks)
-    rises = levels[1:] > levels[:-1]
-    return levels if rises.all() else levels[np.concatenate(([True], rises))]
+    ranks = [np.maximum((2 * n * np.arange(1, k) + k) // (2 * k) - 1, 0) for k in (bins, FINEST)]
+    found = _ranked(confidences, np.concatenate(ranks))
+    asked = np.linspace(0.0, 1.0, bins + 1)[1:-1] if scheme == "equal_width" else np.unique(found[: bins - 1])
+    return asked, np.unique(found[bins - 1 :])
 
 
 def _ranked(values: FloatArray, ranks: IntArray) -> FloatArray:

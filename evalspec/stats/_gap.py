@@ -1,4 +1,10 @@
-"""What calibration errors share: gaps by exact binomial tails, and what clusters do to them."""
+"""What calibration errors share: how far what was said lies from what came true, and what clusters do to that.
+
+A bound is about the population, of which the confidences were drawn too. Where accuracy follows the confidence, the
+difference of the two varies no more than the answers do, and binomial tails at the mean confidence are right. Where it
+doesn't (forests and nearest neighbours that are nearly always right), the differences vary with what happened to be
+said: then Gaffke's bound of their mean is asked beside the binomial one, and the one that says less counts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evalspec.stats._bins import Bins
 from evalspec.stats._clusters import cluster_codes, cluster_sums, degrees_of, design_effect
+from evalspec.stats._exponential_sum import sum_z
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 
 CLUSTERS = 20
@@ -20,6 +28,10 @@ In 1,500 samples each of 20 to 100 clusters with lognormal sizes (standard devia
 correlations of 0.3 to 0.7 the gap then errs in at most 4.9 % at 95 % for PASS and in 0.13 % at 99.8 % for FAIL; with a
 normal tail in 14 % and 8 %. Of 200 clusters with a standard deviation of 1.4 PASS errs in 7 %.
 """
+UNSEEN = 0.5
+"""The largest difference that a row may have though none has it: a confidence of one half that is right."""
+ROW_CELLS = 256
+"""To either side of 0."""
 EFFECTS = 6
 """Tried between those of independent rows and of copies where the estimated one is not used."""
 
@@ -110,6 +122,94 @@ class GapDesign:
 INDEPENDENT = GapDesign()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Differences:
+    """What came true, 0 or 1, less what was said; rows of one cell count as one value.
+
+    Args:
+        values: shape (m,), in -1..1.
+        counts: shape (m,), rows with each, positive.
+        largest: The largest difference that a row can have.
+    """
+
+    values: FloatArray
+    counts: FloatArray
+    largest: float = 1.0
+
+    @property
+    def n(self) -> float:
+        """Rows."""
+        return float(self.counts.sum())
+
+    @property
+    def mean(self) -> float:
+        """Of all rows."""
+        return float(self.counts @ self.values) / self.n
+
+    @property
+    def variance(self) -> float:
+        """Of a row."""
+        return max(0.0, float(self.counts @ self.values**2) / self.n - self.mean**2)
+
+    @property
+    def skewness(self) -> float:
+        """Of a row; 0 where rows don't vary."""
+        third = float(self.counts @ (self.values - self.mean) ** 3) / self.n
+        return third / self.variance**1.5 if self.variance > 1e-12 else 0.0
+
+    def below(self, point: float, design: GapDesign = INDEPENDENT) -> float:
+        """p-value that the mean lies below a point: rows with random weights, and one as bad as can be.
+
+        Args:
+            point: The point.
+            design: What clusters do.
+
+        References:
+            Gaffke (2005), Mathematical Methods of Statistics 14; Learned-Miller and Thomas (2020), arXiv 1905.06208.
+        """
+        from scipy.special import ndtr
+
+        weights = np.append(self.values, self.largest) - point
+
+        def tail(effect: float) -> float:
+            return float(ndtr(-sum_z(weights, np.append(self.counts / effect, 1.0))))
+
+        if design.clusters is None:
+            return tail(1.0)
+        copies = tail(design.largest)
+        return min(copies, float(design.widened(tail(design.effect)))) if design.believed else copies
+
+    def negated(self) -> Differences:
+        """Of the opposite sign; what was said stays in the range that was seen."""
+        return Differences(-self.values, self.counts, float(-self.values.min()))
+
+
+def differences_of(cells: Bins, signs: IntArray | int = 1) -> Differences:
+    """Of all rows, from the cells that they were dealt to.
+
+    Args:
+        cells: Bins so narrow that their rows were told much the same.
+        signs: 1 or -1 for each, shape (K,).
+    """
+    wrong = cells.count - cells.right
+    values = np.concatenate((signs * (1.0 - cells.confidence), signs * -cells.confidence))
+    counts = np.concatenate((cells.right, wrong)).astype(np.float64)
+    largest = max(UNSEEN, 1.0 - float(cells.confidence.min(initial=1.0)))
+    return Differences(values[counts > 0], counts[counts > 0], largest)
+
+
+def differences_by_row(values: FloatArray) -> Differences:
+    """Of rows with many different values, dealt to cells.
+
+    Args:
+        values: shape (n,), in -1..1, n > 0.
+    """
+    place = np.floor((values + 1.0) * ROW_CELLS).astype(np.int64)
+    counts = np.bincount(place).astype(np.float64)
+    sums = np.bincount(place, weights=values)[counts > 0]
+    return Differences(sums / counts[counts > 0], counts[counts > 0])
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """How often something came true beside how often it was said to.
@@ -119,30 +219,58 @@ class Gap:
         n: Rows.
         said: Mean of what was said, in 0..1.
         design: What clusters do.
+        differences: Of the rows.
     """
 
     right: float
     n: float
     said: float
-    design: GapDesign = INDEPENDENT
+    design: GapDesign
+    differences: Differences
 
     def beyond(self, threshold: float) -> float:
-        """p-value that both are further apart than the threshold: twice the smaller of two binomial tails."""
+        """p-value that both are further apart than the threshold: twice the smaller of two tails."""
         low, high = self.said - threshold, self.said + threshold
         over = self._tail(at_most, low) if low > 0 else 1.0
         under = self._tail(at_least, high) if high < 1 else 1.0
+        if self.varies:
+            over = max(over, self.differences.below(-threshold, self.design))
+            under = max(under, self.differences.negated().below(-threshold, self.design))
         return min(1.0, 2.0 * min(over, under))
 
     def within(self, threshold: float) -> float:
-        """p-value that both are no further apart than the threshold: the larger of two binomial tails."""
+        """p-value that both are no further apart than the threshold: the largest of the tails."""
         low, high = self.said - threshold, self.said + threshold
-        # A share can't leave 0..1, so a limit there needs no evidence.
-        above = self._tail(at_least, low) if low > 0 else 0.0
-        below = self._tail(at_most, high) if high < 1 else 0.0
-        return max(above, below)
+        tails = [
+            # What was said has a population too: a share that can't leave 0..1 needs no evidence, its mean does.
+            self.differences.below(threshold, self.design),
+            self._tail(at_least, low) if low > 0 else 0.0,
+            self._tail(at_most, high) if high < 1 else 0.0,
+        ]
+        if self.varies:
+            tails.append(self.differences.negated().below(threshold, self.design))
+        return max(tails)
+
+    @property
+    def varies(self) -> bool:
+        """The differences vary more than the answers do."""
+        share = self.right / self.n
+        return self.differences.variance > share * (1.0 - share) * (1.0 + 1e-9)
 
     def _tail(self, exact: Tail, share: float) -> float:
         return float(self.design.tail(exact, self.right, self.n, np.asarray(share)))
+
+
+def overall_gap(bins: Bins, cells: Bins, design: GapDesign) -> Gap:
+    """Of all rows of some bins.
+
+    Args:
+        bins: The bins.
+        cells: What they are made of.
+        design: What clusters do.
+    """
+    said = float(np.sum(bins.weight * bins.confidence))
+    return Gap(float(bins.right.sum()), bins.n, said, design, differences_of(cells))
 
 
 def at_least(right: FloatArray | float, count: FloatArray | float, share: FloatArray | float) -> FloatArray:

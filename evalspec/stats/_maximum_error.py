@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, make_bins
-from evalspec.stats._gap import INDEPENDENT, GapDesign, at_least, at_most, design_of_gap, why_unbounded
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, picked
+from evalspec.stats._finer import Spread, bin_of, finer
+from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
 from evalspec.stats._invert import bound_from_p, n_by_scaling
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 
@@ -18,14 +20,17 @@ class MaximumCalibrationError:
     """The largest gap of any bin. Implements `Estimate`.
 
     PASS: every bin is shown to lie within the threshold (intersection-union, no correction needed). FAIL: some bin is
-    shown to lie beyond it, at the level divided by the number of bins and sides.
+    shown to lie beyond it, at the level divided by the number of bins and sides. A bin whose opposite gaps cancel does
+    not lie within: the mean absolute gap over finer bins inside of it is asked too, where its rows are enough to see.
 
     Args:
         bins: The bins.
+        cells: What they are made of.
         design: What clusters do to the gap between confidence and accuracy.
     """
 
     bins: Bins
+    cells: Bins
     design: GapDesign = INDEPENDENT
 
     @property
@@ -64,17 +69,23 @@ class MaximumCalibrationError:
         return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
     def _p(self, threshold: float, side: Side) -> float:
-        right, count = self.bins.right.astype(np.float64), self.bins.count.astype(np.float64)
-        tail = self.design.tail
-        low, high = self.bins.confidence - threshold, self.bins.confidence + threshold
-        inner_low, inner_high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-        if side == "upper":
-            above = np.where(low > 0, tail(at_least, right, count, inner_low), 0.0)
-            below = np.where(high < 1, tail(at_most, right, count, inner_high), 0.0)
-            return float(np.maximum(above, below).max())
-        over = np.where(low > 0, tail(at_most, right, count, inner_low), 1.0)
-        under = np.where(high < 1, tail(at_least, right, count, inner_high), 1.0)
-        return min(1.0, 2.0 * len(count) * float(np.minimum(over, under).min()))
+        if threshold < 0 or threshold > 1:
+            return 0.0 if (threshold < 0) == (side == "lower") else 1.0
+        if side == "lower":
+            return min(1.0, len(self._parts) * min(gap.beyond(threshold) for gap, _ in self._parts))
+        return max(
+            max([gap.within(threshold), *(one.within(threshold, self.design) for one in inside)])
+            for gap, inside in self._parts
+        )
+
+    @cached_property
+    def _parts(self) -> list[tuple[Gap, tuple[Spread, ...]]]:
+        """The gap of each bin, and its finer bins."""
+        parts, of_bin = [], bin_of(self.cells, self.bins)
+        for index in range(len(self.bins.count)):
+            one, cells = picked(self.bins, [index]), picked(self.cells, np.flatnonzero(of_bin == index))
+            parts.append((overall_gap(one, cells, self.design), finer(one, (cells,), self.design.effect)))
+        return parts
 
 
 def maximum_calibration_error(
@@ -102,5 +113,5 @@ def maximum_calibration_error(
     """
     c, y = checked(confidences, correct)
     design = design_of_gap(c, y, clusters)
-    made = make_bins(c, y, bins=bins, scheme=scheme, expected_wrong=EXPECTED_WRONG * design.effect)
-    return MaximumCalibrationError(made, design)
+    fine, cells = cut_finely(c, y, bins, scheme)
+    return MaximumCalibrationError(merged(fine, EXPECTED_WRONG * design.effect), cells, design)

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, fine_bins, merged
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged
 from evalspec.stats._calibration_n import Truth, bins_at, overall_power, power_search, smoothed
+from evalspec.stats._finer import Spread, bin_of, fewest, spreads
 from evalspec.stats._folded import without_noise
-from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, why_unbounded
+from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
 from evalspec.stats._invert import POWER, bound_from_p
 from evalspec.stats._quadratic import quadratic_tails
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
@@ -24,16 +25,19 @@ class RmsCalibrationError:
 
     The sum of squared gaps is a weighted sum of squared normals. How a given error is spread over the bins does not
     move its mean, and its spread is largest with all of the error in the bin whose gap is known worst: both sides are
-    taken there.
+    taken there, wider where confidences that were drawn say so. A mean of absolute gaps is never larger, so that PASS
+    asks it of all bins that `ece` is asked of: gaps that cancel inside of a bin are seen there.
 
     Args:
         bins: The bins it is over.
         fine: The bins before merging, for what more rows would say.
+        cells: What they are made of.
         design: What clusters do to the gap between confidence and accuracy.
     """
 
     bins: Bins
     fine: Bins
+    cells: Bins
     design: GapDesign = INDEPENDENT
 
     @property
@@ -112,7 +116,8 @@ class RmsCalibrationError:
         single = len(self.bins.count) == 1
         if side == "upper":
             # The mean square is never below the squared gap over all rows.
-            within = gap.within(threshold)
+            absolute = max(one.within(threshold, self.design) for one in self._spreads)
+            within = max(gap.within(threshold), absolute)
             return within if single else max(within, self._tails(smoothed(self.bins), threshold)[0])
         beyond = gap.beyond(threshold)
         return beyond if single else min(1.0, beyond, 2.0 * self._tails(self._cautious, threshold)[1])
@@ -121,12 +126,31 @@ class RmsCalibrationError:
         weights = self._weights(variance)
         if not float(weights.max()) > 0.0:
             return float(self._squares <= error**2), float(self._squares >= error**2)
-        tails = [
-            quadratic_tails(self._squares, times * weights, _worst_spread(times * weights, error))
-            for times in self.design.times
-        ]
+        tails = [self._tails_at(times * weights, error, times) for times in self.design.times]
         below, above = self.design.widened(np.max(tails, axis=0))
         return float(below), float(above)
+
+    def _tails_at(self, weights: FloatArray, error: float, times: float) -> tuple[float, float]:
+        """Both tails at so many times the design effect, at as many standard errors as with drawn confidences."""
+        shifts = _worst_spread(weights, error)
+        mean = float(weights @ (1.0 + shifts**2))
+        variance = float(np.sum(2.0 * weights**2 * (1.0 + 2.0 * shifts**2)))
+        narrower = math.sqrt(variance / max(variance, times * self._drawn))
+        return quadratic_tails(mean + narrower * (self._squares - mean), weights, shifts)
+
+    @cached_property
+    def _drawn(self) -> float:
+        """Variance of the mean square where all gaps are large, from what each row adds to it."""
+        of_bin = bin_of(self.cells, self.bins)
+        gap, right = self.bins.gap[of_bin], self.cells.right
+        added = 2.0 * gap * np.stack((1.0 - self.cells.confidence, -self.cells.confidence)) - gap**2 - self._squares
+        counts = np.stack((right, self.cells.count - right))
+        return self.design_effect * float(np.sum(counts * added**2)) / max(1, self.n) ** 2
+
+    @cached_property
+    def _spreads(self) -> tuple[Spread, ...]:
+        found = spreads(self.bins, (self.fine,), (self.cells,), self.design_effect)
+        return (*found, *fewest(self.bins, found, (self.cells,), self.design_effect))
 
     def _shown(self, times: float, threshold: float, alpha: float) -> float:
         """Chance that so many times the rows show the side on which the value lies."""
@@ -160,10 +184,9 @@ class RmsCalibrationError:
     def _squares(self) -> float:
         return float(np.sum(self.bins.weight * self.bins.gap**2))
 
-    @property
+    @cached_property
     def _overall(self) -> Gap:
-        said = float(np.sum(self.bins.weight * self.bins.confidence))
-        return Gap(float(self.bins.right.sum()), self.n, said, self.design)
+        return overall_gap(self.bins, self.cells, self.design)
 
     @property
     def _cautious(self) -> FloatArray:
@@ -224,5 +247,5 @@ def rms_calibration_error(
     """
     c, y = checked(confidences, correct)
     design = design_of_gap(c, y, clusters)
-    fine = fine_bins(c, y, bins=bins, scheme=scheme)
-    return RmsCalibrationError(merged(fine, EXPECTED_WRONG * design.effect), fine, design)
+    fine, cells = cut_finely(c, y, bins, scheme)
+    return RmsCalibrationError(merged(fine, EXPECTED_WRONG * design.effect), fine, cells, design)

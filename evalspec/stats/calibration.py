@@ -1,4 +1,11 @@
-"""Calibration: whether a model that says 0.9 is right in 9 of 10 cases."""
+"""Calibration: whether a model that says 0.9 is right in 9 of 10 cases.
+
+The parameter is the population's: the mean absolute gap between confidence and accuracy over bins of equal mass in the
+population, of which the rows, confidences and answers, are a sample. FAIL is about the merged bins in print. PASS is
+about these, and about all finer bins whose gaps the sample can see (`_finer`), so that what cancels inside of a bin
+does not pass where the rows are enough to see it; with ever more rows that is the mean of |accuracy - confidence| at
+every confidence.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +17,11 @@ from typing import Literal
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, fine_bins, make_bins, merged
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, joined, make_bins, merged
 from evalspec.stats._calibration_n import NULL, Truth, n_for_power, scales_of, smoothed
-from evalspec.stats._folded import folded_sum_cdf, without_noise
-from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, why_unbounded
+from evalspec.stats._finer import Spread, fewest, spreads
+from evalspec.stats._folded import without_noise
+from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
 from evalspec.stats._invert import bound_from_p
 from evalspec.stats._maximum_error import MaximumCalibrationError, maximum_calibration_error
 from evalspec.stats._rms_error import RmsCalibrationError, rms_calibration_error
@@ -50,6 +58,7 @@ class CalibrationError:
         design: What clusters do to the gap between confidence and accuracy.
         name: What it is an error of, for the method.
         fine: Groups of bins before merging, for what more rows would say; empty: as ``bins``.
+        cells: Of each group, what its bins are made of; empty: as ``fine``.
     """
 
     bins: Bins
@@ -57,6 +66,7 @@ class CalibrationError:
     design: GapDesign = INDEPENDENT
     name: str = "top label"
     fine: tuple[Bins, ...] = ()
+    cells: tuple[Bins, ...] = ()
 
     @property
     def n(self) -> int:
@@ -122,53 +132,55 @@ class CalibrationError:
     def _p(self, threshold: float, side: Side) -> float:
         if threshold < 0 or threshold > 1:
             return 0.0 if (threshold < 0) == (side == "lower") else 1.0
-        if len(self.bins.count) == 1:
-            return self._overall.within(threshold) if side == "upper" else self._overall.beyond(threshold)
-        return self._p_pass(threshold) if side == "upper" else self._p_fail(threshold)
+        if side == "upper":
+            asked = (*self.spreads, *fewest(self.bins, self.spreads, self._cells, self.design_effect))
+            return max(self._p_overall(threshold), *(one.within(threshold, self.design) for one in asked))
+        return self._overall.beyond(threshold) if len(self.bins.count) == 1 else self._p_fail(threshold)
 
-    def _p_pass(self, threshold: float) -> float:
-        """P(plug-in as small as this) with the error spread over the bins in proportion to their standard errors.
+    def _p_overall(self, threshold: float) -> float:
+        """Of the gap over all rows, which may say more where all bins lie a little to the same side.
 
-        No other spread of the same total makes a small plug-in likelier: the folded mean's slope is then the same
-        in every bin. Where all bins lie a little to the same side the gap over all rows may say more, and is heard too:
-        else the bound could lie below the value. Where a bin expects too few wrong answers for a normal, and where the
-        design effect is an estimate, it is heard by its binomial tails.
+        Else the bound could lie below the value. Where a bin expects too few wrong answers for a normal, where the
+        design effect is an estimate, and where the differences vary more than the answers do, it is heard by its own
+        tails.
         """
-        exact = self._sparse or self.design.clusters is not None
-        found = max(self._p_spread(threshold, math.sqrt(times) * self.scales) for times in self.design.times)
-        return max(found, self._overall.within(threshold)) if exact else found
-
-    def _p_spread(self, threshold: float, scales: FloatArray) -> float:
         from scipy.special import ndtr
 
-        wider, total = self.design.widened, float(scales.sum())
-        assert self.plug_in is not None
-        error = math.sqrt(float(np.sum(scales**2)))
+        if self._sparse or self.design.clusters is not None or self._overall.varies:
+            return self._overall.within(threshold)
+        error = math.sqrt(float(np.sum(self.scales**2)))
         gap = abs(float(np.sum(self.bins.weight * self.bins.gap)))
-        tails = wider(ndtr((np.array([gap, -gap]) - threshold) / error)) if error > 0 else np.zeros(2)
-        below = folded_sum_cdf(self.plug_in, scales, threshold / total if total > 0 else 0.0)
-        return max(float(tails[0] - tails[1]), float(wider(below)))
+        return float(ndtr((gap - threshold) / error) - ndtr((-gap - threshold) / error))
 
     def _p_fail(self, threshold: float) -> float:
         """Twice the smaller p-value of plug-in and overall gap: one normal, the other binomial."""
         from scipy.special import ndtr
 
         assert self.plug_in is not None
-        scales = math.sqrt(self.design.times[-1]) * self.cautious_scales
-        error = math.sqrt(float(np.sum(scales**2)))
+        times = self.design.times[-1]
+        scales = math.sqrt(times) * self.cautious_scales
+        error = math.sqrt(max(float(np.sum(scales**2)), times * self.spreads[0].drawn))
         spread = float(ndtr(-(self.plug_in - NULL * scales.sum() - threshold) / error)) if error > 0 else 1.0
         return min(1.0, 2.0 * float(self.design.widened(spread)), self._overall.beyond(threshold))
 
+    @cached_property
+    def spreads(self) -> tuple[Spread, ...]:
+        """The plug-in value over all kinds of bins that PASS asks; the first are those of the value."""
+        return spreads(self.bins, self.fine or (self.bins,), self._cells, self.design_effect)
+
     @property
-    def _overall(self) -> Gap:
-        said = float(np.sum(self.bins.weight * self.bins.confidence))
-        return Gap(float(self.bins.right.sum()), self.n, said, self.design)
+    def _cells(self) -> tuple[Bins, ...]:
+        return self.cells or self.fine or (self.bins,)
 
     @property
     def _sparse(self) -> bool:
         """Some bin expects fewer wrong answers than merging sees to: it could not be merged."""
         wrong = self.bins.count * (1.0 - self.bins.confidence)
         return float(wrong.min()) < EXPECTED_WRONG * self.design_effect
+
+    @cached_property
+    def _overall(self) -> Gap:
+        return overall_gap(self.bins, joined(self._cells), self.design)
 
     @cached_property
     def scales(self) -> FloatArray:
@@ -220,9 +232,9 @@ def expected_calibration_error(
     """
     c, y = checked(confidences, correct)
     design = design_of_gap(c, y, clusters)
-    fine = fine_bins(c, y, bins=bins, scheme=scheme)
+    fine, cells = cut_finely(c, y, bins, scheme)
     made = merged(fine, EXPECTED_WRONG * design.effect)
-    return CalibrationError(made, float(np.sum(1.0 - c)), design, name, (fine,))
+    return CalibrationError(made, float(np.sum(1.0 - c)), design, name, (fine,), (cells,))
 
 
 def temperature_estimate(temperature: float, n: int) -> ValueOnly:

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, cut, flipped, in_range, joined, merged
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, cut_finely, flipped, in_range, joined, merged
 from evalspec.stats._calibration_n import NULL, bins_at, power_search, scales_of, smoothed
+from evalspec.stats._finer import Spread, pooled
 from evalspec.stats._folded import folded_mean, without_noise
-from evalspec.stats._gap import Gap, GapDesign, design_of_gap
+from evalspec.stats._gap import Gap, GapDesign, design_of_gap, differences_by_row
 from evalspec.stats._invert import POWER, bound_from_p
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
 from evalspec.stats.calibration import CalibrationError
@@ -31,18 +32,22 @@ class ClasswiseError:
     """Mean over classes of the calibration error (L1) of each class's own probability. Implements `Estimate`.
 
     The plug-in value is a sum over classes and bins of weighted absolute gaps. Its mean needs no knowledge of how the
-    classes depend on each other, and its variance is at most twice that of independent ones. Both sides are normal, and
-    the share of rows whose class was given at most one half is heard beside it by its binomial tails.
+    classes depend on each other, and its variance is at most twice that of independent ones, or that of what rows add
+    where confidences that were drawn vary more. Both sides are normal, and the share of rows whose class was given at
+    most one half is heard beside it by its own tails. PASS also asks finer bins, as of one class (`_finer`).
     With two classes both have the same error, and it is that of the second.
 
     Args:
         classes: Errors of the classes, each against the rest; bins don't cross one half.
         low: How often a row's class is one that was given at most one half.
+        second: Mean over rows of the squared sum of absolute differences over the classes. None in a row is larger:
+            what it adds to the plug-in value, times the number of classes.
         shares: Of each class, its mean probability and its share of the rows, in 0..1; empty without rows.
     """
 
     classes: tuple[CalibrationError, ...]
     low: Gap
+    second: float
     shares: tuple[tuple[float, float], ...] = ()
 
     @property
@@ -114,7 +119,8 @@ class ClasswiseError:
         # Each row whose class was thought unlikely is wrong of two classes: of the one that was likelier, too.
         gap = 0.5 * threshold * len(self.classes)
         if side == "upper":
-            return max(self.low.within(gap), *(self._p_spread(threshold, times) for times in self._design.times))
+            spread = max(self._p_spread(threshold, times) for times in self._design.times)
+            return max([self.low.within(gap), spread, *(one.within(threshold, self._design) for one in self._finer)])
         most = self._design.times[-1]
         scales = math.sqrt(most) * self._cautious
         error = self._error(scales, 1.0 / most)
@@ -165,8 +171,19 @@ class ClasswiseError:
     def _error(self, scales: FloatArray, times: float) -> float:
         """Standard error of the plug-in value of so many times the rows, at most."""
         effect = max(one.design_effect for one in self.classes)
-        most = effect / (times * self.n * len(self.classes) ** 2)
-        return math.sqrt(min(DEPENDENCE * float(np.sum(scales**2)), most))
+        rows = times * self.n / effect
+        most = 1.0 / (rows * len(self.classes) ** 2)
+        return math.sqrt(max(min(DEPENDENCE * float(np.sum(scales**2)), most), self._drawn / rows))
+
+    @cached_property
+    def _drawn(self) -> float:
+        """Variance of what a row adds to the plug-in value, were all gaps large."""
+        return max(0.0, self.second / len(self.classes) ** 2 - (self.plug_in or 0.0) ** 2)
+
+    @cached_property
+    def _finer(self) -> tuple[Spread, ...]:
+        """Over all other bins that PASS asks of each class."""
+        return pooled([one.spreads for one in self.classes], lambda scales: self._error(scales, 1.0))[1:]
 
     @cached_property
     def _design(self) -> GapDesign:
@@ -242,27 +259,21 @@ def classwise_calibration_error(
     in_range(p)
     count = p.shape[1]
     columns = np.ascontiguousarray(p.T)
-    classes, low_right, low_said = [], 0, 0.0
+    classes = []
     for k in range(count):
         true = t == k
-        groups, denied = _sides(columns[k], true, bins, scheme)
+        groups, cells = _sides(columns[k], true, bins, scheme)
         design = design_of_gap(columns[k], true, clusters)
         made = joined([merged(group, EXPECTED_WRONG * design.effect) for group in groups])
         wrong = float(np.sum(made.count * (1.0 - made.confidence)))
-        classes.append(CalibrationError(made, wrong, design, "one class against the rest", groups))
-        low_right += denied[0]
-        low_said += denied[1]
-    rows = max(1, len(t))
-    # Few rows are denied, so that few clusters tell their design effect: it is never taken for less than the classes'.
-    design = _design_of_low(columns, t, clusters)
-    effect = max(design.effect, float(np.mean([one.design_effect for one in classes])))
-    low = Gap(low_right, rows, low_said / rows, replace(design, effect=effect))
-    shares = zip(columns.mean(axis=1), np.bincount(t, minlength=count) / rows, strict=True) if len(t) else ()
-    return ClasswiseError(tuple(classes), low, tuple((float(mean), float(share)) for mean, share in shares))
+        classes.append(CalibrationError(made, wrong, design, "one class against the rest", groups, cells))
+    low, second = _by_row(columns, t, clusters, float(np.mean([one.design_effect for one in classes])))
+    shares = zip(columns.mean(axis=1), np.bincount(t, minlength=count) / len(t), strict=True) if len(t) else ()
+    return ClasswiseError(tuple(classes), low, second, tuple((float(mean), float(share)) for mean, share in shares))
 
 
-def _sides(said: FloatArray, true: BoolArray, bins: int, scheme: Scheme) -> tuple[tuple[Bins, ...], tuple[int, float]]:
-    """Bins on either side of one half, and hits and their expected number among what was given at most that.
+def _sides(said: FloatArray, true: BoolArray, bins: int, scheme: Scheme) -> tuple[tuple[Bins, ...], tuple[Bins, ...]]:
+    """Bins on either side of one half, and what they are made of.
 
     What was given at most one half stands as what was denied.
     """
@@ -270,17 +281,27 @@ def _sides(said: FloatArray, true: BoolArray, bins: int, scheme: Scheme) -> tupl
     above, n = int(np.count_nonzero(high)), len(said)
     asked = min(max(1, round(bins * above / max(1, n))), bins - 1)
     lower, upper = (bins - asked, asked) if 0 < above < n and scheme == "equal_mass" else (bins, bins)
-    groups, denied = [], (0, 0.0)
+    groups = []
     if above < n or not n:
-        below = cut(said[~high], true[~high], lower, scheme)
-        denied = int(below.right.sum()), float(below.count @ below.confidence)
-        groups.append(flipped(below))
+        below = cut_finely(said[~high], true[~high], lower, scheme)
+        groups.append((flipped(below[0]), flipped(below[1])))
     if above:
-        groups.append(cut(said[high], true[high], upper, scheme))
-    return tuple(groups), denied
+        groups.append(cut_finely(said[high], true[high], upper, scheme))
+    return tuple(one for one, _ in groups), tuple(cells for _, cells in groups)
 
 
-def _design_of_low(columns: FloatArray, truth: IntArray, clusters: IntArray | None) -> GapDesign:
-    """What clusters do to how often a row's class is one that was given at most one half."""
-    said = np.where(columns > 0.5, 0.0, columns).sum(axis=0)
-    return design_of_gap(said, columns[truth, np.arange(len(truth))] <= 0.5, clusters)
+def _by_row(columns: FloatArray, truth: IntArray, clusters: IntArray | None, effect: float) -> tuple[Gap, float]:
+    """How often a row's class is one that was given at most one half, and `ClasswiseError.second`.
+
+    Few rows are denied, so that few clusters tell their design effect: it is never taken for less than ``effect``.
+    """
+    rows = len(truth)
+    own = columns[truth, np.arange(rows)]
+    said, came = np.where(columns > 0.5, 0.0, columns).sum(axis=0), own <= 0.5
+    design = design_of_gap(said, came, clusters)
+    design = replace(design, effect=max(design.effect, effect))
+    differences = differences_by_row(np.clip(came - said, -1.0, 1.0))
+    # The probabilities of the other classes, and what the row's own lacks of 1.
+    absolute = columns.sum(axis=0) - own + np.abs(1.0 - own)
+    second = float(np.mean(absolute**2)) if rows else 0.0
+    return Gap(float(came.sum()), max(1, rows), float(said.sum()) / max(1, rows), design, differences), second

@@ -245,10 +245,11 @@ def test_clusters_widen_the_bounds() -> None:
     alone = expected_calibration_error(confidences, correct)
     together = expected_calibration_error(*copies, clusters=clusters)
     naive = expected_calibration_error(*copies)
-    uppers = [estimate.bound(0.95, "upper") for estimate in (alone, together, naive)]
-    assert all(upper is not None for upper in uppers)
+    uppers = [estimate.bound(0.95, "upper") for estimate in (alone, together)]
     assert uppers[1] == pytest.approx(uppers[0], abs=0.01)
-    assert uppers[2] is not None and uppers[1] is not None and uppers[2] < uppers[1] - 0.005
+    # Finer bins would take copies for gaps, so that what they pretend to is seen on the other side.
+    lowers = [estimate.bound(0.95, "lower") for estimate in (together, naive)]
+    assert lowers[0] is not None and lowers[1] is not None and lowers[1] > lowers[0] + 0.005
     few = expected_calibration_error(*copies, clusters=np.repeat(np.arange(10), 200))
     assert few.bound(0.95, "upper") is None and few.reason is not None and "20 are needed" in few.reason
 

@@ -142,11 +142,13 @@ def test_no_rows_and_few_clusters_have_no_bound() -> None:
 def test_clusters_widen_the_bounds() -> None:
     said, truth = calibrated(400, 3, np.random.default_rng(5))
     copies = np.repeat(said, 4, axis=0), np.repeat(truth, 4)
-    alone = classwise_calibration_error(said, truth).bound(0.95, "upper")
-    together = classwise_calibration_error(*copies, clusters=np.repeat(np.arange(400), 4)).bound(0.95, "upper")
-    naive = classwise_calibration_error(*copies).bound(0.95, "upper")
-    assert alone is not None and together is not None and naive is not None
-    assert together == pytest.approx(alone, abs=0.01) and naive < together - 0.003
+    alone = classwise_calibration_error(said, truth)
+    together = classwise_calibration_error(*copies, clusters=np.repeat(np.arange(400), 4))
+    naive = classwise_calibration_error(*copies)
+    assert together.bound(0.95, "upper") == pytest.approx(alone.bound(0.95, "upper"), abs=0.01)
+    # Finer bins would take copies for gaps, so that what they pretend to is seen on the other side.
+    cautious, bold = together.p_value(0.001, "lower"), naive.p_value(0.001, "lower")
+    assert cautious is not None and bold is not None and bold < 0.7 * cautious
 
 
 def test_what_is_no_probability_is_refused() -> None:

@@ -1,0 +1,215 @@
+"""Whether opposite gaps cancel inside of bins: a calibration error over finer bins, up to where they can see it.
+
+A gap of a bin is that of the mean over its rows, so that what is too sure and what is too modest cancel in it. The
+error over finer bins is never smaller, and PASS asks it too. The more bins, the more noise: a good model of a small
+sample would pass no more. So each number of bins is asked whether the error lies below the limit, or below the least
+error that it can see: the limit from which on a model at half of it loses at most 3 points of its chance to pass.
+Two kinds of bins are asked at any limit: those merged until each has, or expects, 5 wrong answers (a bin that is wrong
+more often than it expects stands alone), and four of equal mass where merging leaves fewer: few bins show no
+calibration error, only a gap of all rows. Larger p-values need no correction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, grouped, joined, merged
+from evalspec.stats._calibration_n import scales_of, smoothed
+from evalspec.stats._folded import folded_mean, folded_sum_cdf
+from evalspec.stats._gap import GapDesign, differences_of
+from evalspec.stats._types import FloatArray, IntArray
+
+SIZES = (5, 10, 20, 40, 80, 160)
+FEWEST = 4
+"""Bins that are asked at any limit."""
+WRONG = 1.0
+"""Wrong answers that finer bins have or expect on average: with fewer their noise is not that of a normal."""
+LOSS = 0.03
+"""What finer bins may cost at most of the chance to pass, for a model at half the limit."""
+FOLDED = 10
+"""Bins up to which the distribution of the plain error is computed; that of more is taken for normal."""
+_Z = 1.645
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """A plain calibration error (L1), and what noise adds to it.
+
+    Args:
+        plug_in: The plain error.
+        scales: shape (K,), standard error of what each bin adds.
+        drawn: Variance of the plain error were all gaps large, with confidences that were drawn: that of the mean over
+            rows of (sign x difference). For any signs, those of the population's gaps too, the mean is no larger.
+        skewness: Of that mean, at least 0: where few answers are wrong, a sample that has fewer of them shows less
+            error and less noise at once.
+        least: The least error that is asked of these bins.
+    """
+
+    plug_in: float
+    scales: FloatArray
+    drawn: float
+    skewness: float = 0.0
+    least: float = 0.0
+
+    def within(self, threshold: float, design: GapDesign) -> float:
+        """p-value that the error lies below the threshold, or below the least that these bins can see.
+
+        It is P(plain error as small as this) with the error spread over the bins in proportion to their standard
+        errors. No other spread of the same total makes a small plain error likelier: the folded mean's slope is then
+        the same in every bin.
+
+        Args:
+            threshold: In 0..1.
+            design: What clusters do.
+        """
+        at = max(threshold, self.least)
+        return float(max(design.widened(self._below(at, times)) for times in design.times))
+
+    def _below(self, error: float, times: float) -> float:
+        from scipy.special import ndtr
+
+        scales = math.sqrt(times) * self.scales
+        total, variance = float(scales.sum()), float(np.sum(scales**2))
+        drawn = max(0.0, times * self.drawn - variance)
+        if total <= 0.0 or len(scales) == 1:
+            # The gap over all rows has tails of its own.
+            return 0.0
+        shift = error / total
+        mean = float(folded_mean(shift))
+        folded = variance * max(1e-9, 1.0 + shift**2 - mean**2)
+        score = _straightened((self.plug_in - total * mean) / math.sqrt(folded + drawn), self.skewness)
+        if len(scales) > FOLDED:
+            return float(ndtr(score))
+        return folded_sum_cdf(total * mean + score * math.sqrt(folded), scales, shift)
+
+    def room(self, limits: FloatArray) -> FloatArray:
+        """How far a model at half the limit passes, in standard errors, shape as ``limits``."""
+        total = max(float(self.scales.sum()), 1e-12)
+        gained = total * (folded_mean(limits / total) - folded_mean(0.5 * limits / total))
+        room: FloatArray = gained / max(1e-12, math.sqrt(float(np.sum(self.scales**2)))) - _Z
+        return room
+
+
+def _straightened(score: float, skewness: float) -> float:
+    """A studentised mean as a normal score, for a mean of this skewness.
+
+    References:
+        Hall (1992), On the removal of skewness by transformation, JRSS B 54.
+    """
+    if skewness <= 0.0:
+        return score
+    return ((1.0 + skewness * score / 3.0) ** 3 - 1.0) / skewness + skewness / 6.0
+
+
+def least_seen(coarse: Spread, fine: Spread) -> float:
+    """The limit from which on finer bins cost a model at half of it at most `LOSS` of its chance to pass, in 0..1."""
+    from scipy.special import ndtr
+
+    limits = np.geomspace(1e-4, 1.0, 400)
+    lost = np.flatnonzero(ndtr(coarse.room(limits)) - ndtr(fine.room(limits)) > LOSS)
+    return float(limits[lost[-1]]) if len(lost) else 0.0
+
+
+def finer_starts(cells: Bins, asked: int) -> IntArray:
+    """The lowest cell of each of so many bins of about as many rows, shape (K,)."""
+    place = np.floor((np.cumsum(cells.count) - 0.5 * cells.count) * asked / max(1, cells.n))
+    return np.flatnonzero(np.diff(place, prepend=-1.0) > 0)
+
+
+def variance_of_cells(cells: Bins, bins: Bins) -> FloatArray:
+    """Variance of an answer in each cell, were it off by as much as its bin, shape (m,).
+
+    Args:
+        cells: What the bins are made of, in their order.
+        bins: The bins.
+    """
+    share = np.clip(cells.confidence + bins.gap[bin_of(cells, bins)], 0.0, 1.0)
+    variance: FloatArray = share * (1.0 - share)
+    return variance
+
+
+def spreads(base: Bins, fine: tuple[Bins, ...], cells: tuple[Bins, ...], design_effect: float) -> tuple[Spread, ...]:
+    """The plain error over some bins, over those merged by what is wrong in them, and over ever more.
+
+    Args:
+        base: The bins that the error is over.
+        fine: Groups of bins before merging; no bin lies in two of them.
+        cells: Of each group, what its bins are made of.
+        design_effect: Of clusters.
+    """
+    by_wrong = joined([merged(one, EXPECTED_WRONG * design_effect, observed=True) for one in fine])
+    whole = joined(cells)
+    first = [_spread(whole, one, smoothed(one), design_effect) for one in (base, by_wrong)]
+    return (*first, *finer(base, cells, design_effect))
+
+
+def fewest(base: Bins, found: Sequence[Spread], cells: tuple[Bins, ...], design_effect: float) -> tuple[Spread, ...]:
+    """Bins of equal mass that are asked at any limit where merging by what is wrong leaves fewer.
+
+    Args:
+        base: The bins that the error is over.
+        found: Its `spreads`.
+        cells: Of each group of rows, what its bins are made of.
+        design_effect: Of clusters.
+    """
+    if len(found[1].scales) >= FEWEST:
+        return ()
+    return (_of_size(FEWEST, cells, variance_of_cells(joined(cells), base), design_effect),)
+
+
+def finer(base: Bins, cells: tuple[Bins, ...], design_effect: float) -> tuple[Spread, ...]:
+    """The plain error over ever more bins, each asked for what it can see.
+
+    Args:
+        base: The bins that the error is over.
+        cells: Of each group of rows, what its bins are made of.
+        design_effect: Of clusters.
+    """
+    whole = joined(cells)
+    noise, coarse = variance_of_cells(whole, base), _spread(whole, base, smoothed(base), design_effect)
+    wrong = max(float(whole.n - whole.right.sum()), float(whole.count @ (1.0 - whole.confidence)))
+    seen = [_of_size(k, cells, noise, design_effect) for k in SIZES if k * WRONG * design_effect <= wrong]
+    return tuple(replace(one, least=least_seen(coarse, one)) for one in seen)
+
+
+def pooled(classes: Sequence[tuple[Spread, ...]], error: Callable[[FloatArray], float]) -> tuple[Spread, ...]:
+    """The mean plain error of several classes, as `spreads`; one that has no finer bins keeps its finest.
+
+    Args:
+        classes: `spreads` of each.
+        error: Standard error of the mean from the scales of all bins.
+    """
+    made = []
+    for kind in range(max(len(one) for one in classes)):
+        parts = [one[min(kind, len(one) - 1)] for one in classes]
+        scales = np.concatenate([one.scales for one in parts]) / len(parts)
+        made.append(Spread(float(np.mean([one.plug_in for one in parts])), scales, error(scales) ** 2))
+    return (*made[:2], *(replace(one, least=least_seen(made[0], one)) for one in made[2:]))
+
+
+def _of_size(size: int, cells: tuple[Bins, ...], noise: FloatArray, design_effect: float) -> Spread:
+    """Over so many bins of equal mass; ``noise`` is the variance of an answer in each cell."""
+    whole = joined(cells)
+    asked = [max(1, round(size * one.n / max(1, whole.n))) for one in cells]
+    firsts = np.cumsum([0, *(len(one.count) for one in cells[:-1])])
+    starts = np.concatenate([at + finer_starts(one, k) for at, one, k in zip(firsts, cells, asked, strict=True)])
+    bins = grouped(whole, starts)
+    return _spread(whole, bins, np.add.reduceat(whole.count * noise, starts) / bins.count, design_effect)
+
+
+def _spread(cells: Bins, bins: Bins, variance: FloatArray, design_effect: float) -> Spread:
+    differences = differences_of(cells, np.where(bins.gap >= 0.0, 1, -1)[bin_of(cells, bins)])
+    error = math.sqrt(design_effect * differences.variance / max(1, bins.n))
+    rows = max(1.0, bins.n / design_effect)
+    skewness = max(0.0, differences.skewness / math.sqrt(rows))
+    return Spread(differences.mean, scales_of(bins, design_effect, 1.0, variance), error**2, skewness)
+
+
+def bin_of(cells: Bins, bins: Bins) -> IntArray:
+    """The bin of each cell, shape (m,), for cells that bins are made of, in their order."""
+    # Half a row keeps sums of whole numbers apart.
+    return np.searchsorted(np.cumsum(bins.count), np.cumsum(cells.count) - 0.5)
