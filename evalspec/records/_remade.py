@@ -157,7 +157,9 @@ class _Again:
         datasets = dict.fromkeys(name for one in checks for name in one.datasets)
         models = dict.fromkeys([*(name for one in checks for name in one.models), *about])
         for what, names in (("dataset", datasets), ("model", models)):
-            broken = self.journal.broken_parts(what)
+            # What broke once may have been read before, or when the run was gone on with.
+            there = {one.name for one in (self.base.datasets if what == "dataset" else self.base.models)}
+            broken = self.journal.broken_parts(what) - there
             wanted = [name for name in names if name not in broken]
             self.remade.parts.append(Part(f"{what}s", (f"{what}s",), wanted, read=names_of))
         measured = {check.id for check in self.base.checks if check.status == "measured"}
