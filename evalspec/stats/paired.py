@@ -19,7 +19,7 @@ from evalspec.stats.value_only import ValueOnly
 
 SCORE_DEGREES = 1.0
 """Degrees of freedom beyond those of the clusters that carry a variance: the score test's own is that at the threshold,
-of which what was seen is a part only. In 29 designs of 10 to 400 clusters of 2 to 30 rows, of one size or lognormal,
+of which what was seen is a part only. In 25 designs of 10 to 400 clusters of 2 to 30 rows, of one size or lognormal,
 95 % bounds err in at most 5.8 % of samples with it. Without it in 3.5 %, and bounds of few discordant rows are up to
 twice as wide; with two more in 7.2 %.
 """

@@ -212,11 +212,11 @@ def test_areas_of_few_positives_err_no_more_often_than_allowed(name: str) -> Non
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("positives", "others"), [(8, 200), (15, 200), (30, 300), (300, 60)])
+@pytest.mark.parametrize(("positives", "others"), [(8, 200), (30, 300), (300, 60)])
 @pytest.mark.parametrize("name", SCORES)
 def test_areas_err_no_more_often_than_allowed(name: str, positives: int, others: int) -> None:
     """Resampled methods may err in 8 % at 95 %: where a third of one class is lost DeLong's upper bound errs in 7 %."""
     limits = ALLOWED + np.array([0.0, 0.015, 0.004, 0.004])
-    for found in _areas(name, positives, others, 250):
+    for found in _areas(name, positives, others, 200):
         assert bounded(found) > 0.95
-        assert (wrong_claims(found) <= allowed(250, limits)).all()
+        assert (wrong_claims(found) <= allowed(200, limits)).all()

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
@@ -40,9 +39,14 @@ def _f1(n: int) -> Drawn:
 
 
 def _log_loss(n: int) -> Drawn:
+    shapes = np.geomspace(2.0, 300.0, 40)
+    truths = [calibrated(a, 2, n, log=True).truth for a in shapes]
+
     def draw(rng: Rng, truth: float) -> Estimate:
-        a = float(brentq(lambda a: calibrated(a, 2, n, log=True).truth - truth, 2.0, 300.0, xtol=1e-3))
-        return mean(calibrated(a, 2, n, log=True).draw(rng, n), limits=(0.0, LARGEST_LOG_LOSS))
+        a = float(np.interp(-truth, -np.array(truths), shapes))
+        confidence = rng.beta(a, 2, n)
+        losses = -np.log(np.where(rng.random(n) < confidence, confidence, 1 - confidence))
+        return mean(losses, limits=(0.0, LARGEST_LOG_LOSS))
 
     return draw
 
@@ -101,8 +105,8 @@ def test_an_area_and_an_f1_pass_at_the_headroom_and_fail_at_the_violation(index:
 @pytest.mark.parametrize("m", [1, 5])
 @pytest.mark.parametrize("index", range(len(DESIGNS)))
 def test_areas_and_f1_pass_at_the_headroom_and_fail_at_the_violation(index: int, m: int) -> None:
-    passed, failed = _shares(*DESIGNS[index], "higher", m, 800)
-    assert passed > 0.87 and failed > 0.72
+    passed, failed = _shares(*DESIGNS[index], "higher", m, 400)
+    assert passed > 0.85 and failed > 0.69
 
 
 @pytest.mark.proof
