@@ -250,7 +250,8 @@ class _Again:
                 continue
             part = self.planned.spec.models[one.name]
             seen = one.model_copy(
-                update={"precision": part.precision, "device": part.device} | dict.fromkeys(("precision_observed", "device_observed"))
+                update={"precision": part.precision, "device": part.device}
+                | dict.fromkeys(("precision_observed", "device_observed"))
             )
             for observed in self.journal.observed(one.name, check.id, pairs):
                 seen = observed_of(seen, observed)
