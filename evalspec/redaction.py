@@ -8,6 +8,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from html.entities import html5
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,10 +18,16 @@ HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 """Variables that libraries read by themselves."""
 
 _ESCAPE = re.compile(
-    r"\\+u(?P<u>[0-9a-fA-F]{4})|\\+x(?P<x>[0-9a-fA-F]{2})|%(?:25)*(?P<p>[0-9a-fA-F]{2})|&#x0*(?P<h>[0-9a-fA-F]{1,4});"
-    r"|&#0*(?P<d>[0-9]{1,5});|&(?P<n>amp|lt|gt|quot|apos);|(?P<gap>(?:\r?\n[ \t]*|\\+r|\\+n)+|\\+)"
+    r"(?:\\+|%)u(?P<u>[0-9a-fA-F]{4})|\\+u\{0*(?P<b>[0-9a-fA-F]{1,4})\}|\\+U0{4}(?P<w>[0-9a-fA-F]{4})"
+    r"|\\+x(?P<x>[0-9a-fA-F]{2})|%(?:25)*(?P<p>[0-9a-fA-F]{2})"
+    r"|&(?:amp;)*#x0*(?P<h>[0-9a-fA-F]{1,4});?|&(?:amp;)*#0*(?P<d>[0-9]{1,5});?|&(?:amp;)*(?P<n>[A-Za-z]{2,9});"
+    r"|(?P<gap>(?:\r\n?[ \t]*|\n[ \t]*|\\+r|\\+n)+|\\+|\x1b\[[0-9;]*[A-Za-z]|[\0\u00ad\u200b-\u200f\u2060\ufeff]+)"
 )
-_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_CODES = re.compile(
+    rf"\b(?:0[xX])?[0-9a-fA-F]{{2,3}}(?:[^0-9a-zA-Z]{{1,4}}(?:0[xX])?[0-9a-fA-F]{{2,3}}){{{SHORTEST - 1},}}\b"
+)
+"""Letters one by one, as their numbers: bytes of a buffer, a dump in hexadecimal digits, octal escapes."""
+_CODE = re.compile(r"(?:0[xX])?([0-9a-fA-F]{2,3})\b")
 
 
 class Redaction:
@@ -28,8 +35,8 @@ class Redaction:
 
     Of each secret these are found, in small letters or capitals: its value; without the scheme before it (``Bearer
     ...``) and each of its parts; what it is base64 of, with user and password apart; its base64, at any place in a
-    longer one, and its hexadecimal digits; each of them also with letters escaped as in JSON, URLs or HTML, and broken
-    over lines.
+    longer one, and its hexadecimal digits; each of them also with letters escaped as in JSON, URLs or HTML, broken
+    over lines, or said one by one as numbers.
 
     Args:
         secrets: Name of a variable: its value. Values of fewer than 6 letters are left alone.
@@ -42,6 +49,7 @@ class Redaction:
                 found.setdefault(needle, f"[{name}]")
         # The longest first, so that a part does not break up the whole.
         self._needles = sorted(found.items(), key=lambda item: (-len(item[0]), item[0]))
+        self._letters = [(core.lower(), f"[{name}]") for name, value in secrets.items() for core in _whole(value)]
         self.longest = max((len(needle) for needle in found), default=0)
         """Letters of the longest form."""
 
@@ -58,6 +66,9 @@ class Redaction:
         """The same text without secrets."""
         if not self._needles:
             return text
+        return _CODES.sub(self._without_codes, self._without_forms(text))
+
+    def _without_forms(self, text: str) -> str:
         plain, places = _plain(text)
         # Of some letters the small one is two: then places would not be those of the text.
         small = plain.lower() if plain.isascii() else "".join(c.lower() if c.isascii() else c for c in plain)
@@ -90,6 +101,16 @@ class Redaction:
         if isinstance(value, list | tuple):
             return type(value)(self.value(one) for one in value)
         return value
+
+    def _without_codes(self, run: re.Match[str]) -> str:
+        """A run of numbers, or the name of the secret that they are the letters of."""
+        numbers = _CODE.findall(run[0])
+        for base in (10, 16, 8):
+            letters = "".join(_of_code(number, base) for number in numbers).lower()
+            for needle, name in self._letters:
+                if needle in letters:
+                    return name
+        return run[0]
 
     def _spans(self, small: str) -> Iterator[tuple[int, int, str]]:
         taken: list[tuple[int, int]] = []
@@ -136,8 +157,17 @@ def _letter(match: re.Match[str]) -> str:
     if kind == "gap":
         return ""
     if kind == "n":
-        return _NAMED[match["n"]]
+        named = html5.get(f"{match['n']};", "")
+        return named if named.isascii() and named else match[0]
     return chr(int(match[kind], 10 if kind == "d" else 16) % 0x110000)
+
+
+def _of_code(number: str, base: int) -> str:
+    """The letter that a number stands for; none has the number 0."""
+    try:
+        return chr(int(number, base))
+    except ValueError:
+        return "\0"
 
 
 def _place(places: list[tuple[int, int, int]], at: int) -> tuple[int, int]:
@@ -147,15 +177,20 @@ def _place(places: list[tuple[int, int, int]], at: int) -> tuple[int, int]:
 
 
 def _forms(value: str) -> Iterator[str]:
-    for core in _cores(value):
-        if len(core) < SHORTEST:
-            continue
+    for core in _whole(value):
         yield _plain(core)[0].lower()
         yield core.lower()
         yield core.replace(" ", "+").lower()
         data = core.encode()
-        yield data.hex()
-        yield from _in_base64(data)
+        # What one library has encoded another one encodes again.
+        for again in (data, base64.b64encode(data), data.hex().encode(), core.encode("utf-16-le")):
+            yield again.hex()
+            yield from _in_base64(again)
+        yield base64.b32encode(data).rstrip(b"=").decode().lower()
+
+
+def _whole(value: str) -> Iterator[str]:
+    return (core for core in _cores(value) if len(core) >= SHORTEST)
 
 
 def _cores(value: str) -> dict[str, None]:

@@ -12,6 +12,9 @@ import pytest
 
 from evalspec.logs import Log, last_line, scrub
 from evalspec.redaction import NOTHING, Redaction
+from evalspec.runtimes._http_loaded import said as http_said
+from evalspec.runtimes._http_timing import durations
+from evalspec.runtimes._http_wire import Reply
 
 TOKEN = "s3cr3t/Tok+en&42=\"q'"
 BEARER = f"Bearer {TOKEN}"
@@ -34,8 +37,26 @@ FORMS = {
     "HTML, numbers": "".join(f"&#{ord(letter)};" for letter in TOKEN),
     "hexadecimal": TOKEN.encode().hex(),
     "HEXADECIMAL": TOKEN.encode().hex().upper(),
+    "HTML, names": TOKEN.replace("/", "&sol;").replace("+", "&plus;").replace("=", "&equals;"),
+    "HTML, twice": html.escape("".join(f"&#{ord(letter)};" for letter in TOKEN)),
+    "old JavaScript": "".join(f"%u{ord(letter):04x}" for letter in TOKEN),
+    "JavaScript, Rust": "".join(f"\\u{{{ord(letter):x}}}" for letter in TOKEN),
+    "Python, long": "".join(f"\\U{ord(letter):08x}" for letter in TOKEN),
+    "base32": base64.b32encode(TOKEN.encode()).decode().rstrip("="),
+    "hexadecimal of base64": base64.b64encode(TOKEN.encode()).hex(),
+    "two bytes a letter": "\0".join(TOKEN),
+    "invisible letters": "\u200b".join(TOKEN),
+    "colours": "\x1b[31m".join(TOKEN),
+    "old lines": TOKEN[:7] + "\r" + TOKEN[7:],
     "two lines": TOKEN[:7] + "\r\n    " + TOKEN[7:],
     "every letter a line": "\n".join(TOKEN),
+}
+ONE_BY_ONE = {
+    "a buffer of Node": json.dumps(list(TOKEN.encode()))[1:-1],
+    "bytes with colons": TOKEN.encode().hex(":"),
+    "a dump of bytes": TOKEN.encode().hex(" "),
+    "C": ", ".join(f"0x{byte:02x}" for byte in TOKEN.encode()),
+    "octal": "".join(f"\\{byte:03o}" for byte in TOKEN.encode())[1:],
 }
 
 
@@ -44,6 +65,40 @@ def test_every_form_of_a_secret_is_replaced(form: str) -> None:
     hidden = Redaction({"TOK": BEARER})
     assert hidden.text(f"bad token {FORMS[form]}, go away") == "bad token [TOK], go away"
     assert hidden.text(f"{FORMS[form]} {FORMS[form]}") == "[TOK] [TOK]"
+
+
+@pytest.mark.parametrize("form", ONE_BY_ONE)
+def test_letters_said_one_by_one(form: str) -> None:
+    hidden = Redaction({"TOK": BEARER})
+    assert hidden.text(f"bad token ({ONE_BY_ONE[form]}), go away") == "bad token ([TOK]), go away"
+    assert hidden.text(f"{ONE_BY_ONE[form]}; or {ONE_BY_ONE[form]}") == "[TOK]; or [TOK]"
+
+
+@pytest.mark.parametrize("again", [TOKEN.encode().hex(), base64.b64encode(TOKEN.encode()).decode()])
+def test_base64_of_what_was_encoded_before(again: str) -> None:
+    left = Redaction({"TOK": BEARER}).text(base64.b64encode(f"token {again}".encode()).decode())
+    assert "[TOK]" in left and len(left) < 24
+
+
+@pytest.mark.parametrize(
+    "numbers", [[115, 51, 99], [900, 77, 1, 2, 3, 4, 5, 6, 7, 8], [0.25, 0.75] * 9, list(range(99))]
+)
+def test_other_numbers_stay_as_they_are(numbers: list[float]) -> None:
+    assert Redaction({"TOK": BEARER}).text(json.dumps(numbers)) == json.dumps(numbers)
+
+
+@pytest.mark.parametrize("before", range(250, 301))
+def test_a_secret_that_a_sentence_would_cut_through(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F6: of a secret that is cut through the first half would be kept."""
+    monkeypatch.setenv("TOK", BEARER)
+    said = http_said(Reply(401, {}, f"{'x' * before} {TOKEN}".encode()), Redaction.of(["TOK"]))
+    assert TOKEN[:4] not in said
+
+
+def test_a_secret_that_a_header_is_cut_through() -> None:
+    """F6: the words of a Server-Timing that can't be read are shortened too."""
+    header = f"total;desc={'x' * 40}{TOKEN};dur=late".encode()
+    assert all(TOKEN[:4] not in words for words in durations(header, Redaction({"TOK": BEARER})).unread)
 
 
 @pytest.mark.parametrize("before", range(4))

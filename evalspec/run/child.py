@@ -46,16 +46,16 @@ def main() -> None:
             answer = {"error": {"kind": type(error).__name__, "message": str(error)}}
         except Exception as error:  # noqa: BLE001  # the process is the boundary: whatever its code raises is the answer
             traceback.print_exc()
-            answer = {"error": {"kind": "crash", "message": _sentence(error)}}
+            answer = {"error": {"kind": "crash", "message": _sentence(error, hidden)}}
         # What a model or a server said ends here: no secret that it echoes gets further.
         send(channel, hidden.value(answer))
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: Exception, hidden: Redaction) -> str:
     """The error in one line, with the last place of it in code that is not ours."""
     frames: list[Any] = traceback.extract_tb(error.__traceback__)
     where = f" (in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
-    text = str(error).strip().splitlines()
+    text = hidden.text(str(error)).strip().splitlines()
     first = text[0][:300] if text else "no message"
     return f"{type(error).__name__}: {first}{where}"
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from evalspec.language.abilities import Kill, Killed, Told
     from evalspec.language.parts import Access
+    from evalspec.redaction import Redaction
     from evalspec.runtimes._http_pool import Pool
     from evalspec.runtimes._http_rows import RemoteRows
     from evalspec.runtimes._serve import Served
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 ASK_S = 5.0
 """Longest time for the answer to a question about health or metadata."""
 SAID = 300
+READ = 65536
+"""Bytes of an answer that are looked at for a sentence."""
 TRIES = 5
 """For an answer that is not timed."""
 AGAIN_S = 0.05
@@ -93,7 +96,7 @@ class LoadedHttp(Loaded):
         reply = self.connection.ask(request)
         outcome = status_outcome(reply.status)
         if outcome != ANSWERED:
-            raise HttpError(outcome, f"{self.model.address} answered {said(reply)}")
+            raise HttpError(outcome, f"{self.model.address} answered {said(reply, self.model.hidden)}")
         return reply
 
     def decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
@@ -190,7 +193,7 @@ def check_ready(model: Http, headers: Mapping[str, str], connection: Connection)
         raise HttpError(error.outcome, error.problem.message, remedy=remedy) from error
     outcome = status_outcome(reply.status)
     if outcome != ANSWERED:
-        message = f"the server at {model.address} is not ready: {path} answers {said(reply)}"
+        message = f"the server at {model.address} is not ready: {path} answers {said(reply, model.hidden)}"
         raise HttpError(outcome, message, remedy=remedy)
 
 
@@ -226,9 +229,14 @@ def why_not_ready(model: Http, headers: Mapping[str, str], trusted: ssl.SSLConte
     return None
 
 
-def said(reply: Reply) -> str:
-    """Status and the beginning of what a server answered, for a sentence."""
-    text = " ".join(reply.body[: 2 * SAID].decode(errors="replace").split())[:SAID]
+def said(reply: Reply, hidden: Redaction) -> str:
+    """Status and the beginning of what a server answered, for a sentence.
+
+    Args:
+        reply: The answer.
+        hidden: What must not be in it; of a secret that is cut through, the first half would not be known as one.
+    """
+    text = " ".join(hidden.text(reply.body[:READ].decode(errors="replace")).split())[:SAID]
     return f"HTTP {reply.status}" + (f": {text}" if text else "")
 
 
@@ -261,10 +269,10 @@ def _observed(model: Http, server: Mapping[str, Any], metadata: Mapping[str, Any
         "protocol": f"{model.protocol}{', binary' if model.binary else ''}",
     }
     if metadata.get("platform"):
-        facts["platform"] = str(metadata["platform"])[:SAID]
+        facts["platform"] = model.hidden.text(str(metadata["platform"]))[:SAID]
     versions = metadata.get("versions")
     if isinstance(versions, list) and versions:
-        facts["model_versions"] = ", ".join(str(one) for one in versions)[:SAID]
+        facts["model_versions"] = model.hidden.text(", ".join(str(one) for one in versions))[:SAID]
     return facts
 
 

@@ -71,6 +71,7 @@ class RemoteRows(ServedRows):
     def __init__(self, served: Served, arrays: Arrays, loaded: LoadedHttp) -> None:
         super().__init__(served, arrays)
         self.loaded = loaded
+        self._hidden = loaded.model.hidden
         self._facts: dict[str, Cell] = {}
         self._ahead = Ahead(self.take)
         self._busy: Busy | None = None
@@ -135,7 +136,7 @@ class RemoteRows(ServedRows):
 
     def told(self, outputs: Replies) -> Told:
         """As `evalspec.language.abilities.Tells`."""
-        return told(outputs[1])
+        return told(outputs[1], self._hidden)
 
     def counted(self) -> Told | None:
         """As `evalspec.language.abilities.Tells`."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from evalspec.language.abilities import Told
+from evalspec.redaction import NOTHING, Redaction
 from evalspec.runtimes._http_wire import Reply
 
 HEADER = b"server-timing"
@@ -44,7 +45,7 @@ class Durations:
     unread: list[str] = field(default_factory=list)
 
 
-def durations(header: bytes) -> Durations:
+def durations(header: bytes, hidden: Redaction = NOTHING) -> Durations:
     """Names with their times.
 
     An entry without ``dur`` is right and tells of no time. Of a parameter that stands twice the first counts; others
@@ -52,6 +53,7 @@ def durations(header: bytes) -> Durations:
 
     Args:
         header: ``queue;dur=1.2, infer;desc="the model";dur=4.5``.
+        hidden: What must not be in the words of what is unread.
     """
     found = Durations()
     if len(header) > MOST_BYTES:
@@ -63,13 +65,13 @@ def durations(header: bytes) -> Durations:
             continue
         said = _parameters(parameters).get("dur")
         if _TOKEN.fullmatch(name) is None or len(name) > SHOWN:
-            found.unread.append(f"{_short(entry)} (its name is no name, or over {SHOWN} letters)")
+            found.unread.append(f"{_short(entry, hidden)} (its name is no name, or over {SHOWN} letters)")
         elif said is None:
             continue
         elif _NUMBER.fullmatch(said) is None or not math.isfinite(float(said)):
-            found.unread.append(f"{_short(entry)} (its dur is no time in ms)")
+            found.unread.append(f"{_short(entry, hidden)} (its dur is no time in ms)")
         elif name not in found.ms and len(found.ms) == MOST_NAMES:
-            found.unread.append(f"{_short(entry)} (more than {MOST_NAMES} names)")
+            found.unread.append(f"{_short(entry, hidden)} (more than {MOST_NAMES} names)")
         else:
             found.ms[name] = found.ms.get(name, 0.0) + float(said)
     return found
@@ -93,18 +95,19 @@ def _parameters(parameters: list[str]) -> dict[str, str]:
     return found
 
 
-def _short(entry: str) -> str:
-    text = entry.strip(" \t")
+def _short(entry: str, hidden: Redaction) -> str:
+    text = hidden.text(entry.strip(" \t"))
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
 
 
-def told(replies: Sequence[Reply]) -> Told:
+def told(replies: Sequence[Reply], hidden: Redaction = NOTHING) -> Told:
     """What the answers to one query say, all together; nothing where one of them holds no time.
 
     Args:
         replies: At least one.
+        hidden: As in `durations`.
     """
-    said = [durations(reply.headers.get(HEADER, b"")) for reply in replies]
+    said = [durations(reply.headers.get(HEADER, b""), hidden) for reply in replies]
     unread = tuple(words for one in said for words in one.unread)
     if not all(one.ms for one in said):
         return Told(len(replies), {}, unread=unread)

@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from evalspec.errors import InputError, Problem, did_you_mean
 from evalspec.language.parts import Access, OutputName, Part
 from evalspec.language.units import Duration, custom_error
+from evalspec.redaction import Redaction
 from evalspec.runtimes import _http_template as template
 from evalspec.runtimes._http_wire import Address, check_host, is_loopback, parse_url
 from evalspec.runtimes._loaded import Loaded
@@ -151,6 +152,11 @@ class Http(RuntimeModel):
     def secrets_read(self) -> tuple[str, ...]:
         """As `Model.secrets_read`: those that stand in its headers."""
         return tuple(dict.fromkeys(value.env for value in self.headers.values() if isinstance(value, Secret)))
+
+    @property
+    def hidden(self) -> Redaction:
+        """Takes its secrets out of what it answers."""
+        return Redaction.of(self.secrets_read())
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """None: what a server serves is not shown by a file here; ``artifact:`` states it.

@@ -14,11 +14,13 @@ CELLS_PER_BYTE = 8
 """Of a table that lines become: more are cells of keys that nearly all lines lack."""
 FEW_CELLS = 2**24
 _TEXT = re.compile(rb'"(?:[^"\\\n]++|\\[^\n])*+"?')
+_NOTHING = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t\r]*null\b", re.MULTILINE)
+"""Arrow's reader ends the process over a block in which no line is an object."""
 _KEY = re.compile(rb'"([^"]*)"\s*:')
 
 
 def check_shape(lines: bytes, what: str) -> None:
-    """Refuse lines that are nested too deep, or whose keys are too many for columns.
+    """Refuse lines that are null or nested too deep, or whose keys are too many for columns.
 
     Args:
         lines: Whole lines.
@@ -27,6 +29,12 @@ def check_shape(lines: bytes, what: str) -> None:
     Raises:
         InputError: They are; says which.
     """
+    nothing = _NOTHING.search(lines)
+    if nothing is not None:
+        line = lines.count(b"\n", 0, nothing.start()) + 1
+        raise InputError(
+            f"{what} can't be read as jsonl: line {line:,} is null", remedy="write an object a line, or leave it out"
+        )
     deep = depth(lines)
     if deep is not None:
         line, levels = deep

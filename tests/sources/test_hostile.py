@@ -257,3 +257,17 @@ def test_maps_have_a_digest(tmp_path: Path) -> None:
 
     found = [digest(rows) for rows in ([[("k", 1)], None], [[("k", 2)], None], [[("k", 1)], []], [[("l", 1)], None])]
     assert len(set(found)) == 4 and digest([[("k", 1)], None]) == found[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"), [("null\n", 1), ("null null\n", 1), ("\n \tnull\n", 2), ('{"a": 1}\nnull\n{"a": 2}\n', 2)]
+)
+def test_lines_that_are_null_are_refused_before_they_are_parsed(lines: str, line: int, tmp_path: Path) -> None:
+    """F9: where no line is an object Arrow's reader ends the process."""
+    (tmp_path / "d.jsonl").write_text(lines)
+    assert f"'d.jsonl' can't be read as jsonl: line {line} is null" in refused(Jsonl(path="d.jsonl"), tmp_path)
+
+
+def test_text_that_says_null_is_no_such_line(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"a": "null", "b": null}\n')
+    assert Jsonl(path="d.jsonl").header(Access(tmp_path)).rows == 1

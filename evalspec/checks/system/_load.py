@@ -18,6 +18,7 @@ from evalspec.checks.system._load_gates import (
     gated,
     lag_ms,
     lagged,
+    spared,
     tightest,
     void_percentiles,
     wanted,
@@ -26,6 +27,7 @@ from evalspec.checks.system._load_plan import OFFLINE_PROCESSES, at_rates
 from evalspec.checks.system._load_plan import TRACE as _TRACE
 from evalspec.checks.system._load_run import AtRate, drive
 from evalspec.checks.system._load_search import Confirmed, Search, highest_rate
+from evalspec.checks.system._standing import violates
 from evalspec.checks.system._timed import ALONE_S, BATCHES, PERCENTILES, WARMUP_S, rate_part
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
@@ -213,11 +215,15 @@ def _estimates(
 
 
 def _error_rate(check: Load, run: AtRate, part: str, confidence: float) -> Measured:
-    """Lag makes errors only where it is as long as the time-out."""
+    """Lag makes errors only where it is as long as the time-out; a server that is asked for less at once has fewer."""
     held = wanted(check, "error_rate", part)
     shares = [from_unit(one.threshold, one.unit) for one in held]
     p = min(max(0.5, 1.0 - min(shares, default=0.01)), 0.9999)
-    return gated(run, errors(run), None, p, 1e3 * check.timeout_s / LAG_SHARE, held, confidence)
+    measured = gated(run, errors(run), None, p, 1e3 * check.timeout_s / LAG_SHARE, held, confidence)
+    why = spared(run, p)
+    if why is None or violates(errors(run), held, confidence):
+        return measured
+    return replace(measured, invalid=gravest(measured.invalid, why))
 
 
 def _goodput(check: Load, run: AtRate, limit_ms: float, part: str, confidence: float) -> Measured:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 TOLD = {0.5: "generator_lag_p50_ms", 0.99: "generator_lag_p99_ms", 1.0: "generator_lag_max_ms"}
 """What a client of a server tells of its own lag; it knows that better than times can tell."""
+WAITED = "waited_for_connection_share"
+SPARED_SHARE = 0.1
+"""Of the median time of an answer: queries may reach a server so much later than they were due."""
 
 
 def lag_ms(run: AtRate, p: float) -> float | None:
@@ -77,10 +80,39 @@ def _starved(run: AtRate, p: float, limit_ms: float | None) -> str | None:
     answered_in = percentile([np.where(one.samples.ok, one.freed_ms, np.inf) for one in run.runs], p).own
     if answered_in is None or answered_in > limit_ms:
         return None
+    return _busy(run, p, waited, "while the server answered in time")
+
+
+def spared(run: AtRate, p: float) -> str | None:
+    """Why a server was asked for less at once than was due, so that it had less to refuse; or None.
+
+    A wait of a tenth of the time that an answer takes changes little of how many are asked for at once. Waits for a
+    connection are counted up to the share of errors that is allowed, since each of these queries may have been one.
+
+    Args:
+        run: At one rate.
+        p: One less the share of errors that is allowed.
+    """
+    answered = np.concatenate([one.freed_ms[one.samples.ok] for one in run.runs])
+    if run.in_process or not len(answered):
+        return None
+    allowed = max(allowed_ms(None), SPARED_SHARE * float(np.median(answered)))
+    late = lag_ms(run, min(p, 0.99))
+    if late is not None and late > allowed:
+        return bottleneck("queries", 1.0 - min(p, 0.99), late, allowed)
+    waited = percentile([one.waited_ms for one in run.runs], p).value
+    share = max(float(one.samples.details.get(WAITED) or 0.0) if WAITED in one.samples.details else 1.0
+                for one in run.runs)  # fmt: skip
+    if waited is None or waited <= allowed or share <= 1.0 - p:
+        return None
+    return _busy(run, p, waited, "so that the server was spared what was due at once")
+
+
+def _busy(run: AtRate, p: float, waited_ms: float, beside: str) -> str:
     lanes = run.runs[0].schedule.clients * run.runs[0].schedule.connections
     return (
         f"the load generator was the bottleneck: all {lanes:,} connections were busy, and {100.0 * (1.0 - p):.4g} % of "
-        f"queries waited more than {format_number(waited)} ms for one, while the server answered in time; add "
+        f"queries waited more than {format_number(waited_ms)} ms for one, {beside}; add "
         "`connections:`"
     )
 

@@ -289,6 +289,46 @@ def test_connections_that_are_all_busy_are_the_generators_unless_the_server_is_s
     assert status(enough, check, NAME) == "PASS"
 
 
+@pytest.mark.parametrize(("fails", "expected"), [(0.0, "INVALID"), (0.001, "INVALID"), (0.05, "FAIL")])
+def test_a_server_that_is_asked_for_less_at_once_than_was_due_shows_no_error_rate(
+    tmp_path: Path, fails: float, expected: str
+) -> None:
+    """A server that refuses what is too much at once refuses nothing where 4 connections hold it back."""
+
+    def asked(lanes: int) -> Driver:
+        def drive(schedule: Schedule, rng: np.random.Generator) -> Samples:
+            one = remote(schedule, rng, lanes=lanes, service_ms=7.0)
+            return replace(one, ok=rng.random(len(one.ok)) >= fails)
+
+        return drive
+
+    check = load(**AT_500 | {"require": ["error_rate(500 qps) <= 1 %"]}, connections=4)
+    held_back = run(tmp_path, asked(4), check)
+    assert status(held_back, check, "load/error_rate(500 qps)") == expected
+    if not fails:
+        assert "spared" in str(part(held_back, "error_rate", "500 qps").invalid)
+        assert status(run(tmp_path, asked(64), check), check, "load/error_rate(500 qps)") == "PASS"
+
+
+def test_a_late_generator_shows_no_error_rate_of_a_server(tmp_path: Path) -> None:
+    """What is sent late is no burst any more; in process nothing is refused."""
+
+    def late(lag_ms: float, details: dict[str, Any]) -> Driver:
+        def drive(schedule: Schedule, rng: np.random.Generator) -> Samples:
+            assert schedule.arrivals_ns is not None
+            lag = np.where(rng.random(len(schedule.arrivals_ns)) < 0.05, lag_ms, 0.0)
+            one = served(schedule, exponential(0.2), rng, lag_ms=lag)
+            return replace(one, details={**one.details, **details})
+
+        return drive
+
+    name, server = "load/error_rate(500 qps)", {"in_process": False, "waited_for_connection_share": 0.0}
+    check = load(**AT_500 | {"require": ["error_rate(500 qps) <= 1 %"]})
+    assert status(run(tmp_path, late(4.0, server), check), check, name) == "INVALID"
+    assert status(run(tmp_path, late(0.3, server), check), check, name) == "PASS"
+    assert status(run(tmp_path, late(4.0, {}), check), check, name) == "PASS"
+
+
 def test_fewer_queries_than_planned_are_void(tmp_path: Path) -> None:
     def dying(schedule: Schedule, rng: np.random.Generator) -> Samples:
         assert schedule.arrivals_ns is not None
