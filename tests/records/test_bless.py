@@ -116,6 +116,7 @@ def test_a_name_stays_in_its_folder(there: Path, name: str) -> None:
 
 def test_what_is_no_whole_run_is_no_baseline(there: Path) -> None:
     record = read_record(there / "run")
+    text = (there / "run" / "record.json").read_text()
     (there / "run" / "record.json").write_text(record.model_copy(update={"draft": True}).model_dump_json())
     with pytest.raises(RecordError, match="is a draft"):
         bless(there / "run", "v1")
@@ -123,8 +124,7 @@ def test_what_is_no_whole_run_is_no_baseline(there: Path) -> None:
     (there / "run" / "record.json").write_text(part)
     with pytest.raises(RecordError, match="is a part of its spec"):
         bless(there / "run", "v1")
-    text = record.model_dump_json()
-    (there / "run" / "record.json").write_text(text.replace('"word":"READY"', '"word":"NOT READY"'))
+    (there / "run" / "record.json").write_text(text.replace('"word": "READY"', '"word": "NOT READY"'))
     with pytest.raises(RecordError, match="its tests do not give its verdict"):
         bless(there / "run", "v1")
     (there / "run" / "record.json").write_text(text)
