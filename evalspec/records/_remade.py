@@ -127,7 +127,7 @@ def _of_the_spec(base: Record, planned: Plan, remade: Remade) -> None:
     remade.add("requirements that claim the same", planned.same, "same", kind="rules")
     for what in ("policy", "waivers", "claims", "rollback", "profile"):
         remade.add(what, getattr(spec, what))
-    remade.add("names of the models", tuple(spec.models), "models_named")
+    remade.add("names of the models", tuple(spec.models), "models_named", kind="facts")
     remade.add("set aside of the profile", spec.without, "without")
     remade.parts.append(Part("checks", ("checks",), [one.name for one in spec.checks], read=names_of))
     asked = base.model_copy(update={"profile": spec.profile, "without": spec.without})
@@ -250,7 +250,8 @@ class _Again:
                 continue
             part = self.planned.spec.models[one.name]
             seen = one.model_copy(
-                update={"precision": part.precision, "device": part.device} | dict.fromkeys(("precision_observed", "device_observed"))
+                update={"precision": part.precision, "device": part.device}
+                | dict.fromkeys(("precision_observed", "device_observed"))
             )
             for observed in self.journal.observed(one.name, check.id, pairs):
                 seen = observed_of(seen, observed)

@@ -15,6 +15,7 @@ from evalspec.errors import InputError, NotRunError, RecordError, SpecError
 from evalspec.language.parts import Access
 from evalspec.records.bless import bless
 from evalspec.run.folders import read_record
+from evalspec.runtimes import record as kept_record
 from evalspec.runtimes.record import Record
 from evalspec.spec import Options, load
 from tests.shared import predictions_run
@@ -72,8 +73,8 @@ def test_a_record_is_read_once_whatever_is_asked_of_it_and_anew_when_it_is_anoth
 ) -> None:
     target, record = bless(there / "run", "v1")
     reads: list[Path] = []
-    read_text = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda path, **how: reads.append(path) or read_text(path, **how))
+    read = kept_record.read_bounded
+    monkeypatch.setattr(kept_record, "read_bounded", lambda path, *how: reads.append(path) or read(path, *how))
     access, one = Access(there / "suite"), baseline()
     for _ in range(3):
         one.kept_answers(access, "test", digest(there))

@@ -194,7 +194,7 @@ def test_another_machine_is_refused(folder: Path) -> None:
     record = read_record(run)
     facts = record.environment.facts | {"cpu": "Another Processor"}
     environment = record.environment.model_copy(update={"facts": facts})
-    (run / "record.json").write_text(record.model_copy(update={"environment": environment}).model_dump_json())
+    write_record(record.model_copy(update={"environment": environment}), run, Journal(run / JOURNAL))
     done = again(folder)
     assert done.returncode == 2
     assert "this is not the environment of" in done.stderr and "cpu was Another Processor, and is" in done.stderr
