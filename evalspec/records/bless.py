@@ -12,6 +12,7 @@ from pathlib import Path
 from evalspec.errors import RecordError, WriteError
 from evalspec.evidence.record import Record
 from evalspec.records.outputs import check_decided
+from evalspec.run.closing import check_as_written
 from evalspec.run.files import sha256_of
 from evalspec.run.folders import BASELINES, read_record
 from evalspec.spec import PROFILE_FILE
@@ -31,7 +32,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
         The new folder, and the record.
 
     Raises:
-        RecordError: No record, or that of a draft, a part or an interrupted run; a changed verdict, answers that are
+        RecordError: No record, or that of a draft, a part or an interrupted run; a changed record, answers that are
             changed or gone, a name that is none or taken.
         WriteError: It can't be written.
     """
@@ -42,6 +43,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
         what = "a draft" if record.draft else "interrupted" if record.interrupted else "a part of its spec (`--only`)"
         raise RecordError(f"{run} is {what}, so it holds nothing against another run; bless a whole one")
     check_decided(record, run)
+    check_as_written(run)
     place = (run / record.spec_file).resolve().parent
     if not (run / record.spec_file).is_file():
         raise RecordError(f"the spec of {run} is not at {record.spec_file} from there: one of them was moved")

@@ -26,6 +26,7 @@ from evalspec.evidence.record import (
 from evalspec.evidence.verdict import Decision
 from evalspec.plan import Plan
 from evalspec.run.answering import note_read
+from evalspec.run.closing import check_as_written
 from evalspec.run.environment import differences
 from evalspec.run.files import Journal, is_whole, make_folder
 from evalspec.run.folders import JOURNAL, read_record
@@ -173,10 +174,12 @@ def again(folder: Path, plan: Plan) -> Again:
         plan: Of the spec as it reads now.
 
     Raises:
-        RecordError: It is no such run, it is of another spec, or nothing in it may be measured again.
+        RecordError: It is no such run, its record was changed, it is of another spec, or nothing in it may be measured
+            again.
     """
     folder = folder.resolve()
     record = read_record(folder)
+    check_as_written(folder)
     _same_spec(folder, record, plan)
     events = tuple(Journal(folder / JOURNAL).read())
     checks, refused = measurable(record)

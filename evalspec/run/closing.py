@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from evalspec import __version__
+from evalspec.errors import RecordError
 from evalspec.evidence.record import Record
 from evalspec.run.files import Journal, sha256_of, write_atomically
 from evalspec.run.folders import RECORD
@@ -48,6 +49,25 @@ def write_record(record: Record, folder: Path, journal: Journal) -> None:
         checks=[check.id for check in record.checks],
         digests={RECORD: hashlib.sha256(text.encode()).hexdigest(), **digests},
     )
+
+
+def check_as_written(folder: Path) -> None:
+    """Hold the record of a run against the digest that its journal has of it.
+
+    Args:
+        folder: Of a run that has ended.
+
+    Raises:
+        RecordError: It is another one. A journal that holds no digest, such as an older one, says nothing.
+    """
+    journal = Journal(folder / JOURNAL)
+    ends = [event for event in journal.read() if event["event"] in ENDS]
+    digests = ends[-1].get("digests") if ends else None
+    noted = digests.get(RECORD) if isinstance(digests, dict) else None
+    if noted is not None and noted != sha256_of(folder / RECORD):
+        raise RecordError(
+            f"{RECORD} in {folder} is not what the run wrote; `evalspec verify {folder}` says what else differs"
+        )
 
 
 def note_pages(folder: Path, digests: dict[str, str]) -> None:

@@ -117,6 +117,12 @@ class Subjects:
 
     def describe(self, datasets: Iterable[str], models: Iterable[str]) -> None:
         """Digest them, in a child; one that kills the child leaves the others unharmed."""
+        self._look(datasets, models)
+        for what, reason in self._broken.items():
+            kind, _, name = what.partition(" ")
+            self._journal.write("broken", what=kind, name=name, reason=reason)
+
+    def _look(self, datasets: Iterable[str], models: Iterable[str]) -> None:
         wanted = [("dataset", name) for name in dict.fromkeys(datasets)]
         wanted += [("model", name) for name in dict.fromkeys(models)]
         while wanted:
@@ -130,7 +136,6 @@ class Subjects:
                     answer = child.ask({"do": what, "name": name}, progress=self._observer.progress)["record"]
                 except EvalspecError as error:
                     self._broken[f"{what} {name}"] = str(error)
-                    self._journal.write("broken", what=what, name=name, reason=str(error))
                     if isinstance(error, WorkerError) and not child.alive:
                         return wanted[index + 1 :]
                     continue
@@ -295,7 +300,7 @@ class Subjects:
     def changed(self) -> dict[str, str]:
         """What is another one now than when it was described, ``dataset NAME`` or ``model NAME``: in words."""
         now = Subjects(self._parts, self._children, self._journal, self._observer, Journaled())
-        now.describe(self.datasets, self.models)
+        now._look(self.datasets, self.models)
         found = {}
         for name, one in self.datasets.items():
             if name not in now.datasets or now.datasets[name].digest != one.digest:

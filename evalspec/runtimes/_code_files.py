@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,9 @@ from evalspec.errors import InputError
 from evalspec.runtimes._digest import file_digest
 
 WRITING = os.O_WRONLY | os.O_RDWR
+SYSTEM = ("/proc/", "/sys/", "/dev/")
+PACKAGES = re.compile(r"[\\/](site|dist)-packages[\\/]")
+"""Where a system, another prefix or a user keeps installed packages."""
 CHANGED = "changed while it was read"
 """In the place of a digest."""
 
@@ -22,9 +26,11 @@ Signature = tuple[int, int, int, int, int]
 
 
 class CodeFiles:
-    """Watches what is read from some folders in this process, for as long as the process lasts.
+    """Watches what is read in this process, for as long as the process lasts.
 
-    What a library opens without Python (a session of onnxruntime, a parquet file) is not seen; ``weights:`` names it.
+    Modules count wherever they lie, and other files where the spec or one of these modules lies, but for installed
+    packages, whose versions are in the record. What a library opens without Python (a session of onnxruntime, a
+    parquet file) is not seen; ``weights:`` names it.
 
     Args:
         folders: Where code lies whose files count.
@@ -32,9 +38,9 @@ class CodeFiles:
     """
 
     def __init__(self, folders: Iterable[Path], files: Iterable[Path] = ()) -> None:
-        self._folders = tuple(f"{folder.resolve()}{os.sep}" for folder in folders)
+        self._folders = {f"{folder.resolve()}{os.sep}" for folder in folders}
         self._files = {str(path.resolve()) for path in files}
-        self._opened: dict[str, Signature] = {}
+        self._opened: dict[str, Signature | None] = {}
         self._written: set[str] = set()
         self._digests: dict[str, str] = {}
         self._watching = False
@@ -61,26 +67,27 @@ class CodeFiles:
         if isinstance(flags, int) and flags & WRITING:
             # What the code itself writes is no part of what it was given.
             self._written.add(path)
-            return
-        if path not in self._opened and self._counts(path):
-            signature = _signature(path)
-            if signature is not None:
-                self._opened[path] = signature
+        elif path not in self._opened and not path.startswith(SYSTEM):
+            # Whether it counts is known once the modules are: not while something may be timed.
+            self._opened[path] = _signature(path)
+
+    def _library(self, path: str) -> bool:
+        return path not in self._files and (path.startswith(self._libraries) or PACKAGES.search(path) is not None)
 
     def _counts(self, path: str) -> bool:
         path = os.path.realpath(path)
-        if path in self._files:
-            return True
-        return path.startswith(self._folders) and not path.startswith(self._libraries)
+        return path in self._files or (path.startswith(tuple(self._folders)) and not self._library(path))
 
     def digests(self) -> dict[str, str]:
         """Path: sha256 of each file that was read until now, or `CHANGED`."""
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
-            if isinstance(path, str) and self._counts(path) and (signature := _signature(path)) is not None:
-                self._opened.setdefault(os.path.abspath(path), signature)
+            if not isinstance(path, str) or self._library(os.path.realpath(path)):
+                continue
+            self._folders.add(f"{top_folder(Path(path).resolve())}{os.sep}")
+            self._opened.setdefault(os.path.abspath(path), _signature(path))
         for path, signature in list(self._opened.items()):
-            if path not in self._digests:
+            if path not in self._digests and signature is not None and self._counts(path):
                 self._digests[path] = _digest(path, signature)
         return {path: digest for path, digest in self._digests.items() if path not in self._written}
 
@@ -131,11 +138,17 @@ def code_folders(files: Iterable[Path], folder: Path) -> tuple[list[Path], list[
     for file in files:
         if file.suffix != ".py" or file.resolve().is_relative_to(folders[0]):
             continue
-        top = file.resolve().parent
-        while (top / "__init__.py").is_file():
-            top = top.parent
+        top = top_folder(file.resolve())
         if top in libraries:
             single.append(file)
         else:
             folders.append(top)
     return folders, single
+
+
+def top_folder(module: Path) -> Path:
+    """The folder that a module is found in: above the package that it belongs to."""
+    top = module.parent
+    while (top / "__init__.py").is_file():
+        top = top.parent
+    return top

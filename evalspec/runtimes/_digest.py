@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +60,19 @@ def all_files(files: Sequence[Path]) -> list[Path]:
     return sorted({inner.resolve() for path in files for inner in _inside(path)})
 
 
-def _inside(path: Path) -> list[Path]:
-    return [inner for inner in path.rglob("*") if inner.is_file()] if path.is_dir() else [path]
+def _inside(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    seen: set[str] = set()
+    # What reads a folder follows links in it, so what tells one folder from another must.
+    for folder, inner, names in os.walk(path, followlinks=True):
+        place = os.path.realpath(folder)
+        if place in seen:
+            inner.clear()
+            continue
+        seen.add(place)
+        yield from (file for name in names if (file := Path(folder, name)).is_file())
 
 
 def preprocess_digest(stages: Sequence[Any], access: Access) -> str:

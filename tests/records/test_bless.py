@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalspec.errors import InputError, NotRunError, RecordError, SpecError
-from evalspec.language.bounded import read_bounded
 from evalspec.language.parts import Access
 from evalspec.records.bless import bless
 from evalspec.run.folders import read_record
+from evalspec.runtimes import record as kept_record
 from evalspec.runtimes.record import Record
 from evalspec.spec import Options, load
 from tests.shared import predictions_run
@@ -73,9 +73,8 @@ def test_a_record_is_read_once_whatever_is_asked_of_it_and_anew_when_it_is_anoth
 ) -> None:
     target, record = bless(there / "run", "v1")
     reads: list[Path] = []
-    monkeypatch.setattr(
-        "evalspec.runtimes.record.read_bounded", lambda path, *how: reads.append(path) or read_bounded(path, *how)
-    )
+    read = kept_record.read_bounded
+    monkeypatch.setattr(kept_record, "read_bounded", lambda path, *how: reads.append(path) or read(path, *how))
     access, one = Access(there / "suite"), baseline()
     for _ in range(3):
         one.kept_answers(access, "test", digest(there))
@@ -118,6 +117,7 @@ def test_a_name_stays_in_its_folder(there: Path, name: str) -> None:
 
 def test_what_is_no_whole_run_is_no_baseline(there: Path) -> None:
     record = read_record(there / "run")
+    text = (there / "run" / "record.json").read_text()
     (there / "run" / "record.json").write_text(record.model_copy(update={"draft": True}).model_dump_json())
     with pytest.raises(RecordError, match="is a draft"):
         bless(there / "run", "v1")
@@ -125,8 +125,7 @@ def test_what_is_no_whole_run_is_no_baseline(there: Path) -> None:
     (there / "run" / "record.json").write_text(part)
     with pytest.raises(RecordError, match="is a part of its spec"):
         bless(there / "run", "v1")
-    text = record.model_dump_json()
-    (there / "run" / "record.json").write_text(text.replace('"word":"READY"', '"word":"NOT READY"'))
+    (there / "run" / "record.json").write_text(text.replace('"word": "READY"', '"word": "NOT READY"'))
     with pytest.raises(RecordError, match="its tests do not give its verdict"):
         bless(there / "run", "v1")
     (there / "run" / "record.json").write_text(text)

@@ -24,6 +24,8 @@ from evalspec.records._parts import Remade
 from evalspec.records._remade import remake
 from evalspec.records.verify import compare, verify
 from evalspec.verdict import decide
+from tests.run.small import CHECKS, Steps, answers, go, write
+from tests.run.test_resuming import PREDICTIONS
 from tests.shared import ROOT, predictions_run, shared_folder
 
 TIMED = """
@@ -199,12 +201,9 @@ def only_in_the_journal() -> list[str]:
     return [name for line in table.splitlines() if line.startswith("| `") for name in re.findall("`([^`]+)`", line)]
 
 
-@pytest.mark.proof
-def test_what_a_forged_journal_hides_is_listed(base: Path, run: Run) -> None:
-    """Whoever changes a leaf and the journal with it is told, but for what can't be made again."""
-    listed, hidden, tried = only_in_the_journal(), set(), set()
-    if len(run.record.checks) > 2:
-        pytest.skip("queries of thousands are counted again for every leaf; the two other runs show it")
+def hidden_by_a_journal(run: Run, suite: Path) -> set[str]:
+    """Places of leaves that nothing tells once the journal says the same."""
+    hidden, tried = set(), set()
     for place in list(places(run.said)):
         if place[0] in ("verdict", "version") or shape(place) in tried:
             continue
@@ -213,11 +212,43 @@ def test_what_a_forged_journal_hides_is_listed(base: Path, run: Run) -> None:
             try:
                 record = Record.model_validate(said)
                 kept = replace(run.journal, record={**copy.deepcopy(said), "verdict": None})
-                again = remake(record, run.folder, kept, Access(base / "suite"))
+                again = remake(record, run.folder, kept, Access(suite))
             except (ValidationError, EvalspecError):
                 continue
             decided = record.model_copy(update={"verdict": decide(record)})
             if record != run.record and not compare(said, decided, kept, again).differs:
                 hidden.add(shape(place))
-    missing = sorted(one for one in hidden if not any(f"{one}.".startswith(f"{name}.") for name in listed))
+    return hidden
+
+
+def unlisted(hidden: set[str]) -> list[str]:
+    """Those that `SECURITY.md` does not list."""
+    listed = only_in_the_journal()
+    return sorted(one for one in hidden if not any(f"{one}.".startswith(f"{name}.") for name in listed))
+
+
+@pytest.mark.proof
+def test_what_a_forged_journal_hides_is_listed(base: Path, run: Run) -> None:
+    """Whoever changes a leaf and the journal with it is told, but for what can't be made again."""
+    if len(run.record.checks) > 2:
+        pytest.skip("queries of thousands are counted again for every leaf; the two other runs show it")
+    missing = unlisted(hidden_by_a_journal(run, base / "suite"))
     assert not missing, "\n".join(missing)
+
+
+@pytest.mark.proof
+def test_so_is_what_it_hides_of_a_draft_that_was_gone_on_with(tmp_path: Path) -> None:
+    """Under leave that the caller gave, and of so few rows that a draft takes all."""
+    spec, out = write(tmp_path, PREDICTIONS, CHECKS.replace("key: id", 'key: id, where: "id < 40"')), tmp_path / "out"
+    answers(tmp_path / "said.parquet", right=True, rows=40)
+    how: dict[str, Any] = {"allowed": ("allow-outside",), "draft": True}
+    go(spec, out, steps=Steps("model: two"), **how)
+    (out / "evidence" / "predictions-candidate-test.parquet").write_bytes(b"")
+    go(spec, out, resume=True, **how)
+    said, journal = json.loads((out / "record.json").read_text(encoding="utf-8")), journaled(out)
+    record = Record.model_validate(said)
+    assert record.allowed and record.resumption is not None and record.resumption.again
+    run = Run(out, said, record, journal, remake(record, out, journal, Access(tmp_path)))
+    hidden = hidden_by_a_journal(run, tmp_path)
+    assert {"draft", "allowed"} <= hidden
+    assert unlisted(hidden) == []

@@ -25,7 +25,9 @@ from evalspec.evidence.test import Test
 from evalspec.language.parts import CheckResult
 from evalspec.records.verify import verify
 from evalspec.run.again import measurable
+from evalspec.run.closing import JOURNAL, write_record
 from evalspec.run.environment import differences
+from evalspec.run.files import Journal
 from evalspec.run.folders import read_record
 from evalspec.run.requirements import Levels, write_tests
 from evalspec.run.witness import Witness
@@ -88,7 +90,7 @@ def folder(ended: Path, tmp_path: Path) -> Path:
 
 
 def void(run: Path, check: str, **changes: Any) -> None:
-    """Change what the tests of a check say, and the verdict with them."""
+    """Have the run say otherwise what became of a check, and the verdict with it."""
     record = read_record(run)
     checks = tuple(
         one.model_copy(update={"tests": tuple(test.model_copy(update=changes) for test in one.tests)})
@@ -98,7 +100,7 @@ def void(run: Path, check: str, **changes: Any) -> None:
     )
     record = record.model_copy(update={"checks": checks})
     record = record.model_copy(update={"verdict": decide(record)})
-    (run / "record.json").write_text(record.model_dump_json(indent=1))
+    write_record(record, run, Journal(run / JOURNAL))
 
 
 def checks(run: Path) -> dict[str, dict[str, Any]]:
@@ -147,6 +149,20 @@ def test_without_anything_to_measure_again_it_says_why(folder: Path) -> None:
     assert not (folder / "reports").exists()
 
 
+def test_a_record_that_was_edited_is_gone_on_from_no_more(folder: Path) -> None:
+    """What was decided can't be made undecided by hand, and measured until it looks better."""
+    record = read_record(folder / "first")
+    lost = record.checks[1].model_copy(update={"status": "not_run", "reason": "there was no time"})
+    record = record.model_copy(update={"checks": (record.checks[0], lost)})
+    record = record.model_copy(update={"verdict": decide(record)})
+    (folder / "first" / "record.json").write_text(record.model_dump_json())
+    done = again(folder, "--output", "second")
+    assert done.returncode == 2 and "record.json in" in done.stderr and "is not what the run wrote" in done.stderr
+    assert not (folder / "second").exists()
+    done = evalspec(folder, "bless", "first", "--as", "one")
+    assert done.returncode == 2 and "is not what the run wrote" in done.stderr
+
+
 def test_a_spec_that_reads_otherwise_is_another_one(folder: Path) -> None:
     (folder / "spec.yaml").write_text(SPEC.replace("90 %", "89 %"))
     done = again(folder)
@@ -178,7 +194,7 @@ def test_another_machine_is_refused(folder: Path) -> None:
     record = read_record(run)
     facts = record.environment.facts | {"cpu": "Another Processor"}
     environment = record.environment.model_copy(update={"facts": facts})
-    (run / "record.json").write_text(record.model_copy(update={"environment": environment}).model_dump_json())
+    write_record(record.model_copy(update={"environment": environment}), run, Journal(run / JOURNAL))
     done = again(folder)
     assert done.returncode == 2
     assert "this is not the environment of" in done.stderr and "cpu was Another Processor, and is" in done.stderr

@@ -13,6 +13,7 @@ import pytest
 
 from evalspec.errors import RecordError, SpecError
 from evalspec.evidence.record import EvidenceFile, Record
+from evalspec.records.verify import verify
 from evalspec.run import folders
 from evalspec.run.files import Journal, sha256_of
 from evalspec.run.folders import claim, discard, find_unfinished
@@ -236,3 +237,13 @@ def test_f7_a_check_whose_evidence_is_replaced_is_an_error(tmp_path: Path) -> No
     assert record.verdict is not None and (record.verdict.word, record.verdict.exit_code) == ("ERROR", 4)
     assert {one.status for one in record.checks} == {"error"}
     assert str(record.checks[0].reason).startswith("its evidence is gone: evidence/predictions-candidate-test.parquet")
+
+
+def test_a_file_that_is_broken_by_the_end_differs_from_nothing(tmp_path: Path) -> None:
+    """The record names what was read at the start, and so does `verify`."""
+    answers(tmp_path / "said.parquet", right=True)
+    spec = write(tmp_path, PREDICTIONS)
+    steps = Steps("model: two", lambda: (tmp_path / "test.parquet").write_bytes(b"PAR1"))
+    record, _ = go(spec, tmp_path / "out", steps=steps)
+    assert [one.status for one in record.checks] == ["invalid", "error"]
+    assert verify(tmp_path / "out").differs == ()

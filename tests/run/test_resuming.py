@@ -16,6 +16,7 @@ import pytest
 
 from evalspec.errors import RecordError
 from evalspec.evidence.record import Record
+from evalspec.run.closing import write_record
 from evalspec.run.files import Journal, sha256_of
 from evalspec.run.journaled import Journaled
 from tests.run.small import ROWS, Steps, answers, go, write
@@ -208,6 +209,41 @@ def test_f2_a_server_is_held_against_what_the_run_began_with(tmp_path: Path, sig
     assert len(paths) == len(set(paths)) and not list((out / "evidence").glob("*-now.parquet"))
 
 
+FAR = """
+import sys
+
+import numpy as np
+
+sys.path.insert(0, "{far}")
+import elsewhere
+
+def good(inputs):
+    x = np.asarray(next(iter(inputs.values()))).reshape(-1)
+    p = np.where((x > 0) == elsewhere.right(), 0.97, 0.03)
+    return {{"probabilities": np.stack([1 - p, p], axis=1)}}
+"""
+
+
+@pytest.mark.parametrize("changed", ["elsewhere.py", "right.txt"])
+def test_f2_code_that_lies_elsewhere_counts_with_what_lies_beside_it(tmp_path: Path, changed: str) -> None:
+    """A module that an import path leads to is no installed package of which the version would tell."""
+    far, own = tmp_path / "far", tmp_path / "spec"
+    far.mkdir()
+    own.mkdir()
+    before, after = {
+        "elsewhere.py": (HELPER.format(True), HELPER.format(False)),
+        "right.txt": ("right", "wrong"),
+    }[changed]
+    (far / "elsewhere.py").write_text(READS.format(far / "right.txt"))
+    (far / changed).write_text(before)
+    (own / "own.py").write_text(FAR.format(far=far))
+    spec = write(own, PYTHON)
+    _, out = interrupted(spec)
+    (far / changed).write_text(after)
+    record, steps = go(spec, out, resume=True)
+    assert_measured_again(record, steps, f"../far/{changed}, which candidate reads, is another one")
+
+
 def test_a_journal_with_lines_of_another_kind_keeps_what_can_be_read(tmp_path: Path) -> None:
     """Lines of a journal that miss something, or hold something else, are nothing that was measured."""
     answers(tmp_path / "said.parquet", right=True)
@@ -240,16 +276,17 @@ def test_f2_going_on_measures_again_what_the_machine_voided_on_the_same_answers_
             )
         }
     )
-    (tmp_path / "first" / "record.json").write_text(stopped.model_dump_json())
     lines = (tmp_path / "first" / "journal.jsonl").read_text().splitlines()
     kept = [line for line in lines if '"id": "two"' not in line]
     (tmp_path / "first" / "journal.jsonl").write_text("\n".join(kept) + "\n")
+    write_record(stopped, tmp_path / "first", Journal(tmp_path / "first" / "journal.jsonl"))
     shutil.copytree(tmp_path / "first", tmp_path / "old")
     again, _ = go(spec, tmp_path / "again", remeasure=tmp_path / "first")
     assert again.verdict is not None and again.verdict.word == "READY"
     # A record from before contents were recorded is like no other.
     models = tuple(one.model_copy(update={"content_digest": None, "contents": ()}) for one in stopped.models)
-    (tmp_path / "old" / "record.json").write_text(stopped.model_copy(update={"models": models}).model_dump_json())
+    old = stopped.model_copy(update={"models": models})
+    write_record(old, tmp_path / "old", Journal(tmp_path / "old" / "journal.jsonl"))
     with pytest.raises(RecordError, match="does not say what model candidate was"):
         go(spec, tmp_path / "never", remeasure=tmp_path / "old")
     answers(tmp_path / "said.parquet", right=False)

@@ -34,6 +34,20 @@ def test_several_files_count_with_their_names_and_borders(tmp_path: Path) -> Non
     assert size_bytes([tmp_path / "one" / "a", tmp_path / "one" / "b"]) == 3
 
 
+def test_what_a_link_in_a_folder_leads_to_counts(tmp_path: Path) -> None:
+    """What loads weights from a folder follows links in it; one that leads back ends nothing."""
+    (tmp_path / "real" / "deep").mkdir(parents=True)
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "config").write_bytes(b"{}")
+    (tmp_path / "named" / "shards").symlink_to("../real")
+    (tmp_path / "real" / "deep" / "back").symlink_to("../..")
+    found = set()
+    for content in (b"1", b"2"):
+        (tmp_path / "real" / "deep" / "weights").write_bytes(content)
+        found.add(artifact_digest([tmp_path / "named"]))
+    assert len(found) == 2
+
+
 def test_nothing_has_no_digest(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no files to make a digest of"):
         artifact_digest([])
