@@ -96,7 +96,8 @@ class Spread:
         """How far a model at half the limit passes, in standard errors, shape as ``limits``."""
         total = max(float(self.scales.sum()), 1e-12)
         gained = total * (folded_mean(limits / total) - folded_mean(0.5 * limits / total))
-        room: FloatArray = gained / max(1e-12, math.sqrt(float(np.sum(self.scales**2)))) - _Z
+        error = math.sqrt(max(1e-24, self.drawn, float(np.sum(self.scales**2))))
+        room: FloatArray = gained / error - _Z
         return room
 
 

@@ -13,7 +13,7 @@ from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_fine
 from evalspec.stats._calibration_n import Truth, bins_at, overall_power, power_search, smoothed
 from evalspec.stats._finer import Squares, fewest, kinds, squared
 from evalspec.stats._folded import without_noise
-from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
+from evalspec.stats._gap import INDEPENDENT, UNSEEN, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
 from evalspec.stats._invert import POWER, bound_from_p
 from evalspec.stats._quadratic import quadratic_tails
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
@@ -158,8 +158,9 @@ class RmsCalibrationError:
         variance = smoothed(bins, times)
         weights = _weights_of(bins, design.effect, times, variance)
         if not float(weights.max()) > 0.0:
-            # Always right and sure of it: what is left is the binomial tail of no wrong answer.
-            return float((1.0 - threshold) ** (times * self.n / design.effect) <= design.level(alpha, times))
+            # Always right and sure of it: what is left is the tail of rows that are neither, of which there was none.
+            rare = min(1.0, threshold**2 / UNSEEN**2)
+            return float((1.0 - rare) ** (times * self.n / design.effect) <= design.level(alpha, times))
         here = self.value * np.sqrt(bins.weight / np.maximum(weights, 1e-300))
         if self.value < threshold:
             most = _quantile(design.level(alpha, times), weights, _worst_spread(weights, threshold))
