@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, grouped, joined, merged
 from evalspec.stats._calibration_n import scales_of, smoothed
 from evalspec.stats._folded import folded_mean, folded_sum_cdf
-from evalspec.stats._gap import GapDesign, differences_of
+from evalspec.stats._gap import UNSEEN, Differences, GapDesign, differences_of
 from evalspec.stats._types import FloatArray, IntArray
 
 SIZES = (5, 10, 20, 40, 80, 160)
@@ -86,11 +87,17 @@ class Spread:
             return float(ndtr(score))
         return folded_sum_cdf(total * mean + score * math.sqrt(folded), scales, shift)
 
+    @property
+    def size(self) -> int:
+        """How many bins."""
+        return len(self.scales)
+
     def room(self, limits: FloatArray) -> FloatArray:
         """How far a model at half the limit passes, in standard errors, shape as ``limits``."""
         total = max(float(self.scales.sum()), 1e-12)
         gained = total * (folded_mean(limits / total) - folded_mean(0.5 * limits / total))
-        room: FloatArray = gained / max(1e-12, math.sqrt(float(np.sum(self.scales**2)))) - _Z
+        error = math.sqrt(max(1e-24, self.drawn, float(np.sum(self.scales**2))))
+        room: FloatArray = gained / error - _Z
         return room
 
 
@@ -105,7 +112,45 @@ def _straightened(score: float, skewness: float) -> float:
     return ((1.0 + skewness * score / 3.0) ** 3 - 1.0) / skewness + skewness / 6.0
 
 
-def least_seen(coarse: Spread, fine: Spread) -> float:
+@dataclass(frozen=True, slots=True, eq=False)
+class Squares:
+    """A plain mean square of gaps, and what noise adds to it.
+
+    Args:
+        added: What each row adds to it, to first order: of its bin's gap, twice (gap x difference) less the square.
+        weights: shape (K,), what each bin's noise adds.
+        variance: Of an answer over the rows, divided by them.
+        least: The least root mean square that is asked of these bins.
+    """
+
+    added: Differences
+    weights: FloatArray
+    variance: float
+    least: float = 0.0
+
+    def within(self, threshold: float, design: GapDesign) -> float:
+        """p-value that the root mean square lies below the threshold, or below the least that these bins can see."""
+        noise = min(design.times) * float(self.weights.sum())
+        return self.added.below(max(threshold, self.least) ** 2 + noise, design)
+
+    @property
+    def size(self) -> int:
+        """How many bins."""
+        return len(self.weights)
+
+    def room(self, limits: FloatArray) -> FloatArray:
+        """How far a model at half the limit passes, in standard errors, shape as ``limits``."""
+        error = np.sqrt(2.0 * float(np.sum(self.weights**2)) + 4.0 * limits**2 * self.variance)
+        room: FloatArray = 0.75 * limits**2 / np.maximum(error, 1e-12) - _Z
+        return room
+
+
+Plain = TypeVar("Plain", Spread, Squares)
+Make = Callable[[Bins, Bins, FloatArray, float], Plain]
+"""From cells, bins, the variance of an answer in each bin, and the design effect."""
+
+
+def least_seen(coarse: Plain, fine: Plain) -> float:
     """The limit from which on finer bins cost a model at half of it at most `LOSS` of its chance to pass, in 0..1."""
     from scipy.special import ndtr
 
@@ -132,7 +177,9 @@ def variance_of_cells(cells: Bins, bins: Bins) -> FloatArray:
     return variance
 
 
-def spreads(base: Bins, fine: tuple[Bins, ...], cells: tuple[Bins, ...], design_effect: float) -> tuple[Spread, ...]:
+def kinds(
+    base: Bins, fine: tuple[Bins, ...], cells: tuple[Bins, ...], design_effect: float, make: Make[Plain]
+) -> tuple[Plain, ...]:
     """The plain error over some bins, over those merged by what is wrong in them, and over ever more.
 
     Args:
@@ -140,47 +187,52 @@ def spreads(base: Bins, fine: tuple[Bins, ...], cells: tuple[Bins, ...], design_
         fine: Groups of bins before merging; no bin lies in two of them.
         cells: Of each group, what its bins are made of.
         design_effect: Of clusters.
+        make: `absolute` or `squared`.
     """
     by_wrong = joined([merged(one, EXPECTED_WRONG * design_effect, observed=True) for one in fine])
     whole = joined(cells)
-    first = [_spread(whole, one, smoothed(one), design_effect) for one in (base, by_wrong)]
-    return (*first, *finer(base, cells, design_effect))
+    first = [make(whole, one, smoothed(one), design_effect) for one in (base, by_wrong)]
+    return (*first, *finer(base, cells, design_effect, make))
 
 
-def fewest(base: Bins, found: Sequence[Spread], cells: tuple[Bins, ...], design_effect: float) -> tuple[Spread, ...]:
+def fewest(
+    base: Bins, by_wrong: Plain, cells: tuple[Bins, ...], design_effect: float, make: Make[Plain]
+) -> tuple[Plain, ...]:
     """Bins of equal mass that are asked at any limit where merging by what is wrong leaves fewer.
 
     Args:
         base: The bins that the error is over.
-        found: Its `spreads`.
+        by_wrong: The second of `kinds`.
         cells: Of each group of rows, what its bins are made of.
         design_effect: Of clusters.
+        make: `absolute` or `squared`.
     """
-    if len(found[1].scales) >= FEWEST:
+    if by_wrong.size >= FEWEST:
         return ()
-    return (_of_size(FEWEST, cells, variance_of_cells(joined(cells), base), design_effect),)
+    return (_of_size(FEWEST, cells, variance_of_cells(joined(cells), base), design_effect, make),)
 
 
-def finer(base: Bins, cells: tuple[Bins, ...], design_effect: float) -> tuple[Spread, ...]:
+def finer(base: Bins, cells: tuple[Bins, ...], design_effect: float, make: Make[Plain]) -> tuple[Plain, ...]:
     """The plain error over ever more bins, each asked for what it can see.
 
     Args:
         base: The bins that the error is over.
         cells: Of each group of rows, what its bins are made of.
         design_effect: Of clusters.
+        make: `absolute` or `squared`.
     """
     whole = joined(cells)
-    noise, coarse = variance_of_cells(whole, base), _spread(whole, base, smoothed(base), design_effect)
+    noise, coarse = variance_of_cells(whole, base), make(whole, base, smoothed(base), design_effect)
     wrong = max(float(whole.n - whole.right.sum()), float(whole.count @ (1.0 - whole.confidence)))
-    seen = [_of_size(k, cells, noise, design_effect) for k in SIZES if k * WRONG * design_effect <= wrong]
+    seen = [_of_size(k, cells, noise, design_effect, make) for k in SIZES if k * WRONG * design_effect <= wrong]
     return tuple(replace(one, least=least_seen(coarse, one)) for one in seen)
 
 
 def pooled(classes: Sequence[tuple[Spread, ...]], error: Callable[[FloatArray], float]) -> tuple[Spread, ...]:
-    """The mean plain error of several classes, as `spreads`; one that has no finer bins keeps its finest.
+    """The mean plain error of several classes, as `kinds`; one that has no finer bins keeps its finest.
 
     Args:
-        classes: `spreads` of each.
+        classes: `kinds` of each.
         error: Standard error of the mean from the scales of all bins.
     """
     made = []
@@ -191,22 +243,41 @@ def pooled(classes: Sequence[tuple[Spread, ...]], error: Callable[[FloatArray], 
     return (*made[:2], *(replace(one, least=least_seen(made[0], one)) for one in made[2:]))
 
 
-def _of_size(size: int, cells: tuple[Bins, ...], noise: FloatArray, design_effect: float) -> Spread:
+def absolute(cells: Bins, bins: Bins, variance: FloatArray, design_effect: float) -> Spread:
+    """The mean absolute gap.
+
+    Args:
+        cells: What the bins are made of.
+        bins: The bins.
+        variance: Of an answer in each bin, shape (K,).
+        design_effect: Of clusters.
+    """
+    differences = differences_of(cells, np.where(bins.gap >= 0.0, 1, -1)[bin_of(cells, bins)])
+    rows = max(1.0, bins.n / design_effect)
+    skewness = max(0.0, differences.skewness) / math.sqrt(rows)
+    scales = scales_of(bins, design_effect, 1.0, variance)
+    return Spread(differences.mean, scales, differences.variance / rows, skewness)
+
+
+def squared(cells: Bins, bins: Bins, variance: FloatArray, design_effect: float) -> Squares:
+    """The mean squared gap; as `absolute`."""
+    gap = bins.gap[bin_of(cells, bins)]
+    rows = max(1.0, bins.n / design_effect)
+    added = differences_of(cells, 2.0 * gap)
+    own = np.concatenate((gap, gap)) ** 2
+    counts = np.concatenate((cells.right, cells.count - cells.right))
+    added = Differences(added.values - own[counts > 0], added.counts, UNSEEN**2)
+    return Squares(added, bins.weight * variance * design_effect / bins.count, float(bins.weight @ variance) / rows)
+
+
+def _of_size(size: int, cells: tuple[Bins, ...], noise: FloatArray, design_effect: float, make: Make[Plain]) -> Plain:
     """Over so many bins of equal mass; ``noise`` is the variance of an answer in each cell."""
     whole = joined(cells)
     asked = [max(1, round(size * one.n / max(1, whole.n))) for one in cells]
     firsts = np.cumsum([0, *(len(one.count) for one in cells[:-1])])
     starts = np.concatenate([at + finer_starts(one, k) for at, one, k in zip(firsts, cells, asked, strict=True)])
     bins = grouped(whole, starts)
-    return _spread(whole, bins, np.add.reduceat(whole.count * noise, starts) / bins.count, design_effect)
-
-
-def _spread(cells: Bins, bins: Bins, variance: FloatArray, design_effect: float) -> Spread:
-    differences = differences_of(cells, np.where(bins.gap >= 0.0, 1, -1)[bin_of(cells, bins)])
-    error = math.sqrt(design_effect * differences.variance / max(1, bins.n))
-    rows = max(1.0, bins.n / design_effect)
-    skewness = max(0.0, differences.skewness / math.sqrt(rows))
-    return Spread(differences.mean, scales_of(bins, design_effect, 1.0, variance), error**2, skewness)
+    return make(whole, bins, np.add.reduceat(whole.count * noise, starts) / bins.count, design_effect)
 
 
 def bin_of(cells: Bins, bins: Bins) -> IntArray:

@@ -184,15 +184,15 @@ class Differences:
         return Differences(-self.values, self.counts, float(-self.values.min()))
 
 
-def differences_of(cells: Bins, signs: IntArray | int = 1) -> Differences:
+def differences_of(cells: Bins, factors: FloatArray | IntArray | int = 1) -> Differences:
     """Of all rows, from the cells that they were dealt to.
 
     Args:
         cells: Bins so narrow that their rows were told much the same.
-        signs: 1 or -1 for each, shape (K,).
+        factors: What those of each are multiplied by, shape (K,).
     """
     wrong = cells.count - cells.right
-    values = np.concatenate((signs * (1.0 - cells.confidence), signs * -cells.confidence))
+    values = np.concatenate((factors * (1.0 - cells.confidence), factors * -cells.confidence))
     counts = np.concatenate((cells.right, wrong)).astype(np.float64)
     largest = max(UNSEEN, 1.0 - float(cells.confidence.min(initial=1.0)))
     return Differences(values[counts > 0], counts[counts > 0], largest)

@@ -9,7 +9,7 @@ import numpy as np
 
 from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, picked
-from evalspec.stats._finer import Spread, bin_of, finer
+from evalspec.stats._finer import Spread, absolute, bin_of, finer
 from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
 from evalspec.stats._invert import bound_from_p, n_by_scaling
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
@@ -84,7 +84,7 @@ class MaximumCalibrationError:
         parts, of_bin = [], bin_of(self.cells, self.bins)
         for index in range(len(self.bins.count)):
             one, cells = picked(self.bins, [index]), picked(self.cells, np.flatnonzero(of_bin == index))
-            parts.append((overall_gap(one, cells, self.design), finer(one, (cells,), self.design.effect)))
+            parts.append((overall_gap(one, cells, self.design), finer(one, (cells,), self.design.effect, absolute)))
         return parts
 
 

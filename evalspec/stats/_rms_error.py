@@ -11,9 +11,9 @@ import numpy as np
 from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged
 from evalspec.stats._calibration_n import Truth, bins_at, overall_power, power_search, smoothed
-from evalspec.stats._finer import Spread, bin_of, fewest, spreads
+from evalspec.stats._finer import Squares, fewest, kinds, squared
 from evalspec.stats._folded import without_noise
-from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
+from evalspec.stats._gap import INDEPENDENT, UNSEEN, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
 from evalspec.stats._invert import POWER, bound_from_p
 from evalspec.stats._quadratic import quadratic_tails
 from evalspec.stats._types import BoolArray, FloatArray, IntArray
@@ -25,8 +25,8 @@ class RmsCalibrationError:
 
     The sum of squared gaps is a weighted sum of squared normals. How a given error is spread over the bins does not
     move its mean, and its spread is largest with all of the error in the bin whose gap is known worst: both sides are
-    taken there, wider where confidences that were drawn say so. A mean of absolute gaps is never larger, so that PASS
-    asks it of all bins that `ece` is asked of: gaps that cancel inside of a bin are seen there.
+    taken there, wider where confidences that were drawn say so. PASS asks finer bins too, as `ece` does: gaps that
+    cancel inside of a bin, or only vary, are seen there.
 
     Args:
         bins: The bins it is over.
@@ -116,8 +116,7 @@ class RmsCalibrationError:
         single = len(self.bins.count) == 1
         if side == "upper":
             # The mean square is never below the squared gap over all rows.
-            absolute = max(one.within(threshold, self.design) for one in self._spreads)
-            within = max(gap.within(threshold), absolute)
+            within = max([gap.within(threshold), *(one.within(threshold, self.design) for one in self._kinds)])
             return within if single else max(within, self._tails(smoothed(self.bins), threshold)[0])
         beyond = gap.beyond(threshold)
         return beyond if single else min(1.0, beyond, 2.0 * self._tails(self._cautious, threshold)[1])
@@ -141,16 +140,15 @@ class RmsCalibrationError:
     @cached_property
     def _drawn(self) -> float:
         """Variance of the mean square where all gaps are large, from what each row adds to it."""
-        of_bin = bin_of(self.cells, self.bins)
-        gap, right = self.bins.gap[of_bin], self.cells.right
-        added = 2.0 * gap * np.stack((1.0 - self.cells.confidence, -self.cells.confidence)) - gap**2 - self._squares
-        counts = np.stack((right, self.cells.count - right))
-        return self.design_effect * float(np.sum(counts * added**2)) / max(1, self.n) ** 2
+        added = squared(self.cells, self.bins, smoothed(self.bins), self.design_effect).added
+        return self.design_effect * added.variance / max(1, self.n)
 
     @cached_property
-    def _spreads(self) -> tuple[Spread, ...]:
-        found = spreads(self.bins, (self.fine,), (self.cells,), self.design_effect)
-        return (*found, *fewest(self.bins, found, (self.cells,), self.design_effect))
+    def _kinds(self) -> tuple[Squares, ...]:
+        """The mean square over the other bins that PASS asks."""
+        cells = (self.cells,)
+        found = kinds(self.bins, (self.fine,), cells, self.design_effect, squared)
+        return (*found[1:], *fewest(self.bins, found[1], cells, self.design_effect, squared))
 
     def _shown(self, times: float, threshold: float, alpha: float) -> float:
         """Chance that so many times the rows show the side on which the value lies."""
@@ -160,8 +158,9 @@ class RmsCalibrationError:
         variance = smoothed(bins, times)
         weights = _weights_of(bins, design.effect, times, variance)
         if not float(weights.max()) > 0.0:
-            # Always right and sure of it: what is left is the binomial tail of no wrong answer.
-            return float((1.0 - threshold) ** (times * self.n / design.effect) <= design.level(alpha, times))
+            # Always right and sure of it: what is left is the tail of rows that are neither, of which there was none.
+            rare = min(1.0, threshold**2 / UNSEEN**2)
+            return float((1.0 - rare) ** (times * self.n / design.effect) <= design.level(alpha, times))
         here = self.value * np.sqrt(bins.weight / np.maximum(weights, 1e-300))
         if self.value < threshold:
             most = _quantile(design.level(alpha, times), weights, _worst_spread(weights, threshold))

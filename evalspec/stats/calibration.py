@@ -19,7 +19,7 @@ import numpy as np
 from evalspec.evidence.estimate import Side
 from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, joined, make_bins, merged
 from evalspec.stats._calibration_n import NULL, Truth, n_for_power, scales_of, smoothed
-from evalspec.stats._finer import Spread, fewest, spreads
+from evalspec.stats._finer import Spread, absolute, fewest, kinds
 from evalspec.stats._folded import without_noise
 from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
 from evalspec.stats._invert import bound_from_p
@@ -133,7 +133,7 @@ class CalibrationError:
         if threshold < 0 or threshold > 1:
             return 0.0 if (threshold < 0) == (side == "lower") else 1.0
         if side == "upper":
-            asked = (*self.spreads, *fewest(self.bins, self.spreads, self._cells, self.design_effect))
+            asked = (*self.spreads, *fewest(self.bins, self.spreads[1], self._cells, self.design_effect, absolute))
             return max(self._p_overall(threshold), *(one.within(threshold, self.design) for one in asked))
         return self._overall.beyond(threshold) if len(self.bins.count) == 1 else self._p_fail(threshold)
 
@@ -166,7 +166,7 @@ class CalibrationError:
     @cached_property
     def spreads(self) -> tuple[Spread, ...]:
         """The plug-in value over all kinds of bins that PASS asks; the first are those of the value."""
-        return spreads(self.bins, self.fine or (self.bins,), self._cells, self.design_effect)
+        return kinds(self.bins, self.fine or (self.bins,), self._cells, self.design_effect, absolute)
 
     @property
     def _cells(self) -> tuple[Bins, ...]:

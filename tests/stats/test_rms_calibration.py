@@ -106,9 +106,9 @@ def test_no_rows_few_clusters_and_what_is_no_confidence() -> None:
 
 def test_always_right_and_sure_of_it() -> None:
     found = rms_calibration_error(np.ones(100), np.ones(100, dtype=bool))
-    assert found.value == 0.0 and found.bound(0.95, "upper") == pytest.approx(1 - 0.05**0.01)
-    # The rule of three: 59 rows without a wrong answer show 5 %.
-    assert found.n_to_decide(0.05, 0.05) == 59
+    # The rule of three, for rows that were said to be right in half of cases and always are: a quarter each.
+    assert found.value == 0.0 and found.bound(0.95, "upper") == pytest.approx(0.5 * math.sqrt(1 - 0.05**0.01))
+    assert found.n_to_decide(0.05, 0.05) == 299
 
 
 @pytest.mark.slow
