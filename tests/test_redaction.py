@@ -80,9 +80,7 @@ def test_base64_of_what_was_encoded_before(again: str) -> None:
     assert "[TOK]" in left and len(left) < 24
 
 
-@pytest.mark.parametrize(
-    "numbers", [[115, 51, 99], [900, 77, 1, 2, 3, 4, 5, 6, 7, 8], [0.25, 0.75] * 9, list(range(99))]
-)
+@pytest.mark.parametrize("numbers", [[115, 51, 99], [900, 77, *range(9)], [0.25] * 9, list(range(99))])
 def test_other_numbers_stay_as_they_are(numbers: list[float]) -> None:
     assert Redaction({"TOK": BEARER}).text(json.dumps(numbers)) == json.dumps(numbers)
 

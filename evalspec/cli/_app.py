@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from evalspec import __version__
 from evalspec.cli import bless, checks, compare, doctor, history, init, plan, report, run, schema, validate, verify
-from evalspec.cli._output import echo, echo_json, echo_text, errors_of, guarded, usage_error, usage_text
+from evalspec.cli._output import echo, echo_json, echo_text, errors_of, guarded, unheard, usage_error, usage_text
 
 USAGE_ERRORS: tuple[type[Exception], ...] = tuple(
     one for one in typer.BadParameter.__mro__[1:2] if issubclass(one, Exception)
@@ -39,10 +39,11 @@ class _Group(TyperGroup):
             ended = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except USAGE_ERRORS as error:
             wrong = usage_error(error)
-            if "--json" in given:
-                echo_json(errors_of(wrong))
-            else:
-                echo_text(usage_text(error), err=True)
+            with unheard():
+                if "--json" in given:
+                    echo_json(errors_of(wrong))
+                else:
+                    echo_text(usage_text(error), err=True)
             sys.exit(wrong.exit_code)
         sys.exit(ended if isinstance(ended, int) else 0)
 

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -62,10 +62,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             interrupts.raise_interrupt()
             command(*args, **kwargs)
         except EvalspecError as error:
-            if kwargs.get("as_json"):
-                echo_json(hidden.value(errors_of(error)))
-            else:
-                echo_errors(error, hidden)
+            with unheard():
+                if kwargs.get("as_json"):
+                    echo_json(hidden.value(errors_of(error)))
+                else:
+                    echo_errors(error, hidden)
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
             interrupts.ignore()
@@ -85,12 +86,24 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(EvalspecError.exit_code) from error
         except Exception as error:
             # Python's own exit code for this is 1, which would read as NOT READY.
-            echo_text(hidden.text(traceback.format_exc()), err=True)
             sentence = f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above"
-            echo(sentence, err=True)
+            with unheard():
+                echo_text(hidden.text(traceback.format_exc()), err=True)
+                echo(sentence, err=True)
             raise typer.Exit(EvalspecError.exit_code) from error
 
     return wrapper
+
+
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """What is wrong is wrong whoever hears of it: an error that can't be printed keeps its exit code."""
+    try:
+        yield
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except OSError:
+        silence()
 
 
 def silence() -> None:

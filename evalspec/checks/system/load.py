@@ -122,12 +122,12 @@ class Load(Check):
     sent late by its fault (over 1 ms and over 1 % of the threshold, at the percentile that is required), or connections
     that were all busy while the server itself was in time, void a requirement, unless it is violated without the lag as
     well: with the service times that were measured, served in order, or the time that the server took from when it was
-    asked. So are rates of errors of a server where more than the allowed share of queries waited for a connection,
-    or 1 % were late, by over a tenth of the median answer: it had less to refuse. Nothing fails by our lag. What
-    waits for the server is the server's. A ramp is not counted, and a spike and what follows it only in
-    `spike_factor`. The audit for caching is that of `latency`. Shown of every stretch of a run (ramp, steady part,
-    spike, what follows): how many queries were under way, that is due and not ended, and the seconds in which the
-    SLO was violated by the queries that were due in them.
+    asked. So are rates of errors of a server where more than the allowed share of queries waited for a connection, or
+    1 % were late, by over a tenth of the median answer: it had less to refuse. Nothing fails by our lag. What waits
+    for the server is the server's. A ramp is not counted, and a spike and what follows it only in `spike_factor`. The
+    audit for caching is that of `latency`.
+    Shown of every stretch of a run (ramp, steady part, spike, what follows): how many queries were under way, that is
+    due and not ended, and the seconds in which the SLO was violated by the queries that were due in them.
 
     References: MLPerf Inference rules (server scenario). Schroeder, Wierman, Harchol-Balter, NSDI 2006 (open and
     closed). Conover, Practical Nonparametric Statistics (quantile test). Pettitt, Applied Statistics 1979 (step).
