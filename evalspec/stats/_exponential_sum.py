@@ -41,7 +41,8 @@ def sum_z(weights: FloatArray, counts: FloatArray) -> float:
     parts: FloatArray = weights / (1.0 - tilt * weights)
     root = math.copysign(math.sqrt(max(0.0, 2.0 * float(counts @ np.log1p(-tilt * weights)))), tilt)
     if abs(root) < 1e-3:
-        return root + float(counts @ weights**3) / (3.0 * float(counts @ weights**2) ** 1.5)
+        third, second = float(counts @ weights**3), float(counts @ weights**2)
+        return root + third / (3.0 * second * math.sqrt(second))
     return root + math.log(tilt * math.sqrt(float(counts @ parts**2)) / root) / root
 
 

@@ -9,8 +9,19 @@ from functools import cached_property
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, cut_finely, flipped, in_range, joined, merged
-from evalspec.stats._calibration_n import NULL, bins_at, power_search, scales_of, smoothed
+from evalspec.stats._bins import (
+    EXPECTED_WRONG,
+    Bins,
+    Scheme,
+    cut_finely,
+    flipped,
+    in_range,
+    joined,
+    merged,
+    scales_of,
+    smoothed,
+)
+from evalspec.stats._calibration_n import NULL, bins_at, power_search
 from evalspec.stats._finer import Spread, pooled
 from evalspec.stats._folded import folded_mean, without_noise
 from evalspec.stats._gap import Gap, GapDesign, design_of_gap, differences_by_row
@@ -272,9 +283,7 @@ def classwise_calibration_error(
     return ClasswiseError(tuple(classes), low, second, tuple((float(mean), float(share)) for mean, share in shares))
 
 
-def _sides(
-    said: FloatArray, true: BoolArray, bins: int, scheme: Scheme
-) -> tuple[tuple[Bins, ...], tuple[Bins, ...]]:
+def _sides(said: FloatArray, true: BoolArray, bins: int, scheme: Scheme) -> tuple[tuple[Bins, ...], tuple[Bins, ...]]:
     """Bins on either side of one half, and what they are made of.
 
     What was given at most one half stands as what was denied.

@@ -72,7 +72,8 @@ OTHERS: dict[str, Draw] = {
     "smoothed labels": of(lambda n, rng: 0.9 - 0.4 * rng.beta(1, 20, n), lambda c: 0.99),
     "rarely unsure, always right": of(atoms([1.0, 0.5], [0.97, 0.03]), lambda c: 1.0),
     "nine in ten at 1": of(
-        lambda n, rng: np.where(rng.random(n) < 0.9, 1.0, rng.beta(5, 2, n)), lambda c: np.where(c == 1.0, 0.97, c - 0.1)
+        lambda n, rng: np.where(rng.random(n) < 0.9, 1.0, rng.beta(5, 2, n)),
+        lambda c: np.where(c == 1.0, 0.97, c - 0.1),
     ),
     "one decimal": of(lambda n, rng: np.round(rng.beta(6, 2, n), 1), lambda c: 0.85 * c + 0.05),
     "neighbours' shares": of(lambda n, rng: rng.binomial(15, rng.beta(9, 1, n)) / 15, lambda c: 0.4 + 0.59 * c),
@@ -81,7 +82,10 @@ OTHERS: dict[str, Draw] = {
     "four waves": of(half_to_one, waves(4, 0.08)),
 }
 """Others in which error rates are to hold at any number of rows."""
-WAVES: dict[str, Draw] = {"ten waves": of(half_to_one, waves(10, 0.06)), "thirty waves": of(half_to_one, waves(30, 0.06))}
+WAVES: dict[str, Draw] = {
+    "ten waves": of(half_to_one, waves(10, 0.06)),
+    "thirty waves": of(half_to_one, waves(30, 0.06)),
+}
 """Those which few rows can't see."""
 
 
