@@ -115,7 +115,7 @@ def cut_finely(c: FloatArray, y: BoolArray, bins: int, scheme: Scheme) -> tuple[
     place = _placed(c, levels)
     most = len(levels) + 1
     count = np.bincount(place, minlength=most)
-    total = np.bincount(place, weights=c, minlength=most)
+    total = np.bincount(place, weights=c, minlength=most).astype(np.float64)
     right = np.bincount(place, weights=y, minlength=most).astype(np.int64)
     last = float(c.max())
     uppers = np.append(levels, last)
@@ -163,8 +163,7 @@ def joined(groups: Sequence[Bins]) -> Bins:
 def picked(bins: Bins, places: Sequence[int] | IntArray) -> Bins:
     """Some of the bins, without edges."""
     at = np.asarray(places, dtype=np.int64)
-    arrays = (one[at] for one in (bins.count, bins.confidence, bins.accuracy, bins.right))
-    return Bins(np.empty(0), *arrays, len(at))
+    return Bins(np.empty(0), bins.count[at], bins.confidence[at], bins.accuracy[at], bins.right[at], len(at))
 
 
 def merged(fine: Bins, expected_wrong: float, *, observed: bool = False) -> Bins:
@@ -194,6 +193,35 @@ def grouped(fine: Bins, starts: IntArray) -> Bins:
     """
     edges = np.append(fine.edges[starts], fine.edges[-1:]) if len(fine.edges) else fine.edges
     return _summed(fine.count, fine.count * fine.confidence, fine.right, starts, edges, fine.asked)
+
+
+def smoothed(bins: Bins, times: float = 1.0) -> FloatArray:
+    """Variance of one answer in each bin, shape (K,); two answers are added that are as right as the confidence says.
+
+    Args:
+        bins: The bins.
+        times: How many times their rows there would be.
+    """
+    share = (times * bins.right + 2.0 * bins.confidence) / (times * bins.count + 2.0)
+    variance: FloatArray = share * (1.0 - share)
+    return variance
+
+
+def scales_of(bins: Bins, design_effect: float, times: float, variance: FloatArray) -> FloatArray:
+    """Standard error of what each bin adds to the plug-in error of so many times the rows, shape (K,)."""
+    scales: FloatArray = bins.weight * np.sqrt(variance * design_effect / (times * bins.count))
+    return scales
+
+
+def finer_starts(cells: Bins, asked: int) -> IntArray:
+    """The lowest cell of each of so many bins of about as many rows, shape (K,).
+
+    Args:
+        cells: Narrow bins.
+        asked: How many.
+    """
+    place = np.floor((np.cumsum(cells.count) - 0.5 * cells.count) * asked / max(1, cells.n))
+    return np.flatnonzero(np.diff(place, prepend=-1.0) > 0)
 
 
 def checked(confidences: FloatArray, correct: BoolArray) -> tuple[FloatArray, BoolArray]:

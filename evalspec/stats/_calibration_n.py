@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, joined, merged
-from evalspec.stats._folded import folded_sum_cdf, folded_sum_quantile
-from evalspec.stats._gap import GapDesign
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, finer_starts, grouped, joined, merged, scales_of, smoothed
+from evalspec.stats._finer import FEWEST, crooked
+from evalspec.stats._folded import folded_mean, folded_sum_cdf, folded_sum_quantile
+from evalspec.stats._gap import UNSEEN, GapDesign
 from evalspec.stats._invert import POWER
 from evalspec.stats._types import FloatArray
+from evalspec.stats.proportion import binomial_power
 
 NULL = math.sqrt(2.0 / math.pi)
 """Mean of |z|."""
@@ -28,29 +30,21 @@ class Truth:
         error: The calibration error, in 0..1.
         gap: Accuracy - confidence over all rows, without noise.
         design: What clusters do to the gap.
+        variance: Of (sign x difference) of a row.
+        skewness: Of the same, at least 0.
     """
 
     fine: tuple[Bins, ...]
     error: float
     gap: float
     design: GapDesign
+    variance: float
+    skewness: float
 
     @property
     def n(self) -> int:
         """Rows of the sample."""
         return sum(group.n for group in self.fine)
-
-
-def smoothed(bins: Bins, times: float = 1.0) -> FloatArray:
-    """Variance of one answer in each bin, shape (K,); two answers are added that are as right as the confidence says.
-
-    Args:
-        bins: The bins.
-        times: How many times their rows there would be.
-    """
-    share = (times * bins.right + 2.0 * bins.confidence) / (times * bins.count + 2.0)
-    variance: FloatArray = share * (1.0 - share)
-    return variance
 
 
 def n_for_power(truth: Truth, threshold: float, alpha: float) -> int | None:
@@ -90,12 +84,6 @@ def bins_at(fine: Sequence[Bins], design_effect: float, times: float) -> Bins:
     return joined([merged(group, EXPECTED_WRONG * design_effect / times) for group in fine])
 
 
-def scales_of(bins: Bins, design_effect: float, times: float, variance: FloatArray) -> FloatArray:
-    """Standard error of what each bin adds to the plug-in error of so many times the rows, shape (K,)."""
-    scales: FloatArray = bins.weight * np.sqrt(variance * design_effect / (times * bins.count))
-    return scales
-
-
 def _at(truth: Truth, n: float) -> tuple[Bins, float]:
     times = n / truth.n
     return bins_at(truth.fine, truth.design.effect, times), times
@@ -108,27 +96,68 @@ def _shifts(truth: Truth, bins: Bins, scales: FloatArray) -> FloatArray:
 
 
 def _pass_power(truth: Truth, n: float, threshold: float, alpha: float) -> float:
+    from scipy.special import ndtri
+
     bins, times = _at(truth, n)
+    if len(bins.count) < FEWEST:
+        whole = joined(truth.fine)
+        bins = grouped(whole, finer_starts(whole, FEWEST))
+    rows = n / truth.design.effect
     scales = scales_of(bins, truth.design.effect, times, smoothed(bins, times))
     level = truth.design.level(alpha, times)
     total = float(scales.sum())
     if total <= 0.0:
         # Always right and sure of it: what is left is the binomial tail of no wrong answer.
-        return float((1.0 - threshold) ** (n / truth.design.effect) <= level)
-    most = folded_sum_quantile(level, scales, threshold / total)
-    return folded_sum_cdf(most, scales, _shifts(truth, bins, scales))
+        return float((1.0 - threshold) ** rows <= level)
+    score = float(ndtri(level))
+    bent = crooked(score, truth.skewness / math.sqrt(rows)) / score
+    mean = total * float(folded_mean(threshold / total))
+    reach = (folded_sum_quantile(level, scales, threshold / total) - mean) * bent
+    most = mean + reach * _wider(truth, rows, scales, threshold / total)
+    shifts = _shifts(truth, bins, scales)
+    centre = float(scales @ folded_mean(shifts))
+    at = centre + (most - centre) / _wider(truth, rows, scales, truth.error / total)
+    return min(folded_sum_cdf(at, scales, shifts), _overall_pass(truth, rows, threshold, level))
+
+
+def _wider(truth: Truth, rows: float, scales: FloatArray, shift: float) -> float:
+    """How many times wider drawn confidences make the distribution of the plain error."""
+    variance = float(np.sum(scales**2))
+    folded = variance * max(1e-9, 1.0 + shift**2 - float(folded_mean(shift)) ** 2)
+    return math.sqrt(1.0 + max(0.0, truth.variance / rows - variance) / folded)
+
+
+def _overall_pass(truth: Truth, rows: float, threshold: float, level: float) -> float:
+    """Chance that the gap over all rows is shown to lie within the threshold, in the direction in which it lies."""
+    from scipy.special import ndtr, ndtri
+
+    bins = joined(truth.fine)
+    confidence = float(np.sum(bins.weight * bins.confidence))
+    accuracy = min(1.0, max(0.0, confidence + truth.gap))
+    limit = confidence - threshold
+    if truth.gap <= 0.0 and 0.0 < limit < 1.0:
+        return float(binomial_power(np.array([max(1.0, rows)]), accuracy, limit, level)[0])
+    error = math.sqrt(max(truth.variance, 1e-12) / rows)
+    unseen = UNSEEN * (1.0 - level ** (1.0 / rows)) if rows >= 1.0 else 1.0
+    return float(ndtr((threshold - abs(truth.gap) - 0.5 * unseen) / error + float(ndtri(level))))
 
 
 def _fail_power(truth: Truth, n: float, threshold: float, alpha: float) -> float:
     from scipy.special import ndtri
 
     bins, times = _at(truth, n)
+    rows = n / truth.design.effect
     reach = -float(ndtri(truth.design.level(alpha / 2.0, times)))
     variance = smoothed(bins, times)
     said = np.maximum(variance, bins.confidence * (1.0 - bins.confidence))
     scales, wider = (scales_of(bins, truth.design.effect, times, one) for one in (variance, said))
-    least = threshold + NULL * float(wider.sum()) + reach * math.sqrt(float(np.sum(wider**2)))
-    spread = 1.0 - folded_sum_cdf(least, scales, _shifts(truth, bins, scales))
+    error = math.sqrt(max(float(np.sum(wider**2)), truth.variance / rows))
+    least = threshold + NULL * float(wider.sum()) + reach * error
+    shifts = _shifts(truth, bins, scales)
+    centre = float(scales @ folded_mean(shifts))
+    total = max(float(scales.sum()), 1e-12)
+    at = centre + (least - centre) / _wider(truth, rows, scales, truth.error / total)
+    spread = 1.0 - folded_sum_cdf(at, scales, shifts)
     return max(spread, overall_power(truth, n, threshold, alpha / 2.0))
 
 
@@ -143,6 +172,7 @@ def overall_power(truth: Truth, n: float, threshold: float, alpha: float) -> flo
     if not 0.0 < limit < 1.0:
         return 0.0
     level = truth.design.level(alpha, n / truth.n)
-    beyond = abs(truth.gap) - threshold + float(ndtri(level)) * math.sqrt(limit * (1.0 - limit) / rows)
-    spread = math.sqrt(accuracy * (1.0 - accuracy) / rows)
+    error = math.sqrt(max(limit * (1.0 - limit), truth.variance) / rows)
+    beyond = abs(truth.gap) - threshold + float(ndtri(level)) * error
+    spread = math.sqrt(max(accuracy * (1.0 - accuracy), truth.variance) / rows)
     return float(ndtr(beyond / spread)) if spread > 0 else float(beyond > 0)

@@ -18,8 +18,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, grouped, joined, merged
-from evalspec.stats._calibration_n import scales_of, smoothed
+from evalspec.stats._bins import (
+    EXPECTED_WRONG,
+    Bins,
+    finer_starts,
+    grouped,
+    joined,
+    merged,
+    scales_of,
+    smoothed,
+)
 from evalspec.stats._folded import folded_mean, folded_sum_cdf
 from evalspec.stats._gap import UNSEEN, Differences, GapDesign, differences_of
 from evalspec.stats._types import FloatArray, IntArray
@@ -82,7 +90,7 @@ class Spread:
         shift = error / total
         mean = float(folded_mean(shift))
         folded = variance * max(1e-9, 1.0 + shift**2 - mean**2)
-        score = _straightened((self.plug_in - total * mean) / math.sqrt(folded + drawn), self.skewness)
+        score = straightened((self.plug_in - total * mean) / math.sqrt(folded + drawn), self.skewness)
         if len(scales) > FOLDED:
             return float(ndtr(score))
         return folded_sum_cdf(total * mean + score * math.sqrt(folded), scales, shift)
@@ -101,8 +109,12 @@ class Spread:
         return room
 
 
-def _straightened(score: float, skewness: float) -> float:
-    """A studentised mean as a normal score, for a mean of this skewness.
+def straightened(score: float, skewness: float) -> float:
+    """A studentised mean as a normal score.
+
+    Args:
+        score: The mean less its expectation, in standard errors.
+        skewness: Of the mean.
 
     References:
         Hall (1992), On the removal of skewness by transformation, JRSS B 54.
@@ -117,7 +129,7 @@ class Squares:
     """A plain mean square of gaps, and what noise adds to it.
 
     Args:
-        added: What each row adds to it, to first order: of its bin's gap, twice (gap x difference) less the square.
+        added: What each row adds to it, to first order: twice (gap of its bin x difference), less that gap's square.
         weights: shape (K,), what each bin's noise adds.
         variance: Of an answer over the rows, divided by them.
         least: The least root mean square that is asked of these bins.
@@ -150,6 +162,17 @@ Make = Callable[[Bins, Bins, FloatArray, float], Plain]
 """From cells, bins, the variance of an answer in each bin, and the design effect."""
 
 
+def crooked(score: float, skewness: float) -> float:
+    """The inverse of `straightened`."""
+    if skewness <= 0.0:
+        return score
+    return (
+        3.0
+        * (math.copysign(abs(part := 1.0 + skewness * (score - skewness / 6.0)) ** (1.0 / 3.0), part) - 1.0)
+        / skewness
+    )
+
+
 def least_seen(coarse: Plain, fine: Plain) -> float:
     """The limit from which on finer bins cost a model at half of it at most `LOSS` of its chance to pass, in 0..1."""
     from scipy.special import ndtr
@@ -157,12 +180,6 @@ def least_seen(coarse: Plain, fine: Plain) -> float:
     limits = np.geomspace(1e-4, 1.0, 400)
     lost = np.flatnonzero(ndtr(coarse.room(limits)) - ndtr(fine.room(limits)) > LOSS)
     return float(limits[lost[-1]]) if len(lost) else 0.0
-
-
-def finer_starts(cells: Bins, asked: int) -> IntArray:
-    """The lowest cell of each of so many bins of about as many rows, shape (K,)."""
-    place = np.floor((np.cumsum(cells.count) - 0.5 * cells.count) * asked / max(1, cells.n))
-    return np.flatnonzero(np.diff(place, prepend=-1.0) > 0)
 
 
 def variance_of_cells(cells: Bins, bins: Bins) -> FloatArray:
@@ -191,8 +208,8 @@ def kinds(
     """
     by_wrong = joined([merged(one, EXPECTED_WRONG * design_effect, observed=True) for one in fine])
     whole = joined(cells)
-    first = [make(whole, one, smoothed(one), design_effect) for one in (base, by_wrong)]
-    return (*first, *finer(base, cells, design_effect, make))
+    first = tuple(make(whole, one, smoothed(one), design_effect) for one in (base, by_wrong))
+    return first + finer(base, cells, design_effect, make)
 
 
 def fewest(

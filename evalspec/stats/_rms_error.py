@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged
-from evalspec.stats._calibration_n import Truth, bins_at, overall_power, power_search, smoothed
+from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, smoothed
+from evalspec.stats._calibration_n import Truth, bins_at, overall_power, power_search
 from evalspec.stats._finer import Squares, fewest, kinds, squared
 from evalspec.stats._folded import without_noise
 from evalspec.stats._gap import INDEPENDENT, UNSEEN, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
@@ -168,7 +168,7 @@ class RmsCalibrationError:
         said = np.maximum(variance, bins.confidence * (1.0 - bins.confidence))
         wider = _weights_of(bins, design.effect, times, said)
         least = _quantile(1.0 - design.level(alpha / 2.0, times), wider, _worst_spread(wider, threshold))
-        truth = Truth((self.fine,), self.value, self._gap, design)
+        truth = Truth((self.fine,), self.value, self._gap, design, self._overall.differences.variance, 0.0)
         return max(quadratic_tails(least, weights, here)[1], overall_power(truth, times * self.n, threshold, alpha / 2))
 
     @cached_property

@@ -17,8 +17,19 @@ from typing import Literal
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, joined, make_bins, merged
-from evalspec.stats._calibration_n import NULL, Truth, n_for_power, scales_of, smoothed
+from evalspec.stats._bins import (
+    EXPECTED_WRONG,
+    Bins,
+    Scheme,
+    checked,
+    cut_finely,
+    joined,
+    make_bins,
+    merged,
+    scales_of,
+    smoothed,
+)
+from evalspec.stats._calibration_n import NULL, Truth, n_for_power
 from evalspec.stats._finer import Spread, absolute, fewest, kinds
 from evalspec.stats._folded import without_noise
 from evalspec.stats._gap import INDEPENDENT, Gap, GapDesign, design_of_gap, overall_gap, why_unbounded
@@ -102,6 +113,11 @@ class CalibrationError:
         return why_unbounded(self.n, self.design)
 
     @property
+    def sight(self) -> tuple[tuple[int, float], ...]:
+        """Numbers of finer bins, and the least error that is asked of each: what cancels in fewer is seen there."""
+        return tuple((one.size, one.least) for one in self.spreads[2:] if one.least < 1.0) if self.n else ()
+
+    @property
     def method(self) -> str:
         """Scheme, bins, and how the bounds are made."""
         count = len(self.bins.count)
@@ -126,7 +142,12 @@ class CalibrationError:
         """Rows that decide with 80 % power; of more rows fewer bins are merged."""
         if self.reason or self.value is None or self.value == threshold or not 0.0 < threshold < 1.0:
             return None
-        truth = Truth(self.fine or (self.bins,), self.value, self._gap, self.design.believable)
+        signed = self.spreads[0]
+        rows = self.n / self.design_effect
+        truth = Truth(
+            self.fine or (self.bins,), self.value, self._gap, self.design.believable,
+            signed.drawn * rows, signed.skewness * math.sqrt(rows),
+        )  # fmt: skip
         return n_for_power(truth, threshold, alpha)
 
     def _p(self, threshold: float, side: Side) -> float:
@@ -211,9 +232,10 @@ def expected_calibration_error(
 
     Printed is the debiased value (the folded normal's mean, solved for the gap). The plug-in value of a calibrated
     model is not 0 but about 0.8 x the sum of the bins' standard errors, so no bound is made from it directly. PASS is
-    by test inversion with the error spread in the way that makes a small plug-in value likeliest. FAIL is by the larger
-    of (plug-in - what noise adds to a calibrated model) and (|mean confidence - accuracy|), at half the level each.
-    With one bin both are Clopper-Pearson on the accuracy.
+    by test inversion with the error spread in the way that makes a small plug-in value likeliest, over these bins and
+    over finer ones, the largest p-value of which counts. FAIL is by the larger of (plug-in - what noise adds to a
+    calibrated model) and (|mean confidence - accuracy|), at half the level each. With one bin that is Clopper-Pearson
+    on the accuracy, beside Gaffke's bound where confidences vary more than answers.
 
     Args:
         confidences: shape (n,), in 0..1.

@@ -9,8 +9,19 @@ from functools import cached_property
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats._bins import EXPECTED_WRONG, Bins, Scheme, cut_finely, flipped, in_range, joined, merged
-from evalspec.stats._calibration_n import NULL, bins_at, power_search, scales_of, smoothed
+from evalspec.stats._bins import (
+    EXPECTED_WRONG,
+    Bins,
+    Scheme,
+    cut_finely,
+    flipped,
+    in_range,
+    joined,
+    merged,
+    scales_of,
+    smoothed,
+)
+from evalspec.stats._calibration_n import NULL, bins_at, power_search
 from evalspec.stats._finer import Spread, pooled
 from evalspec.stats._folded import folded_mean, without_noise
 from evalspec.stats._gap import Gap, GapDesign, design_of_gap, differences_by_row

@@ -10,7 +10,7 @@ import numpy as np
 from evalspec.checks.model._points import band, known
 from evalspec.checks.model._recalibration import TITLES
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Histogram, Reference, Series, Table
-from evalspec.evidence.words import in_percent
+from evalspec.evidence.words import in_percent, or_list, plural
 from evalspec.stats.calibration import CalibrationError, ece_band
 from evalspec.stats.proportion import Proportion
 
@@ -61,7 +61,22 @@ def notes(
     return [
         f"ece {_beside_edges(ece.value)} reads as {ece_band(ece.value)} ({BANDS}){_reach(ece, level)}.",
         f"Mean confidence {confidence.mean():.3f}, accuracy {correct.mean():.3f}: {way} by {abs(gap):.3f} overall.",
+        _sight(ece),
     ]
+
+
+def _sight(ece: CalibrationError) -> str:
+    """How much of what cancels inside of a bin these rows can see."""
+    if not ece.sight:
+        return (
+            f"Opposite gaps that cancel inside of {plural(len(ece.bins.count), 'bin')} are not seen with so few wrong "
+            "answers; more rows would show them."
+        )
+    seen = [f"{least:.2g} over {bins}" if least > 0.0 else f"any over {bins}" for bins, least in ece.sight]
+    return (
+        f"Opposite gaps that cancel inside of a bin are seen from an ece of {or_list(seen)} bins on; smaller ones, and "
+        "those that change sides more often, take more rows."
+    )
 
 
 def _beside_edges(value: float) -> str:

@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.language.requirement import Requirement
 
-_INVERSION = "test inversion (PASS), plug-in and overall gap at half the level each (FAIL)"
+_INVERSION = "test inversion, over finer bins too (PASS), plug-in and overall gap at half the level each (FAIL)"
 _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
 _PAIRED_SHARE = f"{_SHARE}; against a model Tango's score interval, corrected for skewness and continuity"
 _MEAN = (
     "BCa of the mean (saddlepoint, without resampling) from 200 rows on; against a model the same of the differences"
-)
-_BRIER = (
-    "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
-    "from 1 row on; against a model the same of the differences"
 )
 _SQUARES = "test inversion of the squared gaps (PASS), the same and the overall gap at half the level each (FAIL)"
 _CLASSES = (
     "of a class as `ece`; their mean: test inversion at twice the variance of independent classes (PASS), plug-in and "
     "the rows whose class was thought unlikely at half the level each (FAIL)"
 )
-_BINS = "all bins by Clopper-Pearson (PASS), one of them at the level divided by the bins and sides (FAIL)"
+_BINS = (
+    "all bins by Clopper-Pearson and Gaffke, and finer ones (PASS), one of them at the level divided by the bins and "
+    "sides (FAIL)"
+)
 
 WITHOUT_INTERVAL = ("temperature",)
 COMPARED = ("brier", "selective_coverage", "interval_coverage", "pinball")
 """Metrics that have a paired comparison with another model."""
 SHARES = ("selective_accuracy", "selective_coverage", "interval_coverage")
+MEANS = ("brier", "pinball")
 ERRORS = ("ece", "rms_calibration", "mce", "ece_after_temperature", "routing_change")
 AT_THRESHOLD = ("selective_accuracy", "selective_coverage", "routing_change")
 
@@ -76,16 +76,22 @@ class Calibration(Check):
     chance of a plain value as small as this, were the error as large as allowed and spread over the bins in the way
     that makes small values likeliest (in proportion to their standard errors). FAIL: the larger of (plain value
     less what noise adds to a calibrated model) and (overall gap of confidence and accuracy), at half the level each.
-    With a single bin: Clopper-Pearson on its accuracy.
+    Both are about the population: the confidences are a sample too, so that variances are those of (answer less
+    confidence) where these are larger. With a single bin: Clopper-Pearson on its accuracy, and Gaffke's bound of the
+    mean of (answer less confidence); the one that says less counts.
+    What is too sure and what is too modest cancel inside a bin. So PASS asks finer bins too: bins merged by what is
+    wrong in them, four of equal mass where these are fewer, and 5 to 160, each for errors that so many bins can see
+    with these rows (a model at half the limit loses at most 3 points of its chance to pass). The page says from which
+    error on that is.
     `classwise_ece`: the same for one class; bins don't cross one half. Of the mean over classes the plain value's own
     mean needs no knowledge of how the classes hang together, and its variance is at most twice that of independent
-    ones (and never that of a coin's side). Two classes have the same error.
+    ones (and never that of a coin's side), or that of what rows add. Two classes have the same error.
     `rms_calibration`: the mean square without its noise (Kumar; where that is below 0, 0 is printed). The noise of a
-    squared gap is widest with all of the error in the bin that is known worst, so both sides are taken there.
-    `mce`: Clopper-Pearson in every bin; all must hold (PASS), or one is shown to break (FAIL, level divided by bins).
-    Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint. Of `pinball`, which
-    has no largest value, from 200 rows on; where one more row of the largest loss would change the variance that of
-    `brier` is Gaffke's bound, which counts a row of that loss that was not drawn.
+    squared gap is widest with all of the error in the bin that is known worst, so both sides are taken there; finer
+    bins as for `ece`, by Gaffke's bound.
+    `mce`: the bounds of a single bin in every bin, and finer bins inside of it; all must hold (PASS), or one is shown
+    to break (FAIL, level divided by bins).
+    Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint, from 200 rows on.
     `temperature` has no interval: it is shown, and can't be required.
     Recalibration: temperature, vector scaling and isotonic regression (each class against the rest, divided by the
     sum) are fitted on one half of the rows and judged on the other. By cross-validated log loss inside the first half
@@ -100,12 +106,14 @@ class Calibration(Check):
     References: Naeini, Cooper, Hauskrecht, AAAI 2015 (ECE). Guo et al., ICML 2017 (temperature). Roelofs et al.,
     AISTATS 2022 (bias). Leone, Nelson, Nottingham, Technometrics 1961 (folded normal). Kumar, Liang, Ma, NeurIPS 2019
     (squares). Kuonen, Biometrika 1999 (their tails). Kull et al., NeurIPS 2019 (classes; vector scaling). Zadrozny and
-    Elkan, KDD 2002 (isotonic). Geifman and El-Yaniv, NeurIPS 2017 (selective accuracy).
+    Elkan, KDD 2002 (isotonic). Gaffke, Mathematical Methods of Statistics 2005 (means). Hall, JRSS B 1992 (skewness).
+    Geifman and El-Yaniv, NeurIPS 2017 (selective accuracy).
 
     ## What it cannot show
-    Gaps that cancel inside a bin, and gaps of a group that is not a bin of its own: see `slices`. Much of many classes:
-    `classwise_ece` is at most 2 divided by their number, so ask it of single ones. Whether the confidence stays true
-    on other rows: see `shift`. A calibrated model can still be useless: see `quality`.
+    Gaps that cancel inside of the finest bins that the rows can see, and gaps of a group that is not a bin of its own:
+    see `slices`. Much of many classes: `classwise_ece` is at most 2 divided by their number, so ask it of single ones.
+    Whether the confidence stays true on other rows: see `shift`. A calibrated model can still be useless: see
+    `quality`.
 
     ## Example
     ```yaml
@@ -131,7 +139,7 @@ class Calibration(Check):
             parts="class", interval=_CLASSES, whole=True,
         ),
         Metric(
-            "brier", "score", "lower", "Mean squared error of the probabilities.", interval=_BRIER, least=0.0, most=2.0
+            "brier", "score", "lower", "Mean squared error of the probabilities.", interval=_MEAN, least=0.0, most=2.0
         ),
         Metric("temperature", "score", "neither", "What logits must be divided by; over 1: over-confident."),
         Metric("ece_after_temperature", "fraction", "lower", "`ece` after temperature scaling.", interval=_INVERSION),
@@ -208,10 +216,8 @@ class Calibration(Check):
         if metric == "routing_change" and self.baseline is None:
             return "routing_change needs `baseline:`, the model whose routing it is compared with"
         sample = Sample(self.dataset, rows.get(self.dataset), confidence)
-        if metric == "pinball":
+        if metric in MEANS:
             return never_shown(requirement, "mean", sample)
-        if metric == "brier" and requirement.model is None:
-            return never_shown(requirement, "share", sample)
         if requirement.model is not None:
             if metric in COMPARED:
                 return None
