@@ -31,6 +31,10 @@ _PAIRED_SHARE = f"{_SHARE}; against a model Tango's score interval, corrected fo
 _MEAN = (
     "BCa of the mean (saddlepoint, without resampling) from 200 rows on; against a model the same of the differences"
 )
+_BRIER = (
+    "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
+    "from 1 row on; against a model the same of the differences"
+)
 _SQUARES = "test inversion of the squared gaps (PASS), the same and the overall gap at half the level each (FAIL)"
 _CLASSES = (
     "of a class as `ece`; their mean: test inversion at twice the variance of independent classes (PASS), plug-in and "
@@ -45,7 +49,6 @@ WITHOUT_INTERVAL = ("temperature",)
 COMPARED = ("brier", "selective_coverage", "interval_coverage", "pinball")
 """Metrics that have a paired comparison with another model."""
 SHARES = ("selective_accuracy", "selective_coverage", "interval_coverage")
-MEANS = ("brier", "pinball")
 ERRORS = ("ece", "rms_calibration", "mce", "ece_after_temperature", "routing_change")
 AT_THRESHOLD = ("selective_accuracy", "selective_coverage", "routing_change")
 
@@ -91,7 +94,9 @@ class Calibration(Check):
     bins as for `ece`, by Gaffke's bound.
     `mce`: the bounds of a single bin in every bin, and finer bins inside of it; all must hold (PASS), or one is shown
     to break (FAIL, level divided by bins).
-    Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint, from 200 rows on.
+    Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint. Of `pinball`, which
+    has no largest value, from 200 rows on; where one more row of the largest loss would change the variance that of
+    `brier` is Gaffke's bound, which counts a row of that loss that was not drawn.
     `temperature` has no interval: it is shown, and can't be required.
     Recalibration: temperature, vector scaling and isotonic regression (each class against the rest, divided by the
     sum) are fitted on one half of the rows and judged on the other. By cross-validated log loss inside the first half
@@ -139,7 +144,7 @@ class Calibration(Check):
             parts="class", interval=_CLASSES, whole=True,
         ),
         Metric(
-            "brier", "score", "lower", "Mean squared error of the probabilities.", interval=_MEAN, least=0.0, most=2.0
+            "brier", "score", "lower", "Mean squared error of the probabilities.", interval=_BRIER, least=0.0, most=2.0
         ),
         Metric("temperature", "score", "neither", "What logits must be divided by; over 1: over-confident."),
         Metric("ece_after_temperature", "fraction", "lower", "`ece` after temperature scaling.", interval=_INVERSION),
@@ -216,8 +221,10 @@ class Calibration(Check):
         if metric == "routing_change" and self.baseline is None:
             return "routing_change needs `baseline:`, the model whose routing it is compared with"
         sample = Sample(self.dataset, rows.get(self.dataset), confidence)
-        if metric in MEANS:
+        if metric == "pinball":
             return never_shown(requirement, "mean", sample)
+        if metric == "brier" and requirement.model is None:
+            return never_shown(requirement, "share", sample)
         if requirement.model is not None:
             if metric in COMPARED:
                 return None
