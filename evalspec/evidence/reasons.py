@@ -23,6 +23,15 @@ class OnlyWorse(BySurroundings):
     __slots__ = ()
 
 
+class EasedOff(BySurroundings):
+    """A disturbance that grew less while something was measured: it may have hidden what the system does in time.
+
+    Latency that rises, beside other work that ends, looks steady. So what was shown to hold does not stand either.
+    """
+
+    __slots__ = ()
+
+
 class NoEvidence(str):
     """A reason to withhold a PASS that is a want of evidence, not a doubt about it: no policy lets it pass.
 
@@ -53,4 +62,4 @@ def gravest(*reasons: str | None) -> str | None:
 
 def only_worse(reason: str | None) -> str | None:
     """A disturbance, for a number that it can only have made worse; any other reason stays as it is."""
-    return OnlyWorse(reason) if isinstance(reason, BySurroundings) else reason
+    return OnlyWorse(reason) if isinstance(reason, BySurroundings) and not isinstance(reason, EasedOff) else reason

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from evalspec.evidence.frozen import Frozen
 
-RULE_VERSION = "1"
+RULE_VERSION = "2"
 
 Status = Literal["PASS", "FAIL", "INCONCLUSIVE", "NOT_RUN", "INVALID", "ERROR"]
 Word = Literal["READY", "NOT READY", "UNDECIDED", "ERROR"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system import _device
-from evalspec.evidence.reasons import BySurroundings
+from evalspec.evidence.reasons import BySurroundings, EasedOff
 from evalspec.measure.telemetry import THROTTLED, readings, reasons
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ STEAL_NOTED, STEAL_VOID = 0.01, 0.10
 GPU_OTHERS_VOID = 0.10
 """Share of time in which kernels of others run on the model's GPU: it is taken from the model, as stolen time is."""
 CLOCK_FALL = 0.10
+EASED_OFF, EASED_IN = 0.15, 0.8
+"""Share of all processors by which other work fell from the first half of a process to the second; of the processes."""
+TAKEN = ("cpu_others_share", "cpu_steal_share", "gpu_others_share")
 _CLOCKS = (("gpu_sm_clock_mhz", "GPU"), ("cpu_clock_mhz", "processor"))
 
 
@@ -63,7 +66,22 @@ def surroundings(samples: Sequence[Samples]) -> Surroundings:
     if throttled:
         notes.append(_sentence(throttled))
     void = next((void for _, void in found if void), None)
-    return Surroundings(None if void is None else BySurroundings(void), throttled, tuple(notes))
+    return Surroundings(None if void is None else _reason(void, samples), throttled, tuple(notes))
+
+
+def _reason(void: str, samples: Sequence[Samples]) -> BySurroundings:
+    """A disturbance; one that eased off in the course of most processes may have hidden latency that rises."""
+    fell = [any(_fall(one, name) > EASED_OFF for name in TAKEN) for one in samples]
+    if sum(fell) < EASED_IN * len(fell):
+        return BySurroundings(void)
+    return EasedOff(f"{void}, and it eased off meanwhile, which can hide that the system grows slower")
+
+
+def _fall(samples: Samples, name: str) -> float:
+    """By how much a share was higher in the first half of a process's readings than in the second."""
+    found = readings(samples.telemetry, name)[1]
+    half = len(found) // 2
+    return float(found[:half].mean() - found[-half:].mean()) if half else 0.0
 
 
 def most_of_others(processors: float, threads: float) -> float:

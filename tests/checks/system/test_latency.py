@@ -616,6 +616,24 @@ def test_a_latency_that_held_beside_other_work_stands_and_jitter_does_not(tmp_pa
     assert found["latency_p50"].by_surroundings and found["jitter"].by_surroundings
 
 
+@pytest.mark.parametrize(("others", "status"), [((1.0, 1.0, 0.7, 0.7), "INVALID"), ((0.7, 0.7, 1.0, 1.0), "PASS")])
+def test_other_work_that_eases_off_can_hide_latency_that_rises(
+    tmp_path: Path, others: tuple[float, ...], status: str
+) -> None:
+    """Beside work that ends, a model that grows slower looks steady, so that nothing withholds its PASS."""
+    series = {"cpu_others_share": np.array(others), "cpu_steal_share": np.zeros(4)}
+    told, make = Telemetry(np.arange(4) * 500_000_000, series), timings(steady)
+
+    def disturbed(model: str, schedule: Schedule) -> list[Samples]:
+        return [replace(one, telemetry=told) for one in make(model, schedule)]
+
+    check = Latency(dataset="test", require=(P99,), caching_audit=False)
+    result = check.run(FakeInputs(tmp_path, samples=disturbed))
+    assert decided(result, check, P99) == status
+    (found,) = write_tests(check, result, Levels(0.95, 0.025))
+    assert (found.invalid is not None and "eased off meanwhile" in found.invalid) == (status == "INVALID")
+
+
 def test_a_ratio_beside_other_work_says_nothing_of_a_quiet_machine() -> None:
     """Item 6: why a comparison stays void: what is added to both sides draws their ratio to 1.
 
