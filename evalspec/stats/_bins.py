@@ -17,7 +17,7 @@ EXPECTED_WRONG = 5.0
 """Wrong answers that the confidences of each bin expect at least."""
 MANY = 50_000
 """Rows from which on they are not sorted, but dealt to cells of equal width first."""
-CELLS = 4096
+CELLS = 65_536
 FINEST = 160
 """Cells of equal mass that rows are dealt to beside the bins, so that finer bins and moments need no second look."""
 
