@@ -399,7 +399,7 @@ def test_a_run_from_before_journals_held_records_is_verified_as_it_was(tmp_path:
         "the journal of this run holds no digest of record.json and of its pages" in one for one in found.skipped
     )
     assert {"quality/accuracy", "values of quality", "seed", "waivers"} <= set(found.same)
-    assert [one.partition(":")[0] for one in found.otherwise] == ["verdict"], "its rules were of another version"
+    assert "verdict" in {one.partition(":")[0] for one in found.otherwise}, "its rules were of another version"
 
 
 @pytest.mark.parametrize(
