@@ -176,7 +176,7 @@ def test_stated_intervals(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("n", "words"),
-    [(40, "are not seen with so few wrong answers"), (2000, "over 10, "), (2000, "bins on; smaller ones")],
+    [(40, "are not seen with so few wrong answers"), (2000, "over 20, "), (2000, "bins on; smaller ones")],
 )
 def test_the_page_says_how_much_of_what_cancels_is_seen(n: int, words: str) -> None:
     """S2: bins that few rows can't part hide opposite gaps."""
