@@ -51,7 +51,11 @@ class MaximumCalibrationError:
     @property
     def method(self) -> str:
         """How the bounds are made."""
-        end = f"no bound: {self.reason}" if self.reason else f"Clopper-Pearson in every bin{self.design.words}"
+        end = (
+            f"no bound: {self.reason}"
+            if self.reason
+            else f"Clopper-Pearson in every bin{self.design.words}; PASS over finer bins too"
+        )
         return f"largest of {len(self.bins.count)} bins, not debiased; {end}"
 
     def bound(self, confidence: float, side: Side) -> float | None:

