@@ -166,7 +166,9 @@ def test_a_server_that_remembers_what_it_was_asked_before_is_found(
 
 def test_the_error_rate_of_a_server_that_errs_is_measured(tmp_path: Path, port: int) -> None:
     """F18: neither the rows asked for at the start and the end nor warming up end the check."""
-    record, _, _ = ran(write(tmp_path, port, "errs", LOAD), only=("load",))
+    path = write(tmp_path, port, "errs", LOAD)
+    path.write_text(path.read_text().replace("model_name: sums", "model_name: sums\n    batch: 2"))
+    record, _, _ = ran(path, only=("load",))
     load = checks(record)["load"]
     assert load["status"] == "measured", load["reason"]
     assert load["measured"]["error_rate(200 qps)"] == pytest.approx(20.0, abs=3.0)
