@@ -600,7 +600,8 @@ def _traffic_on_a_server(folder: Path, service_ms: float, failing: float = 0.0, 
             "arrivals": {"spike": {"factor": 2, "duration": "30 s"}}, "caching_audit": False,
             "slo": "latency_p99 <= 20 ms",
             "require": [
-                "max_rate >= 400 qps", "goodput(400 qps) >= 390 qps", "error_rate <= 1 %", "spike_factor(400 qps) <= 8 x",
+                "max_rate >= 400 qps", "goodput(400 qps) >= 390 qps", "error_rate <= 1 %",
+                "spike_factor(400 qps) <= 8 x",
                 "latency_p50(400 qps) <= 5 ms",
             ],
         }
