@@ -15,9 +15,9 @@ import typer
 from evalspec.cli import app
 from evalspec.language.parts import Access
 from evalspec.language.registry import discover
-from evalspec.spec.catalogue import markdown
-from evalspec.spec.profile import Item, load_profile, profile_names
-from evalspec.spec.schema import dump, record_schema, spec_schema
+from evalspec.loading.catalogue import markdown
+from evalspec.loading.profile import Item, load_profile, profile_names
+from evalspec.loading.schema import dump, record_schema, spec_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKED = re.compile(r"<!-- generated: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -108,7 +108,8 @@ def main(arguments: list[str]) -> int:
     """Write, or with ``--check`` only say what would be written."""
     stale, wanted = outdated(), pages()
     for path in stale:
-        sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+        said = "out of date: " if "--check" in arguments else "wrote "
+        sys.stdout.write(f"{said}{path.relative_to(ROOT)}\n")
         if "--check" not in arguments:
             path.parent.mkdir(exist_ok=True)
             path.unlink(missing_ok=True)

@@ -17,9 +17,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 MOST_CHOICES = 20
 """Choices that a sentence names; more would hide it."""
+
+
+class ProblemCode(Enum):
+    """Which problem it is, where code that catches it can say more about it."""
+
+    UNKNOWN_METRIC = "unknown metric"
+    WRONG_DIRECTION = "wrong direction"
+    NO_FILE = "no file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,8 @@ class Problem:
         path: The place inside the file (``model[0].require[1]``).
         choices: What would have been valid.
         remedy: What to do, as an instruction.
+        code: Which problem it is, for code; None: no code asks.
+        value: The bad value by itself, for code.
     """
 
     message: str
@@ -43,6 +54,8 @@ class Problem:
     path: str | None = None
     choices: tuple[str, ...] = ()
     remedy: str | None = None
+    code: ProblemCode | None = None
+    value: str | None = None
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
@@ -80,8 +93,15 @@ class SpecError(EvalspecError):
 class InputError(EvalspecError):
     """A model or a dataset can't be read, or gives something that can't be used."""
 
-    def __init__(self, message: str, *, remedy: str | None = None, choices: Iterable[str] = ()) -> None:
-        self.problem = Problem(message, remedy=remedy, choices=tuple(choices))
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str | None = None,
+        choices: Iterable[str] = (),
+        code: ProblemCode | None = None,
+    ) -> None:
+        self.problem = Problem(message, remedy=remedy, choices=tuple(choices), code=code)
         super().__init__(str(self.problem))
 
 

@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
@@ -44,6 +46,7 @@ class Interrupts:
         """Signals that came."""
         self._depth = 0
         self._holding = False
+        self._deferring = self._deferred = False
         self._first_s = self._raised_s = 0.0
         self._before: dict[int, Any] = {}
 
@@ -68,6 +71,21 @@ class Interrupts:
         """From now on nothing is interrupted: what was measured is being written."""
         self._holding = True
 
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Meanwhile an interrupt waits: what is written, and what is known of it, belong together."""
+        if self._deferring:
+            yield
+            return
+        self._deferring = True
+        try:
+            yield
+        finally:
+            self._deferring = False
+            if self._deferred and not self._holding:
+                self._deferred = False
+                raise KeyboardInterrupt
+
     def _take(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         self.count += 1
@@ -77,6 +95,9 @@ class Interrupts:
             _end(number, frame)
         if not self._holding and (self.count == 1 or now - self._raised_s > LOST_S):
             self._raised_s = now
+            if self._deferring:
+                self._deferred = True
+                return
             raise KeyboardInterrupt
 
 

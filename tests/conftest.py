@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evalspec.run.environment import gpus
+from evalspec.running.environment import gpus
+
+pytest_plugins = ["tests.small_models"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,7 +19,7 @@ from evalspec.language.inputs import Boxes, Predictions, Probe, Samples, Schedul
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
 from evalspec.language.scans import Scan, look
-from evalspec.sources._table import choose
+from evalspec.sources.reading.table import choose
 
 CANDIDATE = "candidate"
 

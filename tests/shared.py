@@ -16,8 +16,8 @@ import pytest
 
 from evalspec.evidence.record import Record
 from evalspec.records.outputs import write_reports
-from evalspec.run.closing import write_record
-from evalspec.run.files import Journal
+from evalspec.running.files import Journal
+from evalspec.running.journal.closing import write_record
 from evalspec.verdict import decide
 
 ROOT = Path(__file__).parents[1]

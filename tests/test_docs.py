@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +19,16 @@ from evalspec.language.parts import Check, Dataset, Model
 from evalspec.language.registry import DIMENSIONS, discover
 from evalspec.language.yaml import read_text
 from evalspec.language.yaml_text import write
-from evalspec.runtimes._preprocess import STAGE_NAMES
-from evalspec.spec import Options, load
-from evalspec.spec.catalogue import COMMON
-from evalspec.spec.loading import TOP_KEYS
-from evalspec.spec.problems import keys_of
-from evalspec.stats.proportion import Proportion
+from evalspec.loading import LoadOptions, load
+from evalspec.loading.catalogue import COMMON
+from evalspec.loading.problems import keys_of
+from evalspec.loading.spec_file import TOP_KEYS
+from evalspec.pipeline.preprocess import STAGE_NAMES
+from evalspec.stats.shares.proportion import Proportion
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
 OWN = discover(plugins=False)
 
 # A fragment stands in this spec: its mappings are merged with these, its lists replace them.
@@ -103,7 +105,7 @@ def test_yaml_in_the_documentation_is_right(block: Block, tmp_path: Path) -> Non
     else:
         assert block.marker is not None and block.marker.startswith("fragment"), f"{block}: mark it as a fragment"
         path.write_text(write(embedded(block)), encoding="utf-8")
-    load(path, options=Options(files=False), registry=OWN)
+    load(path, options=LoadOptions(files=False), registry=OWN)
 
 
 def test_most_blocks_are_found() -> None:
@@ -231,3 +233,33 @@ def test_the_worked_example_is_right() -> None:
         assert p_pass is not None and p_fail is not None
         expected = "PASS" if p_pass <= 0.05 else "FAIL" if p_fail <= 0.05 / 10 else "INCONCLUSIVE"
         assert word == expected
+
+
+def test_public_methods_are_documented_here_or_where_they_are_first_declared() -> None:
+    classes = defaultdict(list)
+    for path in (ROOT / "evalspec").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].append(node)
+
+    def bases(node: ast.ClassDef) -> Iterator[ast.ClassDef]:
+        for base in node.bases:
+            name = ast.unparse(base).partition("[")[0].rpartition(".")[2]
+            for one in classes[name] if name != node.name else ():
+                yield one
+                yield from bases(one)
+
+    def documented(node: ast.ClassDef, method: str) -> bool:
+        functions = (one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+        return any(one.name == method and ast.get_docstring(one) for one in functions)
+
+    bare = [
+        f"{node.name}.{one.name}"
+        for nodes in list(classes.values())
+        for node in nodes
+        if not node.name.startswith("_")
+        for one in node.body
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and not one.name.startswith("_")
+        if not any(documented(holder, one.name) for holder in (node, *bases(node)))
+    ]
+    assert not bare

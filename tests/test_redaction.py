@@ -12,9 +12,9 @@ import pytest
 
 from evalspec.logs import Log, last_line, scrub
 from evalspec.redaction import NOTHING, Redaction
-from evalspec.runtimes._http_loaded import said as http_said
-from evalspec.runtimes._http_timing import durations
-from evalspec.runtimes._http_wire import Reply
+from evalspec.runtimes.http_client.readiness import said as http_said
+from evalspec.runtimes.http_client.server_timing import durations
+from evalspec.runtimes.http_client.wire import Reply
 
 TOKEN = "s3cr3t/Tok+en&42=\"q'"
 BEARER = f"Bearer {TOKEN}"

@@ -14,42 +14,42 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.checks.model._scored import Scored
-from evalspec.checks.model._statistics import log_losses
-from evalspec.checks.model.calibration import Calibration
-from evalspec.checks.model.compression import Compression
-from evalspec.checks.model.generalization import Generalization
-from evalspec.checks.model.quality import Quality
-from evalspec.checks.model.slices import Slices
-from evalspec.checks.system._latency import NOISY_CV, steadiness
-from evalspec.checks.system._load_arrivals import traffic
-from evalspec.checks.system._samples import notes
-from evalspec.checks.system.latency import Latency
-from evalspec.checks.system.load import Arrivals
-from evalspec.checks.system.throughput import Throughput
+from evalspec.checks.model.calibration.spec import Calibration
+from evalspec.checks.model.compression.spec import Compression
+from evalspec.checks.model.generalization.spec import Generalization
+from evalspec.checks.model.quality.spec import Quality
+from evalspec.checks.model.slices.spec import Slices
+from evalspec.checks.system.latency.measure import NOISY_CV, steadiness
+from evalspec.checks.system.latency.spec import Latency
+from evalspec.checks.system.load.arrivals import Arrivals
+from evalspec.checks.system.load.schedule import traffic
+from evalspec.checks.system.throughput.spec import Throughput
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.units import from_unit
 from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.parts import Check, CheckResult
 from evalspec.language.units import convert
 from evalspec.measure.arrivals import describe
-from evalspec.run.requirements import Levels, write_tests
-from evalspec.stats._tails import at_least
-from evalspec.stats.calibration import ece_band, expected_calibration_error
-from evalspec.stats.macro import f1, mover_difference
-from evalspec.stats.mean import t_mean
-from evalspec.stats.paired import PairedProportion, paired_proportion
-from evalspec.stats.percentile import percentile, queries_needed
+from evalspec.running.requirements import SignificanceLevels, write_tests
+from evalspec.scoring.resampled import log_losses
+from evalspec.scoring.scored_rows import Scored
+from evalspec.stats.calibration.expected_error import ece_band, expected_calibration_error
+from evalspec.stats.means.mean import t_mean
 from evalspec.stats.power import PairedDesign, mean_design
-from evalspec.stats.proportion import Proportion, proportion
-from evalspec.stats.rates import Factor
-from evalspec.stats.share_over import share_over
-from evalspec.stats.timing import block_cv, over_processes, paired_log_ratio
+from evalspec.stats.shares.macro import f1, mover_difference
+from evalspec.stats.shares.paired import PairedProportion, paired_proportion
+from evalspec.stats.shares.proportion import Proportion, proportion
+from evalspec.stats.tails import at_least
+from evalspec.stats.timing.percentile import percentile, queries_needed
+from evalspec.stats.timing.processes import block_cv, over_processes, paired_log_ratio
+from evalspec.stats.timing.rates import Factor
+from evalspec.stats.timing.share_over import share_over
+from evalspec.timing.samples import notes
 from evalspec.verdict import decide
 from tests.checks.data.visits import benchmark
 from tests.checks.deciding import outcome
 from tests.checks.model.mobilenet import mobilenet
-from tests.checks.planted import confident
+from tests.checks.planting import confident
 from tests.fakes import FakeInputs, classifier, samples
 from tests.verdict.test_decide import FAILING, PASSING, a_check, a_record, a_test, status_of
 
@@ -274,7 +274,9 @@ def test_n83_the_whole_table_is_recorded_as_not_ready(tmp_path: Path) -> None:
     drops = [value(compression, name) for name in ("ece_increase", "worst_slice_drop", "accuracy_drop", "top_5_drop")]
     assert drops == pytest.approx([0.058, 0.068, 0.009, 0.006], abs=5e-7)
     verdict = decide(
-        a_record(*(a_check(*write_tests(one, what, Levels(0.95, 0.002)), id=one.name) for one, what in found))
+        a_record(
+            *(a_check(*write_tests(one, what, SignificanceLevels(0.95, 0.002)), id=one.name) for one, what in found)
+        )
     )
     assert {one.name: one.status for one in verdict.decisions} == {
         "quality/accuracy vs baseline": "PASS", "int8/ece": "FAIL", "fp32/ece": "PASS",
@@ -507,7 +509,7 @@ def test_n53_a_mean_of_10_ms_beside_a_p99_of_500_ms(tmp_path: Path) -> None:
             for key, ones in sentences.items()
         }
     )
-    tail, mean = write_tests(check, check.run(FakeInputs(tmp_path, samples=timings)), Levels(0.95, 0.05))
+    tail, mean = write_tests(check, check.run(FakeInputs(tmp_path, samples=timings)), SignificanceLevels(0.95, 0.05))
     assert tail.value == 500.0 and mean.value == pytest.approx(10.0, abs=0.05)
     assert tail.value / mean.value == pytest.approx(50.0, abs=0.2)  # type: ignore[operator]
     verdict = decide(a_record(a_check(tail, mean, id="latency")))

@@ -1,1 +1,1 @@
-"""What can be checked: one file per check, in the folder of its dimension."""
+"""What can be checked: a package for each check, in the folder of its dimension."""

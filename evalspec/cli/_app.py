@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evalspec import __version__
 from evalspec.cli import bless, checks, compare, doctor, history, init, plan, report, run, schema, validate, verify
 from evalspec.cli._output import echo, echo_json, echo_text, errors_of, guarded, unheard, usage_error, usage_text
+from evalspec.version import __version__
 
 USAGE_ERRORS: tuple[type[Exception], ...] = tuple(
     one for one in typer.BadParameter.__mro__[1:2] if issubclass(one, Exception)

@@ -18,7 +18,7 @@ def command(
 ) -> None:
     """Set a run as a baseline: its record and answers, copied beside the spec to be committed."""
     from evalspec.records.bless import bless
-    from evalspec.run.folders import folder_of
+    from evalspec.running.folders import folder_of
 
     target, record = bless(folder_of(folder), name, replace=replace)
     verdict = "no verdict" if record.verdict is None else record.verdict.headline

@@ -14,7 +14,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """List the checks, or print one check's documentation: fields, metrics, method, what it cannot show."""
-    from evalspec.spec.catalogue import document, listing, to_json
+    from evalspec.loading.catalogue import document, listing, to_json
 
     if as_json:
         echo_json(to_json(name))

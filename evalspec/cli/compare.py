@@ -11,7 +11,7 @@ import typer
 from evalspec.cli._output import AllowOutside, Json, echo, echo_json
 
 if TYPE_CHECKING:
-    from evalspec.records.compare import Compared, Row
+    from evalspec.records.compare import RequirementChange, RunComparison
     from evalspec.records.flips import Flips
 
 NOTHING = 2
@@ -45,7 +45,7 @@ def command(
     raise typer.Exit(1 if found.regressions else 0 if found.comparable else NOTHING)
 
 
-def _lines(found: Compared) -> list[str]:
+def _lines(found: RunComparison) -> list[str]:
     counts = Counter(row.word for row in found.rows)
     lines = [f"verdict: {found.verdicts[0]}, then {found.verdicts[1]}"]
     lines += [f"note: {note}" for note in found.notes]
@@ -65,15 +65,15 @@ def _lines(found: Compared) -> list[str]:
     return lines
 
 
-def _asked(found: Compared) -> list[str]:
+def _asked(found: RunComparison) -> list[str]:
     """What is asked otherwise and does not stand beside its requirement already."""
-    from evalspec.evidence.otherwise import words
+    from evalspec.lineage.spec_diff import words
 
     beside = {row.name for row in found.rows if row.notes}
     return [words(one) for one in found.asked if one.of not in beside]
 
 
-def _row(row: Row) -> list[str]:
+def _row(row: RequirementChange) -> list[str]:
     status = row.after if row.before == row.after else f"{row.before or 'absent'}, then {row.after or 'absent'}"
     said = "; ".join(part for part in (row.values, row.change) if part)
     lines = [f"{row.word:<16} {row.name} [{status}]" + (f": {said}" if said else "")]
@@ -92,7 +92,7 @@ def _flips(one: Flips) -> str:
     return f"{start}, {len(one.fixed):,} fixed, {len(one.broken):,} broken{rows}"
 
 
-def _plain(found: Compared) -> dict[str, Any]:
+def _plain(found: RunComparison) -> dict[str, Any]:
     return {
         "verdicts": list(found.verdicts),
         "alpha": found.alpha,

@@ -9,7 +9,7 @@ from evalspec.cli._output import Json, echo, echo_json
 
 def command(as_json: Json = False) -> None:
     """Say what this machine can measure: runtimes that really load, providers, clocks, counters, limits."""
-    from evalspec.run.doctor import examine
+    from evalspec.running.doctor import examine
 
     findings = examine()
     if as_json:

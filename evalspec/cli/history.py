@@ -11,7 +11,7 @@ from evalspec.cli._output import Json, echo, echo_json
 from evalspec.cli._settings import settings
 
 if TYPE_CHECKING:
-    from evalspec.evidence.history import History
+    from evalspec.lineage.history import History
 
 SUFFIX = ".html"
 
@@ -55,7 +55,7 @@ def command(
 def _write(found: History, output: Path) -> None:
     from evalspec.errors import SpecError
     from evalspec.report.trends import render_trends
-    from evalspec.run.files import write_atomically
+    from evalspec.running.files import write_atomically
 
     if output.suffix.lower() != SUFFIX:
         raise SpecError(f"--output {output} is no page; name a file that ends in {SUFFIX}")

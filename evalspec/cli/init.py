@@ -25,7 +25,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Write a commented spec to start from, and the schema that an editor completes it with."""
-    from evalspec.spec.starting import start
+    from evalspec.loading.starter import start
 
     spec, schema, left = start(folder, force=force, profile=profile)
     if as_json:

@@ -27,16 +27,16 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Print checks, order, sample sizes and the smallest change that each requirement can detect; measure nothing."""
-    from evalspec.plan import plan
-    from evalspec.plan.allowed import lacking
-    from evalspec.plan.explain import explain, to_json
+    from evalspec.loading import LoadOptions, load
+    from evalspec.planning import plan
+    from evalspec.planning.explain import explain, to_json
+    from evalspec.planning.permissions import lacking
     from evalspec.records.outputs import newest_record
-    from evalspec.spec import Options, load
 
     defaults = settings(spec_file)
     say_widened(defaults.widened(allow_outside, allow_host), defaults)
     outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
-    spec = load(spec_file, overrides, Options(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
+    spec = load(spec_file, overrides, LoadOptions(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
     planned = plan(spec)
     before = newest_record(record, defaults.root, spec.name)
     lacks = lacking(planned, spec.access(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))

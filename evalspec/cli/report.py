@@ -27,7 +27,7 @@ def command(
     """Make report.html, junit.xml and summary.md again, from the record alone."""
     from evalspec.errors import SpecError
     from evalspec.records.outputs import read_decided, render_one, verdict_of, write_reports
-    from evalspec.run.folders import folder_of
+    from evalspec.running.folders import folder_of
 
     forms = (
         ("html", html),

@@ -33,8 +33,8 @@ from evalspec.interrupts import INTERRUPTED, Interrupts
 from evalspec.redaction import Redaction
 
 if TYPE_CHECKING:
-    from evalspec.plan import Plan
-    from evalspec.run.options import Options
+    from evalspec.planning import Plan
+    from evalspec.running.options import Options
 
 
 def command(  # noqa: PLR0913  # one parameter an option
@@ -80,12 +80,11 @@ def command(  # noqa: PLR0913  # one parameter an option
     """Measure everything a spec asks for, decide, and write record and report."""
     from evalspec.errors import SpecError
     from evalspec.language.units import parse_quantity
-    from evalspec.plan import plan
+    from evalspec.loading import LoadOptions, load_all
+    from evalspec.planning import plan
     from evalspec.records.outputs import worst
-    from evalspec.run.options import Options, default_limits
-    from evalspec.run.preflight import Start, refuse
-    from evalspec.spec import Options as LoadOptions
-    from evalspec.spec import load_all
+    from evalspec.running.options import Options, default_limits
+    from evalspec.running.preflight import Start, refuse
 
     if output is not None and len(specs) > 1:
         raise SpecError("--output names one folder, and there are several specs; leave it out")
@@ -179,7 +178,7 @@ def _run_one(
 ) -> None:
     """Run one spec and print what came of it; its exit code is noted before anything else can go wrong."""
     from evalspec.records.outputs import say, verdict_of, write_reports
-    from evalspec.run.runner import run
+    from evalspec.running.runner import run
 
     with Progress(quiet=quiet) as observer:
         record, folder = run(planned, options, observer, signals)

@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Print the JSON Schema that an editor completes a spec with."""
     from evalspec.language.registry import discover
-    from evalspec.spec import schema
+    from evalspec.loading import schema
 
     kinds = {
         "--record": (record, schema.record_schema),

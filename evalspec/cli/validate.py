@@ -21,15 +21,15 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Say everything that can be known without measuring, and what was not verified."""
-    from evalspec.spec import Options, load_all
-    from evalspec.spec.summary import summary, to_json
+    from evalspec.loading import LoadOptions, load_all
+    from evalspec.loading.summary import summary, to_json
 
     requests = []
     for path in specs:
         defaults = settings(path)
         say_widened(defaults.widened(allow_outside, allow_host), defaults)
         outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
-        requests.append((path, Options(trust=trust, allow_outside=outside, hub=hub, hosts=hosts)))
+        requests.append((path, LoadOptions(trust=trust, allow_outside=outside, hub=hub, hosts=hosts)))
     loaded = load_all(requests, overrides)
     if as_json:
         echo_json({"specs": [to_json(spec) for spec in loaded]})

@@ -31,7 +31,7 @@ def command(
 ) -> None:
     """Make a run again from its raw evidence, hold record and pages against it and the journal; say what differs."""
     from evalspec.records.verify import verify
-    from evalspec.run.folders import folder_of
+    from evalspec.running.folders import folder_of
 
     found = verify(folder_of(folder), spec_folder=spec_folder, allow_outside=allow_outside)
     if as_json:

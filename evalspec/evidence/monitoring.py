@@ -9,6 +9,8 @@ from pydantic import Field
 from evalspec.evidence.frozen import Frozen
 from evalspec.evidence.policy import Rollback
 
+DriftRole = Literal["reference", "current"]
+
 
 class MadeFrom(Frozen):
     """The run."""
@@ -49,7 +51,7 @@ class LeftOut(Frozen):
     why: str
 
 
-class Percentile(Frozen):
+class LatencyPercentile(Frozen):
     """A latency of the distribution that was measured; where one is required, its bounds stand in `expected`."""
 
     check: str
@@ -63,7 +65,7 @@ class DriftReference(Frozen):
     """Rows that production is compared with."""
 
     check: str
-    role: Literal["reference", "current"]
+    role: DriftRole
     dataset: str
     path: str | None
     digest: str
@@ -79,6 +81,6 @@ class Monitoring(Frozen):
     made_from: MadeFrom
     expected: tuple[Expected, ...]
     left_out: tuple[LeftOut, ...]
-    latency_percentiles: tuple[Percentile, ...]
+    latency_percentiles: tuple[LatencyPercentile, ...]
     drift_references: tuple[DriftReference, ...]
     rollback: tuple[Rollback, ...]

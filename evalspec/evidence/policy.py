@@ -17,6 +17,11 @@ class Waiver(Frozen):
     owner: str
     expires: str
 
+    @property
+    def caution(self) -> str:
+        """The line for the top of the report while it holds."""
+        return f"waived: {self.of}: {self.why} (owner {self.owner}, until {self.expires})"
+
 
 class Claim(Frozen):
     """What somebody says of the model; shown beside what was measured, never used as evidence."""

@@ -20,8 +20,19 @@ class Without(Frozen):
     owner: str
     expires: str | None = None
 
+    @property
+    def caution(self) -> str:
+        """The line for the top of the report while it holds."""
+        until = f", until {self.expires}" if self.expires is not None else ""
+        return f"set aside: profile/{self.of}: {self.why} (owner {self.owner}{until})"
 
-class Asked(Frozen):
+    @property
+    def ended(self) -> str:
+        """The line for the top of the report once it no longer holds."""
+        return f"the setting aside of profile/{self.of} ended on {self.expires} and no longer holds"
+
+
+class RequestedItem(Frozen):
     """One item of a profile, and what of the spec answers it."""
 
     name: str
@@ -55,10 +66,10 @@ class Profile(Frozen):
     about: str
     order: tuple[str, ...] = Field((), description="Kinds of check, most important first.")
     dimensions: tuple[Literal["system", "model", "data"], ...] = Field(description="Order of the report's sections.")
-    asked: tuple[Asked, ...]
+    asked: tuple[RequestedItem, ...]
 
     @property
-    def missing(self) -> tuple[Asked, ...]:
+    def missing(self) -> tuple[RequestedItem, ...]:
         """Items that nothing of the spec answers, the mandatory ones first."""
         left = [one for one in self.asked if not one.found]
         return tuple(sorted(left, key=lambda one: not one.mandatory))

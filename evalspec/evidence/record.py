@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from evalspec.evidence.blocks import AnyBlock
+from evalspec.evidence.declaration import Declaration
 from evalspec.evidence.frozen import Cell, Frozen
 from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
@@ -159,6 +160,9 @@ class CheckRecord(Frozen):
     report_only: bool = False
     summary: str = ""
     cannot_show: str = ""
+    declares: Declaration | None = Field(
+        None, description="What the check says of its fields and metrics; None: the record is older."
+    )
 
 
 class ControlRecord(Frozen):

@@ -7,7 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from evalspec.evidence.frozen import Frozen
+from evalspec.evidence.methods import IntervalFamily, family_of, why_no_bound
 from evalspec.evidence.metric import Op
+from evalspec.evidence.names import asked_of, part_of, quantity_of
 
 Severity = Literal["require", "warn"]
 
@@ -86,6 +88,31 @@ class Test(Frozen):
     owner: str | None = None
     sla: str | None = None
     headroom: float | None = Field(None, description="Of an SLO with an SLA beside it: how much looser the SLA is.")
+
+    @property
+    def asked(self) -> str:
+        """What it asks of its check: ``<metric>[(part)][ vs <model>]``."""
+        return asked_of(self.name) or self.metric
+
+    @property
+    def quantity(self) -> str:
+        """The quantity that it is about, ``<metric>[(part)]``, as it is called in `CheckRecord.measured`."""
+        return quantity_of(self.name, self.against) or self.metric
+
+    @property
+    def part(self) -> str:
+        """The part that it names; empty: none."""
+        return part_of(self.quantity)
+
+    @property
+    def family(self) -> IntervalFamily:
+        """How its interval is made."""
+        return family_of(self.method)
+
+    @property
+    def no_bound(self) -> str:
+        """Why there is no bound; empty: there is one."""
+        return why_no_bound(self.method)
 
     @property
     def times_to_decide(self) -> float | None:

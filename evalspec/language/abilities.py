@@ -60,7 +60,7 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class OperatorTrace:
     """What ran on one batch.
 
     Args:
@@ -87,7 +87,7 @@ class Inside:
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class KillPlan:
     """What is done to a server, again and again.
 
     Args:
@@ -116,7 +116,7 @@ class Kill:
 
 
 @dataclass(frozen=True, slots=True)
-class Killed:
+class KillResult:
     """What came of it once. Times count from the moment of the kill.
 
     Args:
@@ -135,7 +135,7 @@ class Killed:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class QueryOutcome:
     """What came of a query of a server; times on `evalspec.clocks.now_ns`.
 
     Args:
@@ -159,7 +159,7 @@ class Done:
 class Inspectable(Protocol):
     """A loaded model whose operators can be seen."""
 
-    def inspect(self, inputs: Batch) -> Inside:
+    def inspect(self, inputs: Batch) -> OperatorTrace:
         """Run one batch and say what ran.
 
         Raises:
@@ -192,7 +192,7 @@ class Stepped(Protocol):
 
 
 @runtime_checkable
-class Writes(Protocol):
+class Serializes(Protocol):
     """Rows whose queries are written out before they are timed: where stages are timed, writing is one of them."""
 
     def raw(self, rows: NDArray[np.int64]) -> Any:
@@ -205,7 +205,7 @@ class Writes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServerTiming:
     """What a server says of its time: for the requests of a query, or, as counters do, for all that it ever had.
 
     Args:
@@ -227,7 +227,7 @@ class Told:
 
 
 @runtime_checkable
-class Tells(Protocol):
+class ReportsTiming(Protocol):
     """Rows of a server that may say what it does while it is waited for."""
 
     @property
@@ -235,11 +235,11 @@ class Tells(Protocol):
         """The stage in which it is waited for."""
         ...
 
-    def told(self, outputs: Any) -> Told:
+    def told(self, outputs: Any) -> ServerTiming:
         """What its answers to one query say; ``outputs`` are what that stage gave. Not timed."""
         ...
 
-    def counted(self) -> Told | None:
+    def counted(self) -> ServerTiming | None:
         """What it has counted so far; None: it does not tell. Not timed."""
         ...
 
@@ -327,8 +327,8 @@ class Recoverable(Protocol):
     """A loaded model that is a server which can be killed and started."""
 
     def recover(
-        self, rows: Any, kill: Kill, access: Access, progress: Callable[[float, float, str], None]
-    ) -> list[Killed]:
+        self, rows: Any, kill: KillPlan, access: Access, progress: Callable[[float, float, str], None]
+    ) -> list[KillResult]:
         """Kill it under load and start it again, as often as asked; fewer times where it does not come back.
 
         Args:

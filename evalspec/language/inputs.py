@@ -475,7 +475,11 @@ class Inputs(Protocol):
         ...
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
-        """What a model (default: the check's own) says of rows that the check made, such as altered copies.
+        """What a model (default: the check's own) says when it is asked now, of rows that the check made.
+
+        Altered copies, or the rows of `table` as they are: then the model is asked a second time, in another process
+        than the one that made `predictions`. Nothing is shared: the same rows under another name are asked about again.
+        `NeedPredictions.copies` counts how often.
 
         Args:
             rows: With the columns of the dataset; its label and clusters are read from here.

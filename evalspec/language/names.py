@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema
 
 from evalspec.errors import Problem, SpecError, did_you_mean
+from evalspec.language.declarations import Rows
 from evalspec.language.requirement import Requirement
 from evalspec.language.units import custom_error
 from evalspec.language.where import parse_where
@@ -48,7 +49,9 @@ DatasetName = Annotated[
     Name,
     _known("datasets"),
     Field(description="Name of a dataset in `datasets:`.", json_schema_extra={"x-names": "datasets"}),
+    Rows("judged"),
 ]
+"""A dataset; a field of this type says which rows the check is about, unless it says more (`Rows`)."""
 ModelName = Annotated[
     Name,
     _known("models"),

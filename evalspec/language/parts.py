@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import (
@@ -21,8 +23,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from evalspec.errors import InputError, Problem, SpecError
-from evalspec.evidence.metric import Metric
+from evalspec.errors import InputError, Problem, ProblemCode, SpecError
+from evalspec.evidence.metric import Metric, Shows
 from evalspec.evidence.model_card import Benchmark
 from evalspec.language.bounded import no_file
 from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, check_where
@@ -96,7 +98,8 @@ class Access:
         if other is not None:
             raise InputError(f"{relative!r} is no file: it is {other}", remedy="name a regular file or a folder")
         if not there:
-            raise InputError(f"there is no file or folder {relative!r} in {self.folder}")
+            message = f"there is no file or folder {relative!r} in {self.folder}"
+            raise InputError(message, code=ProblemCode.NO_FILE)
         return path
 
 
@@ -152,8 +155,8 @@ class Model(Part):
     """It is a server, so no file here shows what it is: its digest is as stated."""
     remembered: ClassVar[bool] = False
     """Its answers were kept by an earlier run: nothing that was timed then is a baseline for what is timed now."""
-    looks_heavily: ClassVar[bool] = False
-    """`hides_code` imports a framework, so it is asked in a process of its own."""
+    inspects_in_subprocess: ClassVar[bool] = False
+    """`may_hide_code` imports a framework, so it is asked in a process of its own."""
 
     kind: str
     precision: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "mixed"] | None = Field(
@@ -202,7 +205,7 @@ class Model(Part):
         """What of it runs only under --trust, in words; empty: nothing that its fields could tell."""
         return ("code that the spec names",) if self.needs_trust else ()
 
-    def hides_code(self, access: Access) -> str | None:
+    def may_hide_code(self, access: Access) -> str | None:
         """What in its files may be read under --trust only, in words; None: nothing that could be seen.
 
         Looked at before a run starts, so that it is refused then; what loads a file looks again, and decides.
@@ -351,7 +354,7 @@ class NeedPredictions:
     model: str
     label: bool = True
     copies: int = 0
-    """So many altered copies of these rows are asked about while the check runs."""
+    """So often the check asks about rows like these itself (`Inputs.predict`): altered copies, or the same again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +379,7 @@ class Known:
 
     Args:
         served: Models that are servers.
-        seen: What the check saw of the rows that it looks at (`Check.look`); None: they were not read.
+        seen: What the check saw of the rows that it looks at (`Check.inspect_rows`); None: they were not read.
     """
 
     served: frozenset[str] = frozenset()
@@ -423,14 +426,15 @@ class CheckResult:
 
 
 class Check(Part):
-    """One entry under a dimension. One file of ``evalspec/checks/<dimension>``, named as its kind.
+    """One entry under a dimension: the class in ``evalspec/checks/<dimension>/<kind>/spec.py``.
 
-    The docstring has the sections What it measures, Why it matters, Method, What it cannot show, Example.
+    The docstring has the sections What it measures, Why it matters, Method, What it cannot show, Example, each under a
+    heading such as ``## Method``. The example is a yaml block: a list with this check, and a requirement in it.
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]]
     metrics: ClassVar[tuple[Metric, ...]] = ()
-    finds_unlike: ClassVar[bool] = False
+    detects_mismatch: ClassVar[bool] = False
     """That a model ran otherwise than it was asked to is what it finds; for others it voids what they measured."""
     uses_model: ClassVar[bool] = True
     """False for checks that look at data only: the ``model`` field then means nothing and is refused."""
@@ -440,6 +444,8 @@ class Check(Part):
     """What it finds depends on the day of the run."""
     compares: ClassVar[bool] = False
     """All that it can require is about the model beside another one."""
+    shows: ClassVar[tuple[Shows, ...]] = ()
+    """What all of its metrics show to those who read its record and do not know it."""
 
     check: str
     id: Name | None = Field(None, description="Names the check where two of a kind stand in a spec; default: its kind.")
@@ -550,15 +556,15 @@ class Check(Part):
         """What it times, counted as it will ask for it; where nothing more is known, that of `needs`."""
         return tuple(need for need in self.needs() if isinstance(need, NeedTiming))
 
-    def looks_at(self) -> tuple[NeedRows, ...]:
+    def inspects(self) -> tuple[NeedRows, ...]:
         """Rows whose contents say what will be measured, such as a trace: they are looked at before anything is.
 
         Of those without columns only the number counts.
         """
         return ()
 
-    def look(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
-        """What `looks_at` names tells the plan.
+    def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
+        """What `inspects` names tells the plan.
 
         Args:
             tables: Dataset: its columns that are looked at, all rows for which ``where`` holds.
@@ -634,9 +640,29 @@ class Check(Part):
         """
         return ()
 
+    @classmethod
+    def room(cls, name: str) -> ModuleType:
+        """A module of the check's own package, imported when it is asked for.
+
+        Args:
+            name: Such as ``measure``.
+        """
+        return import_module(f"{cls.__module__.rpartition('.')[0]}.{name}")
+
     def run(self, inputs: Inputs) -> CheckResult:
-        """Measure."""
-        raise NotImplementedError
+        """Measure: ``measure(check, inputs)`` of the module ``measure`` beside the check's ``spec``.
+
+        A check that is one file overrides this.
+
+        Args:
+            inputs: Rows, answers and timings.
+
+        Raises:
+            InputError: What is to be measured can't be used.
+            NotRunError: It can't be measured here.
+        """
+        result: CheckResult = self.room("measure").measure(self, inputs)
+        return result
 
 
 __all__ = [

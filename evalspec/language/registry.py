@@ -1,4 +1,4 @@
-"""Finds checks, runtimes and sources by file name, and those of other distributions by entry point.
+"""Finds checks by folder name, runtimes and sources by file name, and those of other distributions by entry point.
 
 Nothing is imported until its kind is asked for.
 """
@@ -33,7 +33,7 @@ _WORDS: dict[Group, str] = {"checks": "check", "runtimes": "kind of model", "sou
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KindEntry:
     """A kind and where it comes from.
 
     Args:
@@ -55,9 +55,9 @@ class Found:
 class Registry:
     """Every kind there is."""
 
-    checks: Mapping[str, Found]
-    runtimes: Mapping[str, Found]
-    sources: Mapping[str, Found]
+    checks: Mapping[str, KindEntry]
+    runtimes: Mapping[str, KindEntry]
+    sources: Mapping[str, KindEntry]
 
     def kinds(self, group: Group) -> tuple[str, ...]:
         """Names of all kinds of a group, sorted."""
@@ -92,10 +92,10 @@ class Registry:
         """
         return _load(self._find("sources", kind), Dataset, "kind")
 
-    def _group(self, group: Group) -> Mapping[str, Found]:
+    def _group(self, group: Group) -> Mapping[str, KindEntry]:
         return {"checks": self.checks, "runtimes": self.runtimes, "sources": self.sources}[group]
 
-    def _find(self, group: Group, kind: str) -> Found:
+    def _find(self, group: Group, kind: str) -> KindEntry:
         found = self._group(group).get(kind)
         if found is None:
             kinds = self.kinds(group)
@@ -133,20 +133,22 @@ def install_line(part: type[Model] | type[Dataset]) -> str:
     return f"pip install {' '.join(missing_packages(part))}"
 
 
-def _own(group: Group) -> dict[str, Found]:
+def _own(group: Group) -> dict[str, KindEntry]:
     found = {}
     for package in _PACKAGES[group]:
         dimension = package.rpartition(".")[2] if group == "checks" else None
-        for kind in _modules(package):
-            found[kind] = Found(kind, f"{package}.{kind}", None, OWN_DISTRIBUTION, dimension)
+        for kind, module in _modules(package, packages=group == "checks"):
+            found[kind] = KindEntry(kind, module, None, OWN_DISTRIBUTION, dimension)
     return found
 
 
-def _modules(package: str) -> Iterator[str]:
+def _modules(package: str, *, packages: bool) -> Iterator[tuple[str, str]]:
+    """Kinds and their modules: files of the package and, where kinds may be packages, the ``spec`` of each."""
     root = Path(__file__).parent.parent.joinpath(*package.split(".")[1:])
     for module in pkgutil.iter_modules([str(root)]):
-        if not module.ispkg and not module.name.startswith("_"):
-            yield module.name
+        if module.name.startswith("_") or (module.ispkg and not packages):
+            continue
+        yield module.name, f"{package}.{module.name}.spec" if module.ispkg else f"{package}.{module.name}"
 
 
 def _has_plugins() -> bool:
@@ -155,11 +157,13 @@ def _has_plugins() -> bool:
     return any(text is not None and "[evalspec." in text.replace(" ", "") for text in texts)
 
 
-def _add_plugins(group: Group, kinds: dict[str, Found], entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
+def _add_plugins(
+    group: Group, kinds: dict[str, KindEntry], entry_points: Iterable[importlib.metadata.EntryPoint]
+) -> None:
     for entry in entry_points:
         distribution = entry.dist.name if entry.dist is not None else entry.module
         taken = kinds.get(entry.name)
-        new = Found(entry.name, entry.module, entry.attr or None, distribution)
+        new = KindEntry(entry.name, entry.module, entry.attr or None, distribution)
         if taken is not None and (taken.module, taken.distribution) != (new.module, new.distribution):
             raise SpecError(
                 Problem(
@@ -170,11 +174,11 @@ def _add_plugins(group: Group, kinds: dict[str, Found], entry_points: Iterable[i
         kinds[entry.name] = new
 
 
-def _broken(found: Found, why: str) -> SpecError:
+def _broken(found: KindEntry, why: str) -> SpecError:
     return SpecError(Problem(f"{found.kind!r} of {found.distribution} ({found.module}) can't be used: {why}"))
 
 
-def _load(found: Found, base: type[P], tag: str) -> type[P]:
+def _load(found: KindEntry, base: type[P], tag: str) -> type[P]:
     try:
         module = importlib.import_module(found.module)
     except Exception as error:
@@ -188,7 +192,7 @@ def _load(found: Found, base: type[P], tag: str) -> type[P]:
     return part
 
 
-def _only_class(found: Found, module: ModuleType, base: type[P]) -> type[P]:
+def _only_class(found: KindEntry, module: ModuleType, base: type[P]) -> type[P]:
     if found.attribute is not None:
         named = getattr(module, found.attribute, None)
         if not (isinstance(named, type) and issubclass(named, base)):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from evalspec.errors import Problem, SpecError, did_you_mean
+from evalspec.errors import Problem, ProblemCode, SpecError, did_you_mean
 from evalspec.evidence.metric import Metric, Op
 from evalspec.evidence.units import UNITS
 from evalspec.language.reach import check_difference, check_reach, never_shown_zero
@@ -166,8 +166,8 @@ def parse_requirement(
         raise SpecError(
             Problem(f"{metric.name} has no parts, so ({sentence.part}) names nothing", remedy="leave the brackets out")
         )
-    if blocking and metric.name.endswith("_mean"):
-        raise SpecError(_mean(metric, metrics))
+    if blocking and metric.instead:
+        raise SpecError(_mean(metric))
     _check_operator(sentence, metric)
     unit = metric.unit if metric.unit != "label" or label_unit is None else label_unit
     number = re.match(NUMBER, sentence.right, re.ASCII)
@@ -209,15 +209,21 @@ def find_metric(name: str, metrics: Sequence[Metric]) -> Metric:
         if metric.name == name:
             return metric
     names = tuple(metric.name for metric in metrics)
-    raise SpecError(Problem(f"unknown metric {name!r}", choices=names, remedy=did_you_mean(name, names)))
+    raise SpecError(
+        Problem(
+            f"unknown metric {name!r}",
+            choices=names,
+            remedy=did_you_mean(name, names),
+            code=ProblemCode.UNKNOWN_METRIC,
+            value=name,
+        )
+    )
 
 
-def _mean(metric: Metric, metrics: Sequence[Metric]) -> Problem:
-    stem = metric.name.removesuffix("_mean")
-    tails = tuple(other.name for other in metrics if other.name.startswith(f"{stem}_p") and other.name != f"{stem}_p50")
+def _mean(metric: Metric) -> Problem:
     return Problem(
         f"a mean hides the tail, so {metric.name} can't block",
-        choices=tails,
+        choices=metric.instead,
         remedy="require a percentile, or move the sentence to warn",
     )
 
@@ -243,6 +249,7 @@ def _check_operator(sentence: Sentence, metric: Metric) -> None:
             Problem(
                 f"{op!r} points the wrong way: {metric.better} {name} is better",
                 remedy=f"write {name} {right_way[0]} {_spaced(sentence.right)}",
+                code=ProblemCode.WRONG_DIRECTION,
             )
         )
 

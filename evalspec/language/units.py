@@ -193,5 +193,5 @@ Share = Annotated[
     float, BeforeValidator(_reader("fraction")), _writer("fraction"), _schema("fraction", 0.5), WrittenIn("fraction")
 ]
 """A number in 0..1 written in percent: ``0.5 %``."""
-Points = Annotated[float, BeforeValidator(_reader("pp")), _writer("pp"), _schema("pp", 5), WrittenIn("pp")]
+PercentagePoints = Annotated[float, BeforeValidator(_reader("pp")), _writer("pp"), _schema("pp", 5), WrittenIn("pp")]
 """A difference of fractions in percentage points; the field's name ends in ``_pp``."""

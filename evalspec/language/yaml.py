@@ -36,7 +36,7 @@ BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DocumentLimits:
     """How large a document may be.
 
     Args:
@@ -151,7 +151,7 @@ def show_path(path: Sequence[str | int]) -> str:
     return text
 
 
-def read_file(path: Path, shown: str, limits: Limits | None = None) -> tuple[str, Node]:
+def read_file(path: Path, shown: str, limits: DocumentLimits | None = None) -> tuple[str, Node]:
     """The text of a file, and its root node.
 
     Args:
@@ -162,7 +162,7 @@ def read_file(path: Path, shown: str, limits: Limits | None = None) -> tuple[str
     Raises:
         SpecError: It can't be read, is no UTF-8, too large, empty, or no YAML that a spec may hold.
     """
-    limits = limits or Limits()
+    limits = limits or DocumentLimits()
     try:
         with path.open("rb") as file:
             data = file.read(limits.size_bytes + 1)
@@ -185,7 +185,7 @@ def read_file(path: Path, shown: str, limits: Limits | None = None) -> tuple[str
     return text, read_text(text, shown, limits)
 
 
-def read_text(text: str, shown: str, limits: Limits | None = None) -> Node:
+def read_text(text: str, shown: str, limits: DocumentLimits | None = None) -> Node:
     """The root node of a YAML text.
 
     Args:
@@ -196,7 +196,7 @@ def read_text(text: str, shown: str, limits: Limits | None = None) -> Node:
     Raises:
         SpecError: No YAML, or YAML that a spec may not hold; with its place.
     """
-    return _Reader(shown, limits or Limits()).read(text)
+    return _Reader(shown, limits or DocumentLimits()).read(text)
 
 
 def _refuse(file: str, message: str, *, mark: _Mark | None = None, remedy: str | None = None) -> SpecError:
@@ -217,7 +217,7 @@ class _Open:
 class _Reader:
     """Turns parse events into nodes."""
 
-    def __init__(self, file: str, limits: Limits) -> None:
+    def __init__(self, file: str, limits: DocumentLimits) -> None:
         self.file = file
         self.limits = limits
         self.anchors: dict[str, Node] = {}

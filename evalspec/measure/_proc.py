@@ -97,7 +97,7 @@ class Ours:
     def __init__(self, pid: int | None, proc: Path = Path("/proc"), beside: Sequence[int] = ()) -> None:
         """``pid`` of the process that is measured, or None."""
         self._proc = proc
-        self._families = [Family(one, proc) for one in (pid, *beside)]
+        self._families = [ProcessTree(one, proc) for one in (pid, *beside)]
 
     def pids(self) -> tuple[int, ...]:
         """Those of now; a load that runs for a moment beside a measurement must not be missed."""
@@ -114,7 +114,7 @@ def _started(pid: int, proc: Path) -> list[int]:
     return found
 
 
-class Family:
+class ProcessTree:
     """A process and all that it has started."""
 
     def __init__(self, pid: int | None, proc: Path) -> None:
@@ -155,7 +155,7 @@ class Resident:
         }
         self._proc = proc
         self._page = os.sysconf("SC_PAGE_SIZE") / MIB
-        self._family = Family(pid, proc)
+        self._family = ProcessTree(pid, proc)
         self._status = proc / str(pid) / "status"
         if math.isnan(self.read()["resident_mib"]):
             raise Absent(f"{proc / str(pid) / 'statm'} can't be read")
@@ -180,7 +180,7 @@ class Resident:
         return math.nan
 
 
-class Load:
+class LoadAverage:
     """The load average of the last minute."""
 
     def __init__(self) -> None:

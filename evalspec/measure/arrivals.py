@@ -24,7 +24,7 @@ from evalspec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Described", "Spike", "constant", "describe", "gamma", "poisson", "ramp", "rising", "with_spikes"]
+__all__ = ["Described", "RateSpike", "constant", "describe", "gamma", "poisson", "ramp", "rising", "with_spikes"]
 
 NS = 1e9
 SIGMAS = 3.0
@@ -36,7 +36,7 @@ LEAST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Spike:
+class RateSpike:
     """For a while, arrivals come so many times as often.
 
     Args:
@@ -149,7 +149,7 @@ def ramp(
     return _made(gaps, from_qps, to_qps, n, duration_s)
 
 
-def with_spikes(arrivals_ns: NDArray[np.int64], spikes: Sequence[Spike]) -> NDArray[np.int64]:
+def with_spikes(arrivals_ns: NDArray[np.int64], spikes: Sequence[RateSpike]) -> NDArray[np.int64]:
     """The same arrivals, squeezed while a spike lasts: as many as before, in less time.
 
     Args:

@@ -27,6 +27,8 @@ STEP_S = 0.02
 READY_S = 120.0
 END_S = 5.0
 READY = "ready"
+REFUSED = "refused "
+"""What the line of a worker begins with that can't load this machine; the reason follows."""
 SINGLE = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 
 
@@ -118,8 +120,8 @@ def _wait_until_ready(process: subprocess.Popen[str]) -> None:
         return
     process.kill()
     reason = process.stderr.read().strip().splitlines() if process.stderr is not None else []
-    if said.startswith("not here: "):
-        raise NotRunError(f"the background load can't run: {said.removeprefix('not here: ')}")
+    if said.startswith(REFUSED):
+        raise NotRunError(f"the background load can't run: {said.removeprefix(REFUSED)}")
     raise WorkerError(f"the background load did not begin: {reason[-1][:300] if reason else said or 'no reason given'}")
 
 
@@ -149,7 +151,7 @@ def main() -> None:
     try:
         work = WORK[kind](gpu)
     except (NotRunError, MemoryError) as error:
-        _say(f"not here: {error or 'not enough memory'}")
+        _say(f"{REFUSED}{error or 'not enough memory'}")
         return
     work()
     _say(READY)

@@ -54,7 +54,7 @@ BOUNDARIES: dict[str, tuple[Meter, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Energy:
+class EnergyWindow:
     """Energy of a window.
 
     Args:
@@ -81,7 +81,7 @@ class Energy:
         return None if self.joules is None or self.seconds <= 0 else self.joules / self.seconds
 
 
-def energy(telemetry: Telemetry | None, boundary: str, start_ns: int, end_ns: int) -> Energy:
+def energy(telemetry: Telemetry | None, boundary: str, start_ns: int, end_ns: int) -> EnergyWindow:
     """Energy inside a boundary over a window: the sum of its meters, each from its counter or else from its power.
 
     Args:
@@ -92,13 +92,13 @@ def energy(telemetry: Telemetry | None, boundary: str, start_ns: int, end_ns: in
     """
     seconds = (end_ns - start_ns) / 1e9
     if telemetry is None:
-        return Energy(None, seconds, reason="nothing was read of the machine meanwhile")
+        return EnergyWindow(None, seconds, reason="nothing was read of the machine meanwhile")
     parts = [_metered(telemetry, meter, start_ns, end_ns) for meter in BOUNDARIES[boundary]]
     lacking = next((part for part in parts if part.joules is None), None)
     if lacking is not None:
         return lacking
     checks = [part.check for part in parts if part.check is not None]
-    return Energy(
+    return EnergyWindow(
         joules=sum(part.joules for part in parts if part.joules is not None),
         seconds=seconds,
         source=" + ".join(part.source for part in parts),
@@ -108,7 +108,7 @@ def energy(telemetry: Telemetry | None, boundary: str, start_ns: int, end_ns: in
     )
 
 
-def _metered(telemetry: Telemetry, meter: Meter, start_ns: int, end_ns: int) -> Energy:
+def _metered(telemetry: Telemetry, meter: Meter, start_ns: int, end_ns: int) -> EnergyWindow:
     """One meter: its counter where that will do, else its power."""
     counted = counter_energy(telemetry, meter.counter, start_ns, end_ns)
     power = None if meter.power is None else power_energy(telemetry, meter.power, start_ns, end_ns)
@@ -119,14 +119,14 @@ def _metered(telemetry: Telemetry, meter: Meter, start_ns: int, end_ns: int) -> 
     return _named(counted, meter, check)
 
 
-def _named(found: Energy, meter: Meter, check: float | None = None) -> Energy:
+def _named(found: EnergyWindow, meter: Meter, check: float | None = None) -> EnergyWindow:
     reason = None if found.reason is None else f"{meter.name}: {found.reason}"
-    return Energy(
+    return EnergyWindow(
         found.joules, found.seconds, f"{meter.name}: {found.source}", found.from_power, found.period_s, check, reason
     )
 
 
-def counter_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) -> Energy:
+def counter_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) -> EnergyWindow:
     """Difference of a counter of joules between the ends of a window.
 
     A counter is updated in steps, so it is read at the moments at which it has moved and taken to grow evenly in
@@ -141,12 +141,12 @@ def counter_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) 
     seconds = (end_ns - start_ns) / 1e9
     times, values = readings(telemetry, name)
     if not len(times):
-        return Energy(None, seconds, reason=_why_missing(telemetry, name))
+        return EnergyWindow(None, seconds, reason=_why_missing(telemetry, name))
     if (np.diff(values) < 0).any():
-        return Energy(None, seconds, reason="its counter ran backwards: the driver was loaded anew")
+        return EnergyWindow(None, seconds, reason="its counter ran backwards: the driver was loaded anew")
     moved = np.flatnonzero(np.diff(values) > 0) + 1
     if len(moved) < 2:
-        return Energy(None, seconds, reason="its counter did not move")
+        return EnergyWindow(None, seconds, reason="its counter did not move")
     times, values = times[moved], values[moved]
     period_s = float(np.median(np.diff(times))) / 1e9
     if seconds < LEAST_PERIODS * period_s:
@@ -154,15 +154,15 @@ def counter_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) 
             f"a window of {seconds:.3g} s holds {seconds / period_s:.0f} updates of its counter, and needs "
             f"{LEAST_PERIODS}"
         )
-        return Energy(None, seconds, period_s=period_s, reason=reason)
+        return EnergyWindow(None, seconds, period_s=period_s, reason=reason)
     reach = REACH_PERIODS * period_s * 1e9
     if start_ns < times[0] - reach or end_ns > times[-1] + reach:
-        return Energy(None, seconds, period_s=period_s, reason="its counter was not read over the whole window")
+        return EnergyWindow(None, seconds, period_s=period_s, reason="its counter was not read over the whole window")
     at_start, at_end = (_between(times, values, at) for at in (start_ns, end_ns))
-    return Energy(at_end - at_start, seconds, telemetry.sources.get(name, "counter"), period_s=period_s)
+    return EnergyWindow(at_end - at_start, seconds, telemetry.sources.get(name, "counter"), period_s=period_s)
 
 
-def power_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) -> Energy:
+def power_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) -> EnergyWindow:
     """Readings of power, integrated over a window by the trapezoid rule.
 
     Between two readings anything may happen, so this is an estimate: swings that are faster than the readings average
@@ -177,19 +177,19 @@ def power_energy(telemetry: Telemetry, name: str, start_ns: int, end_ns: int) ->
     seconds = (end_ns - start_ns) / 1e9
     times, values = readings(telemetry, name)
     if not len(times):
-        return Energy(None, seconds, reason=_why_missing(telemetry, name))
+        return EnergyWindow(None, seconds, reason=_why_missing(telemetry, name))
     inside = (times > start_ns) & (times < end_ns)
     if inside.sum() < LEAST_PERIODS:
         reason = f"a window of {seconds:.3g} s holds {inside.sum()} readings of power, and needs {LEAST_PERIODS}"
-        return Energy(None, seconds, from_power=True, reason=reason)
+        return EnergyWindow(None, seconds, from_power=True, reason=reason)
     period_s = float(np.median(np.diff(times))) / 1e9
     at = np.concatenate(([start_ns], times[inside], [end_ns]))
     if np.diff(at).max() > LARGEST_GAP * period_s * 1e9:
-        return Energy(None, seconds, from_power=True, period_s=period_s, reason="power was not read for a while")
+        return EnergyWindow(None, seconds, from_power=True, period_s=period_s, reason="power was not read for a while")
     watts = np.interp(at, times, values)
     joules = float(np.trapezoid(watts, at / 1e9))
     source = f"{telemetry.sources.get(name, 'power')}, {int(inside.sum())} readings x time"
-    return Energy(joules, seconds, source, from_power=True, period_s=period_s)
+    return EnergyWindow(joules, seconds, source, from_power=True, period_s=period_s)
 
 
 def _why_missing(telemetry: Telemetry, name: str) -> str:

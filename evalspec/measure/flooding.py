@@ -9,9 +9,9 @@ import numpy as np
 
 from evalspec.clocks import now_ns
 from evalspec.errors import InputError
-from evalspec.language.abilities import Done
+from evalspec.language.abilities import QueryOutcome
 from evalspec.language.inputs import ANSWERED, OUTCOMES, Schedule
-from evalspec.measure._kept import Kept
+from evalspec.measure.answer_sample import AnswerSample
 from evalspec.measure.open_loop import HOPELESS
 from evalspec.measure.samples import Sink
 from evalspec.measure.servable import Concurrent, Rotation
@@ -72,7 +72,7 @@ class _Flood:
         self._rotation = rotation
         self._block = block
         self._origin_ns = origin_ns
-        self._kept = Kept(schedule.seed, block)
+        self._kept = AnswerSample(schedule.seed, block)
         self._first = sink.count
         self._asked = 0
         self._planned = max(1, min(PLANNED, PLANNED_ROWS // schedule.batch))
@@ -102,7 +102,7 @@ class _Flood:
         self._asked = query + 1
         return np.asarray(self._table[place])
 
-    def took(self, done: Done) -> None:
+    def took(self, done: QueryOutcome) -> None:
         """Keep what came of a query."""
         query, batch = self._first + done.query, self._sink.batch
         sent, end = done.sent_ns or done.end_ns, done.end_ns

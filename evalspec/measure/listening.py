@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evalspec.language.abilities import Tells, Told
-from evalspec.measure.probes import Found
+from evalspec.language.abilities import ReportsTiming, ServerTiming
+from evalspec.measure.probes import ProbeResult
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class _Entry:
         counted: Requests that the server speaks of.
     """
 
-    told: Told
+    told: ServerTiming
     waited_ns: float
     sent: int
     counted: int
@@ -61,7 +61,7 @@ class Listener:
     def stretch(self) -> None:
         """Some queries were."""
 
-    def found(self) -> Found:
+    def found(self) -> ProbeResult:
         """What it heard.
 
         Returns:
@@ -70,9 +70,9 @@ class Listener:
             ``told_requests_counted``: one for each query, or of means over stretches of queries, as fact ``told_by``
             says (``answers``, ``counters``). Text ``told_unread``: examples of what can't be read.
         """
-        return Found(texts={"told_unread": tuple(self._unread)} if self._unread else {})
+        return ProbeResult(texts={"told_unread": tuple(self._unread)} if self._unread else {})
 
-    def read(self, told: Told) -> Told:
+    def read(self, told: ServerTiming) -> ServerTiming:
         """The same; what of it can't be read is kept."""
         for words in told.unread:
             if len(self._unread) < UNREAD:
@@ -83,23 +83,22 @@ class Listener:
 class _Speaking(Listener):
     by = ""
 
-    def __init__(self, rows: Tells) -> None:
+    def __init__(self, rows: ReportsTiming) -> None:
         super().__init__()
         self._rows = rows
         self._entries: list[_Entry] = []
         self._served: list[tuple[Any, float]] = []
 
     def heard(self, outputs: Any, waited_ns: float) -> None:
-        """As `Listener.heard`; it is looked at later, since what is done between two queries slows the second one."""
+        """Kept, and looked at later, since what is done between two queries slows the second one."""
         self._served.append((outputs, waited_ns))
 
-    def _taken(self) -> list[tuple[Told, float]]:
+    def _taken(self) -> list[tuple[ServerTiming, float]]:
         """What was said of the queries of a stretch, and how long each was waited for."""
         served, self._served = self._served, []
         return [(self._rows.told(outputs), waited_ns) for outputs, waited_ns in served]
 
-    def found(self) -> Found:
-        """As `Listener.found`."""
+    def found(self) -> ProbeResult:
         entries = self._entries
         names = tuple(dict.fromkeys(name for one in entries for name in one.told.parts_ns))
         series = {
@@ -112,7 +111,7 @@ class _Speaking(Listener):
             "told_requests_sent": _numbers([one.sent for one in entries]),
             "told_requests_counted": _numbers([one.counted for one in entries]),
         }
-        return Found(facts={"told_by": self.by}, series=series, texts={**super().found().texts, "told": names})
+        return ProbeResult(facts={"told_by": self.by}, series=series, texts={**super().found().texts, "told": names})
 
 
 class _ByAnswers(_Speaking):
@@ -121,7 +120,6 @@ class _ByAnswers(_Speaking):
     by = ANSWERS
 
     def stretch(self) -> None:
-        """As `Listener.stretch`."""
         for told, waited_ns in self._taken():
             self._entries.append(_Entry(self.read(told), waited_ns, told.requests, told.requests))
 
@@ -131,12 +129,12 @@ class _ByCounters(_Speaking):
 
     by = COUNTERS
 
-    def __init__(self, rows: Tells) -> None:
+    def __init__(self, rows: ReportsTiming) -> None:
         super().__init__(rows)
-        self._before = Told(0, {})
+        self._before = ServerTiming(0, {})
 
     def begin(self) -> None:
-        """As `Listener.begin`; what was sent before is counted by now when the counters stand still."""
+        """The counters are read once they stand still: what was sent before is counted by then."""
         self._before = self._counted()
         for _ in range(TRIES):
             time.sleep(PAUSE_S)
@@ -145,7 +143,6 @@ class _ByCounters(_Speaking):
                 break
 
     def stretch(self) -> None:
-        """As `Listener.stretch`."""
         taken = self._taken()
         if not taken:
             return
@@ -161,8 +158,8 @@ class _ByCounters(_Speaking):
         self._entries.append(_Entry(told, waited_ns, sent, told.requests))
         self._before = after
 
-    def _counted(self) -> Told:
-        return self.read(self._rows.counted() or Told(0, {}))
+    def _counted(self) -> ServerTiming:
+        return self.read(self._rows.counted() or ServerTiming(0, {}))
 
 
 def listen(rows: Servable, outputs: Any) -> Listener:
@@ -175,7 +172,7 @@ def listen(rows: Servable, outputs: Any) -> Listener:
         outputs: What the stage gave in which a server is waited for, of a query that was served to warm up.
     """
     silent = Listener()
-    if not isinstance(rows, Tells):
+    if not isinstance(rows, ReportsTiming):
         return silent
     if silent.read(rows.told(outputs)).says_something:
         return _ByAnswers(rows)
@@ -185,19 +182,19 @@ def listen(rows: Servable, outputs: Any) -> Listener:
     return silent
 
 
-def _each(before: Told, after: Told, queries: int) -> Told:
+def _each(before: ServerTiming, after: ServerTiming, queries: int) -> ServerTiming:
     """What was counted in between, for each query; nothing where counters went backwards, as after a restart."""
     parts = {name: (ns - before.parts_ns.get(name, 0.0)) / queries for name, ns in after.parts_ns.items()}
     requests = after.requests - before.requests
     if requests < 0 or not all(ns >= 0 for ns in parts.values()):
-        return Told(requests, {})
+        return ServerTiming(requests, {})
     total = None
     if after.total_ns is not None and before.total_ns is not None:
         total = (after.total_ns - before.total_ns) / queries
-    return Told(requests, parts, total)
+    return ServerTiming(requests, parts, total)
 
 
-def _said(told: Told, ns: float) -> float | None:
+def _said(told: ServerTiming, ns: float) -> float | None:
     """A part that an answer does not name took no time, if the answer names others."""
     return ns if told.says_something else None
 

@@ -9,7 +9,7 @@ import numpy as np
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, InputError
 from evalspec.language.inputs import FAILED, Schedule
-from evalspec.measure._kept import Kept
+from evalspec.measure.answer_sample import AnswerSample
 from evalspec.measure.flooding import flood
 from evalspec.measure.open_loop import HOPELESS
 from evalspec.measure.samples import Sink
@@ -28,7 +28,7 @@ class _Loop:
     """Queries one after the other, each kept; see `single_stream` and `offline`."""
 
     def __init__(
-        self, servable: Servable, sink: Sink, rotation: Rotation, block: int, origin_ns: int, kept: Kept | None
+        self, servable: Servable, sink: Sink, rotation: Rotation, block: int, origin_ns: int, kept: AnswerSample | None
     ) -> None:
         self.servable = servable
         self.sink = sink
@@ -151,7 +151,7 @@ def offline(
     """
     if schedule.connections > 1 and isinstance(servable, Concurrent):
         return flood(servable, schedule, sink, rotation, block=block, origin_ns=origin_ns)
-    kept = Kept(schedule.seed, block)
+    kept = AnswerSample(schedule.seed, block)
     done = _Loop(servable, sink, rotation, block, origin_ns, kept).run(schedule)
     kept.answer(servable, sink)
     return done

@@ -13,7 +13,7 @@ import numpy as np
 from evalspec.clocks import NEVER_NS, now_ns
 from evalspec.errors import EvalspecError, InputError
 from evalspec.language.inputs import FAILED, NOT_SENT, TIMED_OUT, Schedule
-from evalspec.measure._kept import Kept
+from evalspec.measure.answer_sample import AnswerSample
 from evalspec.measure.samples import Sink
 from evalspec.measure.servable import Remote, Rotation, Servable, rows_of_queries
 
@@ -83,7 +83,7 @@ def open_loop(
     if isinstance(servable, Remote):
         done = servable.drive(schedule, started - origin_ns + arrivals, rows, sink, origin_ns)
         return _close(sink, origin_ns) and done
-    server = _Server(servable, sink, rows, Kept(schedule.seed, block, sizes=sizes, batch=sink.batch), origin_ns)
+    server = _Server(servable, sink, rows, AnswerSample(schedule.seed, block, sizes=sizes, batch=sink.batch), origin_ns)
     rules = _Rules(
         limit_ns=limit_ns,
         timeout_ns=int(schedule.timeout_s * 1e9),
@@ -135,7 +135,7 @@ def lockstep(
     rows = rotation.table(sink.count, queries)
     started = _start(sink, rows, times, block, origin_ns, start_ns, LEAD_NS)
     limit_ns = started + int(schedule.measuring_s * 1e9)
-    server = _Server(servable, sink, rows, Kept(schedule.seed, block), origin_ns)
+    server = _Server(servable, sink, rows, AnswerSample(schedule.seed, block), origin_ns)
     return server.run((started + times).tolist(), _Rules(limit_ns=limit_ns, timeout_ns=NEVER_NS))
 
 
@@ -236,7 +236,7 @@ class _Rules:
 class _Server:
     """Serves what has arrived, first come first served, in this thread."""
 
-    def __init__(self, servable: Servable, sink: Sink, rows: Rows, kept: Kept, origin_ns: int) -> None:
+    def __init__(self, servable: Servable, sink: Sink, rows: Rows, kept: AnswerSample, origin_ns: int) -> None:
         self.servable = servable
         self.sink = sink
         self.rows = rows

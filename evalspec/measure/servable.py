@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.evidence.frozen import Cell
-    from evalspec.language.abilities import Done
+    from evalspec.language.abilities import QueryOutcome
     from evalspec.language.inputs import Schedule
     from evalspec.measure.samples import Sink
 
@@ -101,7 +101,7 @@ class Concurrent(Servable, Protocol):
         connections: int,
         likely: NDArray[np.int64],
         rows_of: Callable[[int], NDArray[np.int64] | None],
-        took: Callable[[Done], None],
+        took: Callable[[QueryOutcome], None],
     ) -> None:
         """Send a query over each connection that carries none, until there are no more; wait for what was sent.
 

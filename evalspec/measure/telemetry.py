@@ -80,7 +80,7 @@ def reasons(masks: ArrayLike) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Opened:
+class TelemetrySources:
     """What can be read here.
 
     Args:
@@ -97,7 +97,7 @@ class Opened:
         return {name: where for source in self.sources for name, where in source.sources.items()}
 
 
-def open_sources(pid: int | None, gpu: int | None = 0, beside: Sequence[int] = ()) -> Opened:
+def open_sources(pid: int | None, gpu: int | None = 0, beside: Sequence[int] = ()) -> TelemetrySources:
     """Everything that this machine offers.
 
     Args:
@@ -107,7 +107,7 @@ def open_sources(pid: int | None, gpu: int | None = 0, beside: Sequence[int] = (
     """
     makers: list[tuple[Sequence[str], Callable[[], Source]]] = [
         (("cpu_steal_share", "cpu_others_share", "processor_count"), lambda: _proc.ProcessorTime(pid, beside=beside)),
-        (("load_average",), _proc.Load),
+        (("load_average",), _proc.LoadAverage),
         (("cpu_clock_mhz",), _proc.CpuClock),
         (("cpu_temperature_c",), _proc.CpuTemperature),
         (("cpu_throttle_count",), _proc.CpuThrottle),
@@ -130,7 +130,7 @@ def open_sources(pid: int | None, gpu: int | None = 0, beside: Sequence[int] = (
         opened.append(source)
         missing |= {name: "this machine does not show it" for name in names if name not in source.sources}
         missing |= dict(getattr(source, "missing", {}))
-    return Opened(tuple(opened), missing)
+    return TelemetrySources(tuple(opened), missing)
 
 
 CLIENT = ("cpu_steal_share", "cpu_others_share", "processor_count", "reading_ms")
@@ -167,7 +167,7 @@ class Sampler:
         origin_ns: int,
         *,
         gpu: int | None = 0,
-        opened: Opened | None = None,
+        opened: TelemetrySources | None = None,
         beside: Sequence[int] = (),
     ) -> None:
         """Opens the sources; nothing is read yet.

@@ -8,7 +8,7 @@ import datasets
 import evaluate
 import numpy as np
 
-from evalspec.stats.calibration import expected_calibration_error
+from evalspec.stats.calibration.expected_error import expected_calibration_error
 
 DESCRIPTION = (
     "Expected calibration error of the predicted class (L1, bins of equal mass), less what noise adds to it: the value "
@@ -23,7 +23,7 @@ Args:
 
 
 class Ece(evaluate.Metric):  # type: ignore[misc]  # the library has no types
-    """As `evalspec.stats.calibration.expected_calibration_error`."""
+    """As `evalspec.stats.calibration.expected_error.expected_calibration_error`."""
 
     def _info(self) -> evaluate.MetricInfo:
         features = {"predictions": datasets.Sequence(datasets.Value("float64")), "references": datasets.Value("int64")}

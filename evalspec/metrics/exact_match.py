@@ -7,7 +7,7 @@ from typing import Any
 import datasets
 import evaluate
 
-from evalspec.stats.texts import is_exact
+from evalspec.stats.sets.texts import is_exact
 
 DESCRIPTION = "Share of texts that are one of their references, as the check `quality` counts it."
 INPUTS = """
@@ -19,7 +19,7 @@ Args:
 
 
 class ExactMatch(evaluate.Metric):  # type: ignore[misc]  # the library has no types
-    """As `evalspec.stats.texts.is_exact`."""
+    """As `evalspec.stats.sets.texts.is_exact`."""
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")

@@ -7,7 +7,7 @@ from typing import Any
 import datasets
 import evaluate
 
-from evalspec.stats.texts import overlap
+from evalspec.stats.sets.texts import overlap
 
 DESCRIPTION = "Mean F1 of the words with the nearest reference, as SQuAD counts it (0 to 1)."
 INPUTS = """
@@ -18,7 +18,7 @@ Args:
 
 
 class TokenF1(evaluate.Metric):  # type: ignore[misc]  # the library has no types
-    """As `evalspec.stats.texts.overlap`."""
+    """As `evalspec.stats.sets.texts.overlap`."""
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from evalspec.errors import RecordError, WriteError
 from evalspec.evidence.record import Record
+from evalspec.loading import PROFILE_FILE
 from evalspec.records.outputs import check_decided
-from evalspec.run.closing import check_as_written
-from evalspec.run.files import sha256_of
-from evalspec.run.folders import BASELINES, read_record
-from evalspec.spec import PROFILE_FILE
+from evalspec.running.files import sha256_of
+from evalspec.running.folders import BASELINES, read_record
+from evalspec.running.journal.closing import check_as_written
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 

@@ -7,20 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from evalspec.evidence.comparability import apart, own_fields
-from evalspec.evidence.otherwise import as_asked, moved
 from evalspec.evidence.record import AskedOtherwise, CheckRecord, Record
-from evalspec.evidence.settings import settings_of, unlike_settings
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity, from_unit, to_unit
 from evalspec.language.parts import Access
 from evalspec.language.registry import discover
-from evalspec.records._runs_apart import differences, run_notes
+from evalspec.lineage.comparability import apart, own_fields
+from evalspec.lineage.declared import is_shown
+from evalspec.lineage.settings import settings_of, unlike_settings
+from evalspec.lineage.spec_diff import as_asked, moved
 from evalspec.records.flips import Flips, flips
 from evalspec.records.outputs import check_decided
-from evalspec.run.folders import folder_of, read_record
-from evalspec.run.otherwise import otherwise, spec_beside
-from evalspec.stats.between import Bounded, Change, change
+from evalspec.records.run_difference import differences, run_notes
+from evalspec.running.folders import folder_of, read_record
+from evalspec.running.spec_diff import otherwise, spec_beside
+from evalspec.stats.run_to_run import Bounded, Change, change
 
 Word = Literal["regression", "improvement", "no change shown", "changed", "same", "not comparable"]
 
@@ -33,7 +34,7 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RequirementChange:
     """One requirement in both runs.
 
     Args:
@@ -55,7 +56,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class RunComparison:
     """Two runs.
 
     Args:
@@ -69,7 +70,7 @@ class Compared:
     """
 
     verdicts: tuple[str, str]
-    rows: tuple[Row, ...]
+    rows: tuple[RequirementChange, ...]
     flips: tuple[Flips, ...]
     differs: tuple[tuple[str, str, str], ...]
     alpha: float
@@ -77,7 +78,7 @@ class Compared:
     notes: tuple[str, ...] = ()
 
     @property
-    def regressions(self) -> tuple[Row, ...]:
+    def regressions(self) -> tuple[RequirementChange, ...]:
         """Requirements that became worse."""
         return tuple(row for row in self.rows if row.word == "regression")
 
@@ -109,7 +110,7 @@ ORDER: Mapping[Word, int] = {
 
 def compare(
     first: Path, second: Path, smallest: Smallest | None = None, *, allow_outside: bool | None = None
-) -> Compared:
+) -> RunComparison:
     """Hold a run against an earlier one.
 
     A change is a regression where it is in the wrong direction, at least as large as ``smallest``, and shown: the
@@ -146,7 +147,7 @@ def compare_records(
     smallest: Smallest | None = None,
     paired: tuple[Flips, ...] = (),
     specs: tuple[object, object] = (None, None),
-) -> Compared:
+) -> RunComparison:
     """`compare` of two records; what lies beside them is given, rows paired and specs as plain values."""
     pairs = _pairs(before, after)
     alpha = (1.0 - max(before.policy.confidence, after.policy.confidence)) / max(1, len(pairs))
@@ -155,7 +156,7 @@ def compare_records(
     rows = [view.row(name, *found) for name, found in pairs.items()]
     rows.sort(key=lambda row: ORDER[row.word])
     words = _word(before), _word(after)
-    return Compared(
+    return RunComparison(
         words, tuple(rows), paired, differences(before, after), alpha, notes=tuple(run_notes(before, after))
     )
 
@@ -198,11 +199,13 @@ class _View:
     paired: Mapping[tuple[str, str], Flips]
     specs: tuple[object, object] = (None, None)
 
-    def row(self, name: str, old: tuple[CheckRecord, Test] | None, new: tuple[CheckRecord, Test] | None) -> Row:
+    def row(
+        self, name: str, old: tuple[CheckRecord, Test] | None, new: tuple[CheckRecord, Test] | None
+    ) -> RequirementChange:
         statuses = _status(self.before, name), _status(self.after, name)
         if old is None or new is None:
             which = "earlier" if old is None else "later"
-            return Row(name, "not comparable", *statuses, change=f"the {which} run does not ask for it")
+            return RequirementChange(name, "not comparable", *statuses, change=f"the {which} run does not ask for it")
         why, notes = self._unlike(old, new)
         (_, ours), (check, theirs) = old, new
         if (way := moved(ours, theirs)) is not None:
@@ -210,13 +213,13 @@ class _View:
         runs = ("earlier", self.before), ("later", self.after)
         notes += tuple(f"waived in the {which} run" for which, one in runs if _waived(one, name))
         if why is not None or ours.value is None or theirs.value is None:
-            return Row(name, "not comparable", *statuses, change=why or "a run has no value", notes=notes)
+            return RequirementChange(name, "not comparable", *statuses, change=why or "a run has no value", notes=notes)
         values = f"{_quantity(ours.value, ours)}, then {_quantity(theirs.value, theirs)}"
         if ours.exact and theirs.exact:
             word, said = self._fact(ours, theirs)
-            return Row(name, word, *statuses, values, said, notes)
+            return RequirementChange(name, word, *statuses, values, said, notes)
         found = self._paired(check, ours, theirs) or self._change(old, new)
-        return Row(name, self._word(theirs, found), *statuses, values, _words(found, theirs), notes)
+        return RequirementChange(name, self._word(theirs, found), *statuses, values, _words(found, theirs), notes)
 
     def _unlike(
         self, old: tuple[CheckRecord, Test], new: tuple[CheckRecord, Test]
@@ -235,7 +238,7 @@ class _View:
 
     def _paired(self, check: CheckRecord, before: Test, test: Test) -> Change | None:
         """The change of an accuracy over rows that both runs answered; None: the rows do not give what it came to."""
-        if check.check != "quality" or test.name != f"{check.id}/accuracy":
+        if not is_shown(check, test, "row accuracy") or test.name != f"{check.id}/{test.metric}":
             return None
         model = next((name for name in check.models if name not in check.baseline_models), "")
         one = self.paired.get((check.datasets[0], model)) if check.datasets else None

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from evalspec.errors import EvalspecError
 from evalspec.evidence.record import Record
 from evalspec.language.parts import Access
-from evalspec.run.jobs import Parts, predictions_file
-from evalspec.stats.between import Change
+from evalspec.running.children.jobs import SpecParts, predictions_file
+from evalspec.stats.run_to_run import Change
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evalspec.runtimes._answers import Answers
+    from evalspec.answers.file import Answers
 
 SHOWN = 20
 
@@ -53,7 +53,7 @@ class Flips:
         """
         import numpy as np
 
-        from evalspec.stats.paired import paired_proportion
+        from evalspec.stats.shares.paired import paired_proportion
 
         if self.fixed is None or self.broken is None:
             return None
@@ -95,7 +95,7 @@ def flips(before: Record, after: Record, first: Path, second: Path, access: Acce
 def _one(dataset: str, model: str, paths: list[Path], folder: Path, digest: str, access: Access | None) -> Flips:
     import numpy as np
 
-    from evalspec.runtimes._answers import compared_exactly, compared_numbers, read_answers
+    from evalspec.answers.file import compared_exactly, compared_numbers, read_answers
 
     old, new = (read_answers(path) for path in paths)
     if old.n != new.n or old.task != new.task:
@@ -128,18 +128,18 @@ def _truth(
     """
     import numpy as np
 
+    from evalspec.answers.from_labels import true_answers
     from evalspec.errors import InputError
-    from evalspec.run.reader import dataset_record
-    from evalspec.runtimes._truth import true_answers
-    from evalspec.sources._open import clusters, open_dataset
-    from evalspec.spec import load_kept
+    from evalspec.loading import load_kept
+    from evalspec.running.children.reader import dataset_record
+    from evalspec.sources.reading.open import clusters, open_dataset
 
     if access is None:
         raise InputError("the datasets were not read again")
     spec = load_kept(folder)
     if dataset not in spec.datasets:
         raise InputError(f"dataset {dataset} is not in the spec beside the record")
-    parts = Parts(models={}, datasets=dict(spec.datasets), slices={}, access=access, rows=None)
+    parts = SpecParts(models={}, datasets=dict(spec.datasets), slices={}, access=access, rows=None)
     if dataset_record(dataset, parts).digest != digest:
         raise InputError(f"dataset {dataset} has changed since")
     part = spec.datasets[dataset]

@@ -10,14 +10,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from evalspec.errors import RecordError, SpecError, did_you_mean
-from evalspec.evidence.history import History, PastRun, past_run, trends
 from evalspec.evidence.words import and_list
 from evalspec.language.registry import discover
 from evalspec.language.yaml import read_file
-from evalspec.records import _history_index as index
+from evalspec.lineage.history import History, PastRun, past_run, trends
+from evalspec.records import history_index as index
 from evalspec.records.outputs import read_decided, verdict_of
-from evalspec.run.folders import RECORD, run_folders
-from evalspec.run.otherwise import SPEC_FILE, spec_beside
+from evalspec.running.folders import RECORD, run_folders
+from evalspec.running.spec_diff import SPEC_FILE, spec_beside
 
 
 def history(runs: Path, spec: str | None = None, *, last: int | None = None) -> History:
@@ -111,7 +111,7 @@ def spec_name(path: Path) -> str:
 def _read(runs: Path) -> tuple[list[PastRun], tuple[tuple[str, str], ...]]:
     """What every record came to, and which could not be read and why."""
     known = index.load(runs)
-    entries: dict[str, index.Entry] = {}
+    entries: dict[str, index.IndexEntry] = {}
     found: list[PastRun] = []
     unread: list[tuple[str, str]] = []
     registry = discover()
@@ -122,7 +122,7 @@ def _read(runs: Path) -> tuple[list[PastRun], tuple[tuple[str, str], ...]]:
             if one is None:
                 record = read_decided(folder)
                 one = past_run(record, verdict_of(record), folder.name, spec_beside(folder, registry))
-                entries[folder.name] = index.Entry(stamp, one.model_dump_json())
+                entries[folder.name] = index.IndexEntry(stamp, one.model_dump_json())
             else:
                 entries[folder.name] = known[folder.name]
             found.append(one)
@@ -135,7 +135,7 @@ def _read(runs: Path) -> tuple[list[PastRun], tuple[tuple[str, str], ...]]:
     return found, tuple(sorted(unread))
 
 
-def _kept(entry: index.Entry | None, stamp: str) -> PastRun | None:
+def _kept(entry: index.IndexEntry | None, stamp: str) -> PastRun | None:
     if entry is None or entry.stamp != stamp:
         return None
     try:

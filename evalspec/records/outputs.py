@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from evalspec import __version__
 from evalspec.errors import RecordError
+from evalspec.evidence.names import asked_of, owner_of
 from evalspec.evidence.record import Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
-from evalspec.run.closing import JOURNAL, note_pages
-from evalspec.run.files import sha256_of, write_atomically
-from evalspec.run.folders import RECORD
+from evalspec.running.files import sha256_of, write_atomically
+from evalspec.running.folders import RECORD
+from evalspec.running.journal.closing import JOURNAL, note_pages
+from evalspec.version import __version__
 
 ORDER = (130, 2, 1, 4, 3, 141, 0)
 """Of several exit codes the first in this order holds."""
@@ -48,7 +49,7 @@ def read_decided(folder: Path) -> Record:
     Raises:
         RecordError: It can't be read, has no verdict, or its verdict was changed.
     """
-    from evalspec.run.folders import read_record
+    from evalspec.running.folders import read_record
 
     record = read_record(folder)
     check_decided(record, folder)
@@ -114,7 +115,7 @@ def say(record: Record, folder: Path) -> list[str]:
     if record.draft:
         return [*lines, *_tried(record), f"report: {_from_here(folder / 'report.html')}"]
     lines += [f"  ! {line}" for line in verdict.weakened]
-    asked = Counter(one.name.partition("/")[2] for one in verdict.decisions)
+    asked = Counter(asked_of(one.name) for one in verdict.decisions)
     lines += [f"  {_line(one, asked)}" for one in verdict.decisions[:SHOWN]]
     if len(verdict.decisions) > SHOWN:
         lines.append(f"  ... and {len(verdict.decisions) - SHOWN} more in the report")
@@ -133,7 +134,7 @@ def _tried(record: Record) -> Iterator[str]:
 
 
 def _value(test: Test) -> str:
-    name = test.name.partition("/")[2]
+    name = test.asked
     if test.value is None:
         return f"{name} has no value ({test.missing or 'too little to tell'})"
     return f"{name} {format_quantity(test.value, test.unit)}"
@@ -142,8 +143,7 @@ def _value(test: Test) -> str:
 def _line(decision: Decision, asked: Counter[str]) -> str:
     """One requirement; with its check where another check is asked the same."""
     mark = "waived" if decision.waived else "" if decision.blocking else "warn"
-    check, _, name = decision.name.partition("/")
-    whose = f"{check}: " if asked[name] > 1 else ""
+    whose = f"{owner_of(decision.name)}: " if asked[asked_of(decision.name)] > 1 else ""
     return f"{decision.status:<12} {mark:<6} {whose}{decision.sentence}"
 
 
@@ -187,7 +187,7 @@ def newest_record(named: Path | None, root: Path, spec: str) -> Record | None:
     Raises:
         RecordError: The named one can't be read.
     """
-    from evalspec.run.folders import read_record, records_in
+    from evalspec.running.folders import read_record, records_in
 
     if named is not None:
         return read_record(named)

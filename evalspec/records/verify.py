@@ -11,20 +11,20 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evalspec import __version__
 from evalspec.errors import EvalspecError
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.language.parts import Access
-from evalspec.records._journaled import Journaled, journaled
-from evalspec.records._leaves import Leaf, at, leaves, sentence
-from evalspec.records._parts import Kind, Part, Remade
-from evalspec.records._remade import remake
+from evalspec.records.journal_record import JournaledRecord, journaled
+from evalspec.records.leaves import Leaf, at, leaves, sentence
 from evalspec.records.outputs import PAGES, pages
-from evalspec.run.closing import JOURNAL
-from evalspec.run.files import sha256_of
-from evalspec.run.folders import RECORD, read_record
+from evalspec.records.parts import Kind, Remade, RemadePart
+from evalspec.records.remade import remake
+from evalspec.running.files import sha256_of
+from evalspec.running.folders import RECORD, read_record
+from evalspec.running.journal.closing import JOURNAL
 from evalspec.verdict import decide
+from evalspec.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Verification:
 
 
 @dataclass(slots=True)
-class Findings:
+class DifferenceList:
     """As `Verification`, while it is being made."""
 
     same: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Findings:
     skipped: list[str] = field(default_factory=list)
     otherwise: list[str] = field(default_factory=list)
 
-    def add(self, part: Part, found: list[Leaf], lenient: bool) -> None:
+    def add(self, part: RemadePart, found: list[Leaf], lenient: bool) -> None:
         """Sort the differences in one part of a record.
 
         Args:
@@ -121,7 +121,7 @@ def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool
     )
 
 
-def _base(record: Record, journal: Journaled) -> Record:
+def _base(record: Record, journal: JournaledRecord) -> Record:
     """The record that says what was run: that of the journal, where it has it whole and it can be read."""
     if not journal.whole:
         return record
@@ -143,7 +143,7 @@ def _versions(record: Record) -> str | None:
     )
 
 
-def compare(said: Mapping[str, Any], record: Record, journal: Journaled, remade: Remade) -> Findings:
+def compare(said: Mapping[str, Any], record: Record, journal: JournaledRecord, remade: Remade) -> DifferenceList:
     """Hold a record against its journal and against what was made again; no file is looked at.
 
     Args:
@@ -152,20 +152,20 @@ def compare(said: Mapping[str, Any], record: Record, journal: Journaled, remade:
         journal: Of the run.
         remade: What was made again.
     """
-    findings = Findings(list(remade.same), list(remade.differs), list(remade.skipped))
+    findings = DifferenceList(list(remade.same), list(remade.differs), list(remade.skipped))
     # What was written before journals held whole records is of another version, whatever it is called.
     lenient = _versions(record) is not None or not journal.whole
     again = decide(record).model_dump(mode="json")
     other_rule = record.verdict is not None and record.verdict.rule != RULE_VERSION
     now = record.model_dump(mode="json")
-    verdict = Part("verdict", ("verdict",), again, "rules" if other_rule else "values")
+    verdict = RemadePart("verdict", ("verdict",), again, "rules" if other_rule else "values")
     for part in (verdict, *remade.parts):
         findings.add(part, list(leaves(part.read(at(now, part.place)), part.value, exact=False)), lenient)
     _against_journal(said, journal, findings)
     return findings
 
 
-def _against_journal(said: Mapping[str, Any], journal: Journaled, findings: Findings) -> None:
+def _against_journal(said: Mapping[str, Any], journal: JournaledRecord, findings: DifferenceList) -> None:
     if journal.skipped is not None:
         findings.skipped.append(journal.skipped)
     if journal.broken is not None:
@@ -181,7 +181,7 @@ def _against_journal(said: Mapping[str, Any], journal: Journaled, findings: Find
         findings.same.append(f"all of {RECORD}, as {JOURNAL} has it")
 
 
-def _unlike_journal(said: Mapping[str, Any], journal: Journaled) -> Iterator[Leaf]:
+def _unlike_journal(said: Mapping[str, Any], journal: JournaledRecord) -> Iterator[Leaf]:
     """Where a record is not what its journal has, as far as it has it."""
     if journal.whole:
         # The verdict follows from all the rest, by its rule, and is made again from it.
@@ -200,7 +200,7 @@ def _unlike_journal(said: Mapping[str, Any], journal: Journaled) -> Iterator[Lea
                 yield leaf
 
 
-def _files(folder: Path, journal: Journaled, findings: Findings) -> None:
+def _files(folder: Path, journal: JournaledRecord, findings: DifferenceList) -> None:
     """Hold the files whose digests the journal has against these."""
     for name, digest in journal.digests.items():
         path = folder / name
@@ -212,7 +212,7 @@ def _files(folder: Path, journal: Journaled, findings: Findings) -> None:
             findings.same.append(f"bytes of {name}")
 
 
-def _pages(folder: Path, record: Record, journal: Journaled, findings: Findings) -> None:
+def _pages(folder: Path, record: Record, journal: JournaledRecord, findings: DifferenceList) -> None:
     """Hold each page against its digest in the journal, and against what the record gives."""
     try:
         made = pages(record)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.evidence.visible import visible
-from evalspec.report._doubts import NOT_TRUSTED
-from evalspec.report._requirements import Row, by_check, requirement_rows
+from evalspec.report.doubts import NOT_TRUSTED
 from evalspec.report.markdown import verdict_of
+from evalspec.report.requirements import RequirementRow, by_check, requirement_rows
 
 
 def junit(record: Record, verdict: Verdict | None = None) -> str:
@@ -44,7 +44,7 @@ def junit(record: Record, verdict: Verdict | None = None) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(root: ElementTree.Element, record: Record, check: CheckRecord, rows: Sequence[Row]) -> None:
+def _suite(root: ElementTree.Element, record: Record, check: CheckRecord, rows: Sequence[RequirementRow]) -> None:
     place = f"{check.dimension}.{visible(check.id)}"
     suite = ElementTree.SubElement(
         root, "testsuite", name=place, time=f"{check.duration_s:.3f}", timestamp=visible(record.started)
@@ -58,7 +58,7 @@ def _suite(root: ElementTree.Element, record: Record, check: CheckRecord, rows: 
             outcome.set("type", "ERROR")
 
 
-def _fill(suite: ElementTree.Element, place: str, rows: Sequence[Row], record: Record) -> None:
+def _fill(suite: ElementTree.Element, place: str, rows: Sequence[RequirementRow], record: Record) -> None:
     names = [row.name for row in rows]
     for row in rows:
         name = row.name if names.count(row.name) == 1 else f"{row.name}: {row.sentence}"
@@ -67,7 +67,7 @@ def _fill(suite: ElementTree.Element, place: str, rows: Sequence[Row], record: R
         ElementTree.SubElement(case, "system-out").text = visible(_details(row))
 
 
-def _outcome(case: ElementTree.Element, row: Row, record: Record) -> None:
+def _outcome(case: ElementTree.Element, row: RequirementRow, record: Record) -> None:
     """What a case carries beside its name; a PASS carries nothing."""
     status = row.decision.status
     said = visible(row.said or row.sentence)
@@ -84,7 +84,7 @@ def _outcome(case: ElementTree.Element, row: Row, record: Record) -> None:
         ElementTree.SubElement(case, "failure", type=status, message=said).text = visible(_reasons(row))
 
 
-def _reasons(row: Row) -> str:
+def _reasons(row: RequirementRow) -> str:
     lines = [
         row.decision.reason or "",
         f"Why it matters: {row.why}" if row.why else "",
@@ -93,7 +93,7 @@ def _reasons(row: Row) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _details(row: Row) -> str:
+def _details(row: RequirementRow) -> str:
     parts = [
         f"{row.badge}: {row.sentence}",
         row.said,

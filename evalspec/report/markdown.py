@@ -10,14 +10,14 @@ from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.evidence.visible import visible
 from evalspec.evidence.words import plural, short_digest
-from evalspec.report._aside import Aside, asides
-from evalspec.report._checks import LEADS, TITLES, dimensions
-from evalspec.report._doubts import NOT_TRUSTED
-from evalspec.report._names import shorten
-from evalspec.report._reproduce import took, when
-from evalspec.report._requirements import Row, requirement_rows
-from evalspec.report._words import WORST_FIRST, badge
+from evalspec.report.aside import Aside, asides
+from evalspec.report.checks import LEADS, TITLES, dimensions
+from evalspec.report.doubts import NOT_TRUSTED
+from evalspec.report.names import shorten
 from evalspec.report.page import cautions
+from evalspec.report.reproduce import took, when
+from evalspec.report.requirements import RequirementRow, requirement_rows
+from evalspec.report.words import WORST_FIRST, badge
 
 LIMIT = 60_000
 ROWS_LIMIT = 50_000
@@ -119,7 +119,7 @@ def _top(record: Record, verdict: Verdict) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def _weakened(record: Record, verdict: Verdict, rows: Sequence[Row]) -> str:
+def _weakened(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
     lines = [_aside(one) for one in asides(record, rows)] + [prose(line) for line in cautions(record, verdict)]
     return "### What weakens this verdict\n\n" + _list(lines) if lines else ""
 
@@ -135,7 +135,7 @@ def _list(lines: Sequence[str]) -> str:
     return "\n".join(shown)
 
 
-def _dimensions(record: Record, rows: Sequence[Row]) -> str:
+def _dimensions(record: Record, rows: Sequence[RequirementRow]) -> str:
     lines = []
     for dimension in dimensions(record):
         title = TITLES[dimension]
@@ -153,7 +153,7 @@ def _dimensions(record: Record, rows: Sequence[Row]) -> str:
     return "### Dimensions\n\n" + _list(lines)
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _table(rows: Sequence[RequirementRow]) -> str:
     if not rows:
         return "### Requirements\n\nThe record holds no requirement."
     head = ["| Status | Requirement | Value | Needs | n | |", "| --- | --- | --- | --- | ---: | --- |"]
@@ -172,7 +172,7 @@ def _table(rows: Sequence[Row]) -> str:
     return text
 
 
-def _line(row: Row) -> str:
+def _line(row: RequirementRow) -> str:
     status = f"**{escape(str(row.badge))}**" if not row.holds else escape(str(row.badge))
     said = [prose(row.said)]
     if row.why:

@@ -119,7 +119,7 @@ def _no_score(record: Record, check: CheckRecord, test: Test, decision: Decision
 
 def _no_benchmark(test: Test, data: DatasetRecord | None) -> str | None:
     """Why a score of the subject is not a benchmark's; None: it is."""
-    metric = test.name.partition("/")[2]
+    metric = test.asked
     if data is None:
         return "it is on several datasets"
     if data.hub is None:
@@ -170,7 +170,7 @@ def _notes(record: Record, verdict: Verdict, test: Test, data: DatasetRecord, hu
     read = data.kind == "huggingface" and data.path is None
     rows = f"rows {short_digest(data.digest)}" + ("" if read else f", stated to be those of {hub.id}")
     return visible(
-        f"{test.name.partition('/')[2]} {format_quantity(test.value, test.unit)}, n {test.n:,}{held}. "
+        f"{test.asked} {format_quantity(test.value, test.unit)}, n {test.n:,}{held}. "
         f"Asked: {test.sentence}: {status}. Model {short_digest(record.subject)}, {rows}. "
         f"evalspec {record.evalspec}: {verdict.headline}."
     )

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import get_args
 
 from evalspec.errors import RecordError
-from evalspec.evidence.monitoring import DriftReference, Expected, LeftOut, MadeFrom, Monitoring, Percentile
+from evalspec.evidence.monitoring import (
+    DriftReference,
+    DriftRole,
+    Expected,
+    LatencyPercentile,
+    LeftOut,
+    MadeFrom,
+    Monitoring,
+)
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.lineage.declared import declared, numbers_that_show
 
-ROLES: tuple[Literal["reference", "current"], ...] = ("reference", "current")
+ROLES: tuple[DriftRole, ...] = get_args(DriftRole)
 
 
 def monitoring(record: Record, verdict: Verdict) -> str:
@@ -75,22 +84,21 @@ def _expected(check: CheckRecord, test: Test, record: Record, decision: Decision
     )  # fmt: skip
 
 
-def _percentiles(record: Record) -> Iterator[Percentile]:
+def _percentiles(record: Record) -> Iterator[LatencyPercentile]:
     """Latencies of the whole distribution, from checks whose numbers may be read."""
     for check in record.checks:
         if check.status != "measured" or any(test.invalid for test in check.tests):
             continue
-        for name, value in check.measured.items():
-            if name.startswith("latency_p") and isinstance(value, int | float):
-                unit = check.units.get(name, "ms")
-                yield Percentile(check=check.id, metric=name, value=value, unit=unit, queries=check.counts.used)
+        for name, value in numbers_that_show(check, "a distribution of latency"):
+            unit = check.units.get(name, "ms")
+            yield LatencyPercentile(check=check.id, metric=name, value=value, unit=unit, queries=check.counts.used)
 
 
 def _references(record: Record) -> Iterator[DriftReference]:
     """Rows that the model was judged on, and those of today, wherever both were compared."""
     known = {one.name: one for one in record.datasets}
     for check in record.checks:
-        if check.check != "shift":
+        if not declared(check).is_shown("population shift"):
             continue
         tolerance, distance = (check.conditions.get(name) for name in ("tolerance", "distance"))
         for role in ROLES:

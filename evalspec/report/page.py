@@ -11,19 +11,20 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from evalspec.evidence.notes import limit_line
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.evidence.visible import visible
 from evalspec.evidence.words import short_digest
-from evalspec.report._aside import asides
-from evalspec.report._checks import sections
-from evalspec.report._holistic import together
-from evalspec.report._names import breakable
-from evalspec.report._next import next_steps
-from evalspec.report._profile import profile_view
-from evalspec.report._reproduce import reproduction, took, when
-from evalspec.report._requirements import Row, requirement_rows
-from evalspec.report._words import WORD_TONES, WORST_FIRST, Badge, badge
+from evalspec.report.aside import asides
+from evalspec.report.checks import sections
+from evalspec.report.holistic import together
+from evalspec.report.names import breakable
+from evalspec.report.next_steps import next_steps
+from evalspec.report.profile import profile_view
+from evalspec.report.reproduce import reproduction, took, when
+from evalspec.report.requirements import RequirementRow, requirement_rows
+from evalspec.report.words import WORD_TONES, WORST_FIRST, Badge, badge
 
 MANY = 3
 """A note that so many requirements share is said once."""
@@ -34,21 +35,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RequirementGroup:
     """Rows of the requirements table under one heading. ``once`` are notes of many of them, with how many."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[RequirementRow, ...]
     once: tuple[tuple[str, int], ...] = ()
 
-    def own(self, row: Row) -> tuple[str, ...]:
+    def own(self, row: RequirementRow) -> tuple[str, ...]:
         """Notes of a row that are not said once for all."""
         said = {note for note, _ in self.once}
         return tuple(note for note in row.notes if note not in said)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class StatusShare:
     """How many requirements ended so, and where the bar shows it; what blocks nothing is counted beside the bar."""
 
     badge: Badge
@@ -75,7 +76,7 @@ class Top:
     tone: str
     reason: str
     facts: tuple[tuple[str, str], ...]
-    shares: tuple[Share, ...]
+    shares: tuple[StatusShare, ...]
 
 
 def render(record: Record, verdict: Verdict) -> str:
@@ -122,12 +123,9 @@ def render(record: Record, verdict: Verdict) -> str:
 
 def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
     """Everything that makes the verdict weaker than it reads, each once; what is set aside has its own list."""
-    shown = (
-        *(f"waived: {waiver.of}:" for waiver in record.waivers),
-        *(f"set aside: profile/{one.of}:" for one in record.without),
-        *(f"the setting aside of profile/{one.of} ended" for one in record.without),
-    )
-    found = [line for line in verdict.weakened if not line.startswith(shown)]
+    shown = {waiver.caution for waiver in record.waivers}
+    shown |= {line for one in record.without for line in (one.caution, one.ended)}
+    found = [line for line in verdict.weakened if line not in shown]
     said = " ".join(found).lower()
     only = ", ".join(record.only)
     own = (
@@ -148,13 +146,12 @@ def _begun(line: str, ids: Set[str]) -> str:
 
 def untested(record: Record) -> Untested:
     """What was not tested: what the run left out, and beside each kind of check what it cannot show."""
-    kinds = {check.check for check in record.checks}
-    parted = [(line, *line.partition(" cannot show: ")) for line in record.not_tested]
-    limits = tuple((kind, limit) for _, kind, cut, limit in parted if cut and kind in kinds)
-    return Untested(tuple(line for line, kind, cut, _ in parted if not (cut and kind in kinds)), limits)
+    said = {limit_line(check.check, check.cannot_show): (check.check, check.cannot_show) for check in record.checks}
+    limits = tuple(said[line] for line in record.not_tested if line in said)
+    return Untested(tuple(line for line in record.not_tested if line not in said), limits)
 
 
-def _top(record: Record, verdict: Verdict, rows: tuple[Row, ...]) -> Top:
+def _top(record: Record, verdict: Verdict, rows: tuple[RequirementRow, ...]) -> Top:
     rest = verdict.headline.removeprefix(verdict.word).strip()
     facts = (
         ("confidence", f"{100 * record.policy.confidence:g} %"),
@@ -169,19 +166,21 @@ def _top(record: Record, verdict: Verdict, rows: tuple[Row, ...]) -> Top:
     for status in WORST_FIRST:
         if count := blocking.count(status):
             width = 100 * count / len(blocking)
-            shares.append(Share(badge(status), count, round(start, 2), round(width, 2)))
+            shares.append(StatusShare(badge(status), count, round(start, 2), round(width, 2)))
             start += width
     for note, others in (
         ("waived", [row.decision.status for row in rows if row.decision.waived]),
         ("warns", [row.decision.status for row in rows if not (row.decision.blocking or row.decision.waived)]),
     ):
-        shares += [Share(badge(status), others.count(status), 0, 0, note) for status in WORST_FIRST if status in others]
+        shares += [
+            StatusShare(badge(status), others.count(status), 0, 0, note) for status in WORST_FIRST if status in others
+        ]
     tone = WORD_TONES[verdict.word]
     shown = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
     return Top(verdict.word, shown, tone, verdict.reason, tuple(fact for fact in facts if fact[1]), tuple(shares))
 
 
-def _groups(rows: tuple[Row, ...]) -> tuple[Group, ...]:
+def _groups(rows: tuple[RequirementRow, ...]) -> tuple[RequirementGroup, ...]:
     """The table's groups, in the order of the rows."""
     named = (
         ("Keeps it from READY", [row for row in rows if row.blocking and not row.holds]),
@@ -189,10 +188,10 @@ def _groups(rows: tuple[Row, ...]) -> tuple[Group, ...]:
         ("Warns, blocks nothing", [row for row in rows if not (row.blocking or row.decision.waived or row.holds)]),
         ("Holds", [row for row in rows if row.holds]),
     )
-    return tuple(Group(title, tuple(found), _once(found)) for title, found in named if found)
+    return tuple(RequirementGroup(title, tuple(found), _once(found)) for title, found in named if found)
 
 
-def _once(rows: Sequence[Row]) -> tuple[tuple[str, int], ...]:
+def _once(rows: Sequence[RequirementRow]) -> tuple[tuple[str, int], ...]:
     """Notes that many rows share."""
     counts = Counter(note for row in rows for note in row.notes)
     return tuple((note, count) for note, count in counts.items() if count >= MANY)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from evalspec.evidence.history import History, PastRun, Place, Point, Trend
-from evalspec.evidence.otherwise import words
 from evalspec.evidence.visible import visible
 from evalspec.evidence.words import and_list, in_percent, plural
-from evalspec.report._names import quantity
-from evalspec.report._requirements import SIGNS, interval_words
+from evalspec.lineage.history import History, HistoryPlace, PastRun, Point, Trend
+from evalspec.lineage.spec_diff import words
+from evalspec.report.names import quantity
+from evalspec.report.requirements import SIGNS, interval_words
 
 
 def trend_lines(found: History) -> list[str]:
@@ -92,7 +92,7 @@ def _table(found: History, trend: Trend) -> Iterator[str]:
         yield from (f"{'':7}{note}" for note in place_notes(place))
 
 
-def place_notes(place: Place) -> Iterator[str]:
+def place_notes(place: HistoryPlace) -> Iterator[str]:
     """What is to be known of a point."""
     if place.breaks:
         yield f"not comparable with the one before: {place.breaks}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evalspec.evidence.history import History, PastRun, Trend
-from evalspec.report._names import anchors
-from evalspec.report._reproduce import when
-from evalspec.report._trend_charts import TrendChart, trend_chart
-from evalspec.report._words import WORD_TONES, WORST_FIRST, Badge, badge
+from evalspec.lineage.history import History, PastRun, Trend
+from evalspec.report.charts.trends import TrendChart, trend_chart
+from evalspec.report.names import anchors
 from evalspec.report.page import content_policy, environment, template_text
+from evalspec.report.reproduce import when
 from evalspec.report.trend_lines import bounds, count, day, left_out, levels, needs, place_notes, run_notes, value_words
+from evalspec.report.words import WORD_TONES, WORST_FIRST, Badge, badge
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class TrendCells:
     """A requirement in one run, in words."""
 
     number: int
@@ -51,7 +51,7 @@ class Card:
     chart: TrendChart
     breaks: tuple[tuple[int, str], ...]
     moves: tuple[tuple[int, str], ...]
-    rows: tuple[Cells, ...]
+    rows: tuple[TrendCells, ...]
 
 
 def render_trends(found: History) -> str:
@@ -116,9 +116,9 @@ def _card(anchor: str, trend: Trend) -> Card:
         breaks=tuple((number, place.breaks) for number, place in places if place.breaks),
         moves=tuple((number, note) for number, place in places for note in place.notes),
         rows=tuple(
-            Cells(number, None, "", "", "", "", ())
+            TrendCells(number, None, "", "", "", "", ())
             if place.point is None
-            else Cells(
+            else TrendCells(
                 number=number,
                 badge=badge(place.point.status, "waived" if place.point.waived else ""),
                 value=value_words(place.point),

@@ -1,1 +1,1 @@
-"""The kinds of model, one file each, and the pipeline around them. Files with an underscore are no kinds."""
+"""The kinds of model, one file each. The packages beside them are what they share, and no kinds."""

@@ -12,11 +12,11 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from evalspec.errors import InputError, Problem, did_you_mean
 from evalspec.language.parts import Access, OutputName, Part
 from evalspec.language.units import Duration, custom_error
+from evalspec.pipeline.loaded import Loaded
+from evalspec.pipeline.model_fields import RuntimeModel
 from evalspec.redaction import Redaction
-from evalspec.runtimes import _http_template as template
-from evalspec.runtimes._http_wire import Address, check_host, is_loopback, parse_url
-from evalspec.runtimes._loaded import Loaded
-from evalspec.runtimes._model import RuntimeModel
+from evalspec.runtimes.http_client import json_template as template
+from evalspec.runtimes.http_client.wire import Address, check_host, is_loopback, parse_url
 
 if TYPE_CHECKING:
     import ssl
@@ -137,20 +137,19 @@ class Http(RuntimeModel):
 
     @property
     def elsewhere(self) -> bool:
-        """As `Model.elsewhere`; a loopback address is this machine."""
+        """A loopback address is this machine."""
         return not is_loopback(self.address.host)
 
     @property
     def starts_server(self) -> bool:
-        """As `Model.starts_server`."""
         return bool(self.start)
 
     def runs_code(self) -> tuple[str, ...]:
-        """As `Model.runs_code`, with the command that starts the server."""
+        """The stages that are code, and the command that starts the server."""
         return (*super().runs_code(), *((f"the command {self.start[0]}",) if self.start else ()))
 
     def secrets_read(self) -> tuple[str, ...]:
-        """As `Model.secrets_read`: those that stand in its headers."""
+        """Those that stand in its headers."""
         return tuple(dict.fromkeys(value.env for value in self.headers.values() if isinstance(value, Secret)))
 
     @property
@@ -170,7 +169,7 @@ class Http(RuntimeModel):
         return ()
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
-        """As `Model.answers_from`: files of the spec's folder that the command in ``start`` names.
+        """Files of the spec's folder that the command in ``start`` names.
 
         What answers beside them is known by its answers alone.
         """
@@ -202,7 +201,7 @@ class Http(RuntimeModel):
         Raises:
             InputError: Nobody answers, it is not ready, a secret may not be read, or the host was not allowed.
         """
-        from evalspec.runtimes._http_loaded import load
+        from evalspec.runtimes.http_client.loaded import load
 
         check_host(self.address, access)
         return load(self, secrets(self, access), self.trusted(access))

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.parts import Access
-from evalspec.runtimes._code import first_line
-from evalspec.runtimes._loaded import Loaded, Tensor
-from evalspec.runtimes._model import FileModel, usable_cpus
-from evalspec.runtimes._observe import size_bytes
-from evalspec.runtimes._onnx_graph import Graph, read_graph, weight_files
+from evalspec.pipeline.loaded import Loaded, Tensor
+from evalspec.pipeline.model_fields import FileModel, usable_cpus
+from evalspec.pipeline.untrusted_code import first_line
+from evalspec.runtimes.guards.observe import size_bytes
+from evalspec.runtimes.onnx_model.graph import Graph, read_graph, weight_files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.abilities import Inside, TensorNoise
+    from evalspec.language.abilities import OperatorTrace, TensorNoise
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -55,16 +55,10 @@ class Onnx(FileModel):
     kind: Literal["onnx"] = "onnx"
 
     def files(self, access: Access) -> tuple[Path, ...]:
-        """As `Model.files`."""
         path = self.model_file(access)
         return weight_files(path, self.path, read_graph(path, self.path).external)
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
-        """As `Model.load`.
-
-        Raises:
-            InputError: The file can't be loaded, or the device asked for is not the one got.
-        """
         path = self.model_file(access)
         graph = read_graph(path, self.path)
         files = weight_files(path, self.path, graph.external)
@@ -172,15 +166,15 @@ class LoadedOnnx(Loaded):
 
     def tensor_noise(self, floats: Path, shown: str, batches: Sequence[Mapping[str, NDArray[Any]]]) -> TensorNoise:
         """As `evalspec.language.abilities.ComparesTensors.tensor_noise`; on the CPU."""
-        from evalspec.runtimes._onnx_noise import tensor_noise
+        from evalspec.runtimes.onnx_model.noise import tensor_noise
 
         if self.path is None:
             raise NotRunError("the session was not opened from a file, so its tensors can't be seen")
         return tensor_noise(self.path, floats, shown, batches)
 
-    def inspect(self, inputs: Mapping[str, NDArray[Any]]) -> Inside:
+    def inspect(self, inputs: Mapping[str, NDArray[Any]]) -> OperatorTrace:
         """As `evalspec.language.abilities.Inspectable.inspect`."""
-        from evalspec.runtimes._onnx_inspect import inspect_session
+        from evalspec.runtimes.onnx_model.inspect import inspect_session
 
         if self.reopen is None:
             raise NotRunError("the session can't be opened again, so its operators can't be seen")

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
+from evalspec.answers.classes import label_text
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.subject import ANSWERS_ON
 from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import Access, DatasetName, LoadedModel, OutputName
-from evalspec.runtimes._code import first_line
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._labels import label_text
-from evalspec.runtimes._loaded import Loaded
-from evalspec.runtimes._model import RuntimeModel
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.loaded import Loaded
+from evalspec.pipeline.model_fields import RuntimeModel
+from evalspec.pipeline.untrusted_code import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ FORMATS = (".parquet", ".csv", ".jsonl", ".ndjson", ".arrow", ".feather", ".npz"
 SHOWN = 3
 
 
-class Predictions(RuntimeModel):
+class PredictionFiles(RuntimeModel):
     """Answers in files. They can be judged, but there is nothing to run, so nothing to time.
 
     ``outputs`` names columns: ``{probabilities: p}`` for a column of lists, ``{probabilities: "p_*"}`` for one column
@@ -48,19 +48,16 @@ class Predictions(RuntimeModel):
     )
 
     def files(self, access: Access) -> tuple[Path, ...]:
-        """As `Model.files`."""
         return tuple(access.path(path) for path in self.files_.values())
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
-        """As `Model.answers_from`."""
         return {f"{ANSWERS_ON}{name}": (access.path(path),) for name, path in self.files_.items()}
 
     def answer_files(self) -> Mapping[str, str]:
-        """As `Model.answer_files`."""
         return self.files_
 
     def load(self, access: Access, *, threads: int | None = None) -> LoadedFiles:
-        """As `Model.load`; files are read when their dataset is asked for."""
+        """Files are read when their dataset is asked for."""
         return LoadedFiles(
             observed={"framework": "predictions read from files"},
             input_names=(),
@@ -74,7 +71,7 @@ class Predictions(RuntimeModel):
 class LoadedFiles(Loaded):
     """Files of predictions, not yet joined with a dataset."""
 
-    spec: Predictions
+    spec: PredictionFiles
     access: Access
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -184,7 +181,7 @@ def _listed(array: NDArray[Any]) -> Any:
 
 
 def _keys(table: pa.Table, key: str) -> NDArray[Any]:
-    from evalspec.runtimes._columns import column_array
+    from evalspec.answers.arrays import column_array
 
     return column_array(table, key)
 
@@ -232,7 +229,7 @@ def _texts(keys: NDArray[Any]) -> NDArray[Any]:
     """Keys as text, so that 7 in a csv file and "7" in a parquet file are one key."""
     import numpy as np
 
-    from evalspec.runtimes._labels import missing_mask
+    from evalspec.answers.classes import missing_mask
 
     if keys.ndim != 1:
         raise InputError(f"keys must be one value a row, and these are lists of {list(keys.shape[1:])}")
@@ -277,8 +274,8 @@ def joined_table(
     """The predictions in the dataset's order, as a model that is asked by key."""
     import numpy as np
 
-    from evalspec.runtimes._columns import stacked
-    from evalspec.runtimes._ragged import output_column
+    from evalspec.answers.arrays import stacked
+    from evalspec.answers.ragged import output_column
 
     pattern = outputs.get("probabilities")
     table = table.take(rows)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from evalspec.language.parts import Access
-from evalspec.runtimes._code import call, checked_arrays, load_reference, source_file
-from evalspec.runtimes._loaded import Loaded
-from evalspec.runtimes._model import RuntimeModel
-from evalspec.runtimes._preprocess import Reference
+from evalspec.pipeline.loaded import Loaded
+from evalspec.pipeline.model_fields import RuntimeModel
+from evalspec.pipeline.preprocess import Reference
+from evalspec.pipeline.untrusted_code import call, checked_arrays, load_reference, source_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,20 +34,18 @@ class Python(RuntimeModel):
     weights: tuple[str, ...] = Field((), description="Files that it reads: part of the artifact's digest.")
 
     def runs_code(self) -> tuple[str, ...]:
-        """As `Model.runs_code`, with the function's name."""
+        """The stages that are code, and the function by its name."""
         return (f"the function {self.function}", *super().runs_code()[1:])
 
     def files(self, access: Access) -> tuple[Path, ...]:
-        """As `Model.files`: the source of the function, and ``weights``."""
+        """The source of the function, and ``weights``."""
         return (source_file(self.function, access), *(access.path(path) for path in self.weights))
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
-        """As `Model.answers_from`."""
         source, *weights = self.files(access)
         return {"weights": weights, f"function {self.function}": (source,)}
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
-        """As `Model.load`."""
         for path in self.weights:
             access.path(path)
         function = load_reference(self.function, access, "the model")
@@ -68,5 +66,4 @@ class LoadedPython(Loaded):
     reference: str
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """One batch."""
         return checked_arrays(call(self.function, self.reference, dict(inputs)), self.reference)

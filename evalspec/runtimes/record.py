@@ -21,7 +21,7 @@ RECORD_BYTES = 256 * 2**20
 FILE = "record.json"
 
 
-class Record(Model):
+class BlessedRun(Model):
     """What ``evalspec bless`` set down: answers of an earlier run, held against today's row by row.
 
     Its answers count for the datasets whose rows are still the same; nothing is timed against it.
@@ -39,12 +39,11 @@ class Record(Model):
         return (self._folder(access) / FILE,)
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
-        """As `Model.answers_from`: the record, and the answers that lie beside it."""
+        """The record, and the answers that lie beside it."""
         kept = sorted((self._folder(access) / "evidence").glob(f"predictions-{self.of}-*.parquet"))
         return {"record": self.files(access), "answers": kept}
 
     def kept_answers(self, access: Access, dataset: str, digest: str) -> Path:
-        """As `Model.kept_answers`."""
         record = self._read(access)
         kept = {one.name: one for one in record.datasets}
         if dataset not in kept:
@@ -63,7 +62,6 @@ class Record(Model):
         return path
 
     def kept_digest(self, access: Access) -> str | None:
-        """As `Model.kept_digest`."""
         models = {one.name: one for one in self._read(access).models}
         if self.of not in models:
             raise InputError(f"the run in {self.path} has no model {self.of!r}", choices=tuple(models))

@@ -11,11 +11,11 @@ from pydantic import model_validator
 from evalspec.errors import InputError
 from evalspec.imports import skops_without_torch
 from evalspec.language.parts import Access, OutputName
-from evalspec.runtimes._code import first_line, need_trust
-from evalspec.runtimes._loaded import Loaded, Tensor
-from evalspec.runtimes._model import FileModel, usable_cpus
-from evalspec.runtimes._observe import estimator_precision
-from evalspec.runtimes._trees import TREES, check_trees
+from evalspec.pipeline.loaded import Loaded, Tensor
+from evalspec.pipeline.model_fields import FileModel, usable_cpus
+from evalspec.pipeline.untrusted_code import first_line, need_trust
+from evalspec.runtimes.guards.observe import estimator_precision
+from evalspec.runtimes.guards.trees import TREES, check_trees
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ class Sklearn(FileModel):
     extra_name: ClassVar[str] = "sklearn"
     packages: ClassVar[tuple[str, ...]] = ("sklearn", "skops", "pandas")
     suffixes: ClassVar[tuple[str, ...]] = (".skops", *PICKLES)
-    looks_heavily: ClassVar[bool] = True
+    inspects_in_subprocess: ClassVar[bool] = True
 
     kind: Literal["sklearn"] = "sklearn"
 
@@ -62,16 +62,15 @@ class Sklearn(FileModel):
         return self
 
     def runs_code(self) -> tuple[str, ...]:
-        """As `Model.runs_code`, with a pickle."""
+        """The stages that are code, and a pickle."""
         return (*super().runs_code(), *((f"the pickle {self.path}",) if self.path.endswith(PICKLES) else ()))
 
-    def hides_code(self, access: Access) -> str | None:
-        """As `Model.hides_code`: types in a skops file that are not known to be harmless."""
+    def may_hide_code(self, access: Access) -> str | None:
+        """Types in a skops file that are not known to be harmless."""
         path = self.model_file(access)
         return None if path.suffix in PICKLES else _unknown_types(path, self.path)[1]
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
-        """As `Model.load`."""
         path = self.model_file(access)
         estimator = _unpickled(path, self.path, access) if path.suffix in PICKLES else _skops(path, self.path, access)
         if not any(hasattr(estimator, method) for method in ("predict", "transform")):

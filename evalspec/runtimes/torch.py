@@ -14,12 +14,12 @@ from pydantic import Field, model_validator
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.parts import Access
-from evalspec.runtimes._code import first_line, load_reference, source_file
-from evalspec.runtimes._loaded import Loaded, Tensor
-from evalspec.runtimes._model import FileModel, usable_cpus
-from evalspec.runtimes._observe import precision_of
-from evalspec.runtimes._preprocess import Reference
-from evalspec.runtimes._torch_loaded import LoadedTorch, named
+from evalspec.pipeline.loaded import Loaded, Tensor
+from evalspec.pipeline.model_fields import FileModel, usable_cpus
+from evalspec.pipeline.preprocess import Reference
+from evalspec.pipeline.untrusted_code import first_line, load_reference, source_file
+from evalspec.runtimes.guards.observe import precision_of
+from evalspec.runtimes.torch_model.loaded import LoadedTorch, named
 
 WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 WEIGHT_AXES = 2
@@ -56,19 +56,19 @@ class Torch(FileModel):
         return self
 
     def runs_code(self) -> tuple[str, ...]:
-        """As `Model.runs_code`, with the factory."""
+        """The stages that are code, and the factory."""
         return (*super().runs_code(), *((f"the factory {self.factory}",) if self.factory is not None else ()))
 
-    def hides_code(self, access: Access) -> str | None:
-        """As `Model.hides_code`: compiled code or pickled constants in an exported program."""
+    def may_hide_code(self, access: Access) -> str | None:
+        """Compiled code or pickled constants in an exported program."""
         if self.factory is not None:
             return None
-        from evalspec.runtimes._pt2 import hidden_code
+        from evalspec.runtimes.torch_model.archive import hidden_code
 
         return hidden_code(self._file(access), self.path)
 
     def files(self, access: Access) -> tuple[Path, ...]:
-        """As `Model.files`; a factory's source belongs to the artifact."""
+        """A factory's source belongs to the artifact."""
         found = (self._file(access),)
         return (*found, source_file(self.factory, access)) if self.factory is not None else found
 
@@ -82,18 +82,13 @@ class Torch(FileModel):
         return path
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
-        """As `Model.load`.
-
-        Raises:
-            InputError: The file can't be loaded, would run code, or the device asked for is not there.
-        """
         path = self._file(access)
         threads = threads or usable_cpus()
         # torch reads it at every load; without it, loading falls back to unpickling anything.
         with _weights_only(not access.trust):
             import torch
 
-            from evalspec.runtimes._pt2 import inspect_archive
+            from evalspec.runtimes.torch_model.archive import inspect_archive
 
             torch.set_num_threads(threads)
             place = device_of(self.device)

@@ -1,1 +1,1 @@
-"""The kinds of dataset, one file each; the only place that reads data. Modules with an underscore are no kinds."""
+"""The kinds of dataset, one file each; the only place that reads data. `reading` is what they share."""

@@ -12,11 +12,11 @@ from pydantic import Field
 
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources._arrow_schema import batch_rows
-from evalspec.sources._batches import tidied
-from evalspec.sources._files import check_format, many_files, reading
-from evalspec.sources._pandas import without_index
-from evalspec.sources._table import choose, merged, tidy, type_texts
+from evalspec.sources.reading.arrow_schema import batch_rows
+from evalspec.sources.reading.batches import tidied
+from evalspec.sources.reading.files import check_format, many_files, reading
+from evalspec.sources.reading.pandas_index import without_index
+from evalspec.sources.reading.table import choose, merged, tidy, type_texts
 
 FILE_MAGIC, FILE_HEAD = b"ARROW1", 8
 SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
@@ -41,20 +41,11 @@ class Arrow(Dataset):
         return many_files(access, self.path, "arrow", SUFFIXES)
 
     def header(self, access: Access) -> Header:
-        """Rows and columns, as the messages of its batches say; none is unpacked.
-
-        Raises:
-            InputError: Missing, empty, truncated or of another format.
-        """
+        """Rows and columns, as the messages of its batches say; none is unpacked."""
         rows, schema = self._schema(access)
         return Header(rows=rows, columns=type_texts(schema))
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows, these columns.
-
-        Raises:
-            InputError: As `header`, or a column isn't there.
-        """
         tables = [self._mapped(access, path) for path in self.files(access)]
         schema = merged([without_index(table.schema, self) for table in tables], repr(self.path))
         names = choose(columns, schema.names, repr(self.path))
@@ -67,11 +58,7 @@ class Arrow(Dataset):
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `read`; memory holds one of the file's own batches.
-
-        Raises:
-            InputError: As `read`.
-        """
+        """The rows of `read`; memory holds one of the file's own batches."""
         _, schema = self._schema(access)
         names = choose(columns, schema.names, repr(self.path))
 

@@ -17,10 +17,10 @@ from pydantic import Field, StringConstraints
 from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources._batches import tidied
-from evalspec.sources._csv_types import whole_types
-from evalspec.sources._files import COMPRESSED, check_format, one_file, reading, shown
-from evalspec.sources._table import SMALL_BYTES, choose, header_of_all, tidy, type_texts
+from evalspec.sources.reading.batches import tidied
+from evalspec.sources.reading.csv_types import whole_types
+from evalspec.sources.reading.files import COMPRESSED, check_format, one_file, reading, shown
+from evalspec.sources.reading.table import SMALL_BYTES, choose, header_of_all, tidy, type_texts
 
 HEAD_BYTES = 2**20
 BLOCK_BYTES = 4 * 2**20
@@ -125,11 +125,7 @@ class Csv(Dataset):
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `read`; of a file over 8 MiB memory holds some MiB, and it is read twice: types go by all cells.
-
-        Raises:
-            InputError: As `read`.
-        """
+        """Of a file over 8 MiB memory holds some MiB, and it is read twice: types go by all cells."""
         path = self._checked(access)
         if self._is_small(access, path):
             return super().batches(access, columns, rows)

@@ -21,14 +21,14 @@ from evalspec.errors import InputError
 from evalspec.language.bounded import read_bounded
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
-from evalspec.sources._files import many_files, shown
-from evalspec.sources._pandas import unnamed
-from evalspec.sources._pictures import Opener, decode, from_bytes, from_file
-from evalspec.sources._table import choose, merged, tidy, type_texts
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
 from evalspec.sources.jsonl import Jsonl
 from evalspec.sources.parquet import Parquet
+from evalspec.sources.reading.files import many_files, shown
+from evalspec.sources.reading.pandas_index import unnamed
+from evalspec.sources.reading.pictures import Opener, decode, from_bytes, from_file
+from evalspec.sources.reading.table import choose, merged, tidy, type_texts
 
 # Suffix: the builder of `datasets` that reads it. Its builder for pickles is left out on purpose.
 BUILDERS: Mapping[str, str] = {
@@ -85,11 +85,7 @@ class Huggingface(Dataset):
         return tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
 
     def header(self, access: Access) -> Header:
-        """Rows and columns. Local ones are read without the package `datasets`; images are not decoded.
-
-        Raises:
-            InputError: Missing, empty, truncated or of another format.
-        """
+        """Rows and columns. Local ones are read without the package `datasets`; images are not decoded."""
         header = self._whole_header(access)
         index = unnamed(header.columns, self)
         return replace(header, columns={name: kind for name, kind in header.columns.items() if name not in index})

@@ -13,13 +13,13 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources._files import bounded, one_file, shown
-from evalspec.sources._pictures import Colours, decode, from_file, type_of
-from evalspec.sources._table import choose, tidy, type_text
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
 from evalspec.sources.jsonl import Jsonl
 from evalspec.sources.parquet import Parquet
+from evalspec.sources.reading.files import bounded, one_file, shown
+from evalspec.sources.reading.pictures import Colours, decode, from_file, type_of
+from evalspec.sources.reading.table import choose, tidy, type_text
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 IMAGE, PATH, LABEL = "image", "path", "label"
@@ -96,11 +96,7 @@ class Images(Dataset):
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `read`; so many images are decoded at a time as fit into 64 MiB.
-
-        Raises:
-            InputError: As `read`.
-        """
+        """The rows of `read`; so many images are decoded at a time as fit into 64 MiB."""
         names = choose(columns, list(self.header(access).columns), repr(self.path))
         if IMAGE not in names:
             yield from super().batches(access, columns, rows)

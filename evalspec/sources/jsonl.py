@@ -14,11 +14,11 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources._batches import tidied
-from evalspec.sources._files import check_format, one_file, reading, shown
-from evalspec.sources._json_shape import check_shape
-from evalspec.sources._json_types import joined
-from evalspec.sources._table import SMALL_BYTES, choose, small_header, tidy, type_texts
+from evalspec.sources.reading.batches import tidied
+from evalspec.sources.reading.files import check_format, one_file, reading, shown
+from evalspec.sources.reading.json_shape import check_shape
+from evalspec.sources.reading.json_types import joined
+from evalspec.sources.reading.table import SMALL_BYTES, choose, small_header, tidy, type_texts
 
 BLOCK_BYTES = 64 * 2**20
 PART_BYTES = 8 * 2**20
@@ -73,11 +73,7 @@ class Jsonl(Dataset):
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `read`; of a file over 8 MiB memory holds some MiB, and it is read twice: types go by all lines.
-
-        Raises:
-            InputError: As `read`.
-        """
+        """Of a file over 8 MiB memory holds some MiB, and it is read twice: types go by all lines."""
         path = self._checked(access)
         if path.stat().st_size <= SMALL_BYTES:
             return super().batches(access, columns, rows)

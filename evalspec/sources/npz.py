@@ -21,9 +21,9 @@ from evalspec.errors import InputError
 from evalspec.language.bounded import check_zip
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
-from evalspec.sources._arrays import array_column, array_type
-from evalspec.sources._files import check_format, one_file, reading, shown
-from evalspec.sources._table import choose, type_text
+from evalspec.sources.reading.arrays import array_column, array_type
+from evalspec.sources.reading.files import check_format, one_file, reading, shown
+from evalspec.sources.reading.table import choose, type_text
 
 # An encrypted member is a RuntimeError; heads of arrays are parsed as Python literals.
 DAMAGED = (
@@ -61,11 +61,6 @@ class Npz(Dataset):
         return Header(rows=rows, columns={name: type_text(kind) for name, (kind, _) in heads.items()})
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows, these columns.
-
-        Raises:
-            InputError: As `header`, or a column isn't there.
-        """
         path, heads = self._heads(access)
         rows = self._rows(access, path, heads)
         names = choose(columns, list(heads), repr(self.path))

@@ -11,9 +11,9 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources._files import check_format, many_files, reading
-from evalspec.sources._footer import read_footer
-from evalspec.sources._pandas import without_index
+from evalspec.sources.reading.files import check_format, many_files, reading
+from evalspec.sources.reading.footer import read_footer
+from evalspec.sources.reading.pandas_index import without_index
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,16 +42,12 @@ class Parquet(Dataset):
         return many_files(access, self.path, "parquet", SUFFIXES)
 
     def header(self, access: Access) -> Header:
-        """Rows and columns from the files' footers; no row is read.
-
-        Raises:
-            InputError: Missing, empty, truncated or of another format.
-        """
+        """Rows and columns from the files' footers; no row is read."""
         files = self.files(access)
         return _plain_header(access, files) or self._header(access, files)
 
     def _header(self, access: Access, files: Sequence[Path]) -> Header:
-        from evalspec.sources._table import type_texts
+        from evalspec.sources.reading.table import type_texts
 
         rows, schema = self._schema(access, files)
         return Header(rows=rows, columns=type_texts(schema))
@@ -60,7 +56,7 @@ class Parquet(Dataset):
         """Rows, and the types that columns have in all files together."""
         import pyarrow.parquet as pq
 
-        from evalspec.sources._table import choose, merged
+        from evalspec.sources.reading.table import choose, merged
 
         rows, schemas = 0, []
         for path in files:
@@ -73,15 +69,10 @@ class Parquet(Dataset):
         return rows, schema
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows, these columns.
-
-        Raises:
-            InputError: As `header`, or a column isn't there.
-        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from evalspec.sources._table import choose, tidy
+        from evalspec.sources.reading.table import choose, tidy
 
         files = self.files(access)
         names = choose(columns, list(self._header(access, files).columns), repr(self.path))
@@ -97,16 +88,12 @@ class Parquet(Dataset):
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `read`; memory holds a batch and a MiB of each column.
-
-        Raises:
-            InputError: As `read`.
-        """
+        """The rows of `read`; memory holds a batch and a MiB of each column."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from evalspec.sources._batches import tidied
-        from evalspec.sources._table import choose
+        from evalspec.sources.reading.batches import tidied
+        from evalspec.sources.reading.table import choose
 
         files = self.files(access)
         _, schema = self._schema(access, files)

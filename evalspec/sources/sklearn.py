@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
-from evalspec.sources._arrays import array_column
-from evalspec.sources._table import choose
+from evalspec.sources.reading.arrays import array_column
+from evalspec.sources.reading.table import choose
 
 Bundled = Literal["digits", "iris", "wine", "breast_cancer", "diabetes"]
 _CELL = ("radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity", "concave_points",
@@ -33,7 +33,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 TARGET = "target"
 
 
-class Sklearn(Dataset):
+class BundledSet(Dataset):
     """One of scikit-learn's bundled sets. The truth is the column ``target``; digits have their 64 ``pixels`` (0..16).
 
     Columns are scikit-learn's, with underscores: ``sepal length (cm)`` is ``sepal_length_cm``.
@@ -52,7 +52,7 @@ class Sklearn(Dataset):
     label: str | None = Field(TARGET, description="Column with the truth.")
 
     @model_validator(mode="after")
-    def _rows_are_there(self) -> Sklearn:
+    def _rows_are_there(self) -> BundledSet:
         if self.rows is not None and not self.rows[0] < self.rows[1] <= ROWS[self.name]:
             raise ValueError(f"rows {list(self.rows)} are not in 0..{ROWS[self.name]} of {self.name}, from below to")
         return self

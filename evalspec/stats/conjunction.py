@@ -11,7 +11,7 @@ from typing import Literal
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.evidence.words import plural
-from evalspec.stats.two_shares import every_pair
+from evalspec.stats.shares.two_shares import every_pair
 
 Better = Literal["lower", "higher"]
 

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
-from evalspec.stats._invert import POWER
-from evalspec.stats._score import PairTable, moments_under
-from evalspec.stats.proportion import binomial_power
+from evalspec.stats.invert import POWER
+from evalspec.stats.shares.proportion import binomial_power
+from evalspec.stats.shares.score import PairTable, moments_under
 
 Better = Literal["lower", "higher"]
 
@@ -234,31 +233,6 @@ class PercentileDesign:
 def mean_design(n: int, standard_deviation: float, source: str) -> NormalDesign:
     """A mean of n item losses with this standard deviation."""
     return NormalDesign(standard_deviation / math.sqrt(max(n, 1)), source)
-
-
-def recorded_design(value: float, bound: float, confidence: float, n: int, planned_n: int, source: str) -> NormalDesign:
-    """A design from a value and one of its one-sided bounds in an earlier record.
-
-    Args:
-        value: The recorded value.
-        bound: Its bound.
-        confidence: Of the bound, above one half.
-        n: Rows then.
-        planned_n: Rows planned.
-        source: The record, in words.
-
-    Returns:
-        The design; its standard error shrinks with the square root of n.
-
-    Raises:
-        InputError: The confidence or an n can't be.
-    """
-    from scipy.special import ndtri
-
-    if not 0.5 < confidence < 1.0 or n < 1 or planned_n < 1:
-        raise InputError(f"no design from a bound at {confidence:g} with n {n} for n {planned_n}")
-    error = abs(value - bound) / float(ndtri(confidence))
-    return NormalDesign(error * math.sqrt(n / planned_n), source)
 
 
 def chance_of_pass(design: Design, truth: float, threshold: float, better: Better, alpha: float) -> float:

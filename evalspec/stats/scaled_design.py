@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
-from evalspec.stats.auc import FEWEST_WRONG
+from evalspec.stats.means.auc import FEWEST_WRONG
 from evalspec.stats.power import ProportionDesign
 from evalspec.stats.recorded import recorded_proportion
 
 NOISE = 1.1
 """Of the recorded standard error, which is that of one sample, times this."""
+WIDER = 2.0
+"""Times the rows that Gaffke's bound tells: it is wider than DeLong's."""
 FEW_WRONG = 1.5
 """Times as many wrong rows as DeLong needs, from which on nearly all samples have so many."""
 
@@ -26,6 +28,7 @@ class AreaDesign:
         lower_error: Standard error of its logit, by its lower bound.
         upper_error: The same by its upper bound.
         rows: Of the smaller class, about.
+        few: As many as give a share the recorded bound, where that is one of few wrong rows; else the same.
 
     References:
         Hanley and McNeil (1982), Radiology 143.
@@ -35,6 +38,7 @@ class AreaDesign:
     lower_error: float
     upper_error: float
     rows: float
+    few: float
 
     @property
     def assumed(self) -> str:
@@ -49,18 +53,27 @@ class AreaDesign:
 
     def power(self, truth: float, threshold: float, side: Side, alpha: float) -> float:
         """Chance that Wald's test is significant; where few pairs are wrong, that of a share of as many rows."""
-        from scipy.special import ndtr, ndtri
-
         if not 0.0 < threshold < 1.0:
             return 0.0
-        own = NOISE * (self.lower_error if side == "lower" else self.upper_error)
         inside = min(max(truth, 1e-9), 1.0 - 1e-9)
-        if min(inside, 1.0 - inside) * self.rows < FEW_WRONG * FEWEST_WRONG:
-            return ProportionDesign(max(1, math.floor(self.rows))).power(truth, threshold, side, alpha)
+        wrong = FEW_WRONG * FEWEST_WRONG / self.rows
+        if wrong <= inside <= 1.0 - wrong:
+            return self._wald(inside, threshold, side, alpha)
+        as_share = ProportionDesign(max(1, math.floor(self.few))).power(truth, threshold, side, alpha)
+        # Further from the threshold a PASS is no rarer.
+        nearer = 1.0 - wrong
+        return max(as_share, self._wald(nearer, threshold, side, alpha) if threshold < nearer < inside else 0.0)
+
+    def _wald(self, truth: float, threshold: float, side: Side, alpha: float) -> float:
+        """Chance that Wald's test on the logit is significant."""
+        from scipy.special import ndtr, ndtri
+
+        own = NOISE * (self.lower_error if side == "lower" else self.upper_error)
+        rows = self.rows if side == "lower" else self.few
         # A record close to 1 tells little of the error further off; so many rows have that of exponential scores.
-        of_rows = math.sqrt(NOISE * _placed(inside) / self.rows) / (inside * (1.0 - inside))
-        error = max(own * _logit_spread(inside) / _logit_spread(self.value), of_rows)
-        distance = (_logit(inside) - _logit(threshold)) * (1.0 if side == "lower" else -1.0)
+        of_rows = math.sqrt(NOISE * _placed(truth) / rows) / (truth * (1.0 - truth))
+        error = max(own * _logit_spread(truth) / _logit_spread(self.value), of_rows)
+        distance = (_logit(truth) - _logit(threshold)) * (1.0 if side == "lower" else -1.0)
         return float(ndtr(distance / error + float(ndtri(alpha))))
 
 
@@ -118,11 +131,15 @@ def recorded_area(
         return None
     errors = [abs(_logit(value) - _logit(bound)) / z for bound in inside]
     # As many as give a share this bound, where the record's own bound was that of few wrong rows.
-    few = recorded_proportion(value, inside[0], confidence, n)
-    rows = few.n / few.design_effect
-    if min(value, 1.0 - value) * rows >= FEWEST_WRONG:
-        rows = _placed(value) / (NOISE * errors[0] * value * (1.0 - value)) ** 2
-    return AreaDesign(value, errors[0], errors[-1], rows)
+    as_share = recorded_proportion(value, inside[0], confidence, n)
+    few, wrong = as_share.n / as_share.design_effect, min(value, 1.0 - value)
+    if wrong * few >= FEWEST_WRONG:
+        few = _rows(value, errors[0])
+    if math.isclose(errors[0], errors[-1], rel_tol=1e-3):
+        return AreaDesign(value, errors[0], errors[-1], few, few)
+    # Only Gaffke's bounds are uneven on the logit: wide where more rows are wrong, and further off enough of them are.
+    rows = min(WIDER * few, max(few, _rows(value, min(errors))), max(few, FEWEST_WRONG / wrong))
+    return AreaDesign(value, min(errors), errors[-1], rows, few)
 
 
 def recorded_f1(value: float, bound: float, confidence: float, n: int) -> F1Design:
@@ -135,6 +152,11 @@ def recorded_f1(value: float, bound: float, confidence: float, n: int) -> F1Desi
         n: Rows of or called the class.
     """
     return F1Design(value, recorded_proportion(_share_of_f1(value), _share_of_f1(bound), confidence, n))
+
+
+def _rows(area: float, error: float) -> float:
+    """Rows of the smaller class that give exponential scores this standard error of the logit."""
+    return _placed(area) / (NOISE * error * area * (1.0 - area)) ** 2
 
 
 def _placed(area: float) -> float:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.metric import Shows
 from evalspec.evidence.policy import Claim
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.units import format_number, format_quantity
 from evalspec.evidence.words import and_list
-from evalspec.verdict._claimed import (
+from evalspec.lineage.declared import number_that_shows, numbers_that_show
+from evalspec.verdict.claimed import (
     FOR_PEOPLE,
     WAYS,
     Quantity,
@@ -45,11 +48,11 @@ BARE = ("fraction", "count", "score", "label")
 """Units whose numbers stand bare."""
 OF_STAGES = ("transfer", "preprocessing", "postprocessing")
 """What is left out that a query spends time on."""
-MEASURED_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
-    "load": ("load_time",), "cold_start": ("load_time", "first_inference"), "warm_up": ("first_inference",),
-    "idle": ("idle_power",), "queue": ("latency_p99",),
+COSTS: Mapping[str, tuple[Shows, ...]] = {
+    "load": ("cost of loading",), "cold_start": ("cost of loading", "cost of a first answer"),
+    "warm_up": ("cost of a first answer",), "idle": ("cost of idling",), "queue": ("cost of queueing",),
 }  # fmt: skip
-"""What is left out: metrics of this run that show it."""
+"""What is left out, in the words of claims: the cost that a number of this run may show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +186,9 @@ def _here(record: Record, check: CheckRecord, own: str) -> dict[str, Cell]:
         known["device"] = model.device_observed or model.device
     if check.dimension == "system":
         known["boundary"] = END_TO_END[0]
-    if "best_batch" in check.measured:
-        known["batch"] = check.measured["best_batch"]
+    best = number_that_shows(check, "best batch")
+    if best is not None:
+        known["batch"] = best
     return {**known, **check.conditions}
 
 
@@ -252,10 +256,10 @@ def _peak(claim: Claim, record: Record) -> Iterator[str]:
         what = f"A burst ({text_of(spent)}), and not what is kept up."
     else:
         return
-    for check in trusted_checks(record, "sustained"):
-        ratio = check.measured.get("sustained_ratio")
-        if isinstance(ratio, int | float):
-            yield f"{what} Kept up here: {format_quantity(float(ratio), 'x')} of the start ({check.id})."
+    for check in trusted_checks(record, "sustained share"):
+        ratio = number_that_shows(check, "sustained share")
+        if ratio is not None:
+            yield f"{what} Kept up here: {format_quantity(ratio, 'x')} of the start ({check.id})."
             return
     yield f"{what} A check `sustained` would show what is."
 
@@ -280,7 +284,7 @@ def _boundary(claim: Claim, record: Record) -> Iterator[str]:
 
 def _share_left_out(claim: Claim, record: Record, alone: bool) -> Iterator[str]:
     """How much of a query the stages take that a claim leaves out."""
-    for check in trusted_checks(record, "stages"):
+    for check in trusted_checks(record, "share of a stage"):
         shares, served = stage_shares(check), server_stages(check)
         ours = {stage: share for stage, share in shares.items() if _is_left_out(stage, claim.excludes, alone, served)}
         if ours:
@@ -302,22 +306,23 @@ def _is_left_out(stage: str, excludes: Sequence[str], alone: bool, served: Seque
 def _left_out_elsewhere(claim: Claim, record: Record) -> Iterator[str]:
     """What other checks measured of a cost that is left out."""
     for word in claim.excludes:
-        for metric in MEASURED_ELSEWHERE.get(_plain(word), ()):
-            for check in record.checks:
-                value = check.measured.get(metric)
-                if check.status == "measured" and isinstance(value, int | float):
-                    unit = check.units.get(metric, "")
-                    yield f"{metric} here: {format_quantity(float(value), unit)} ({check.id})."
-                    break
+        for cost in COSTS.get(_plain(word), ()):
+            shown = (
+                f"{metric} here: {format_quantity(value, check.units.get(metric, ''))} ({check.id})."
+                for check in record.checks
+                for metric, value in numbers_that_show(check, cost)
+                if check.status == "measured" and "(" not in metric
+            )
+            yield from islice(shown, 1)
 
 
 def _of_one_operation(record: Record) -> Iterator[str]:
     """One operation against a network."""
     what = "Of one operation, and a network is many."
-    for check in trusted_checks(record, "precision"):
-        covered = check.measured.get("operator_coverage")
-        if isinstance(covered, int | float):
-            yield f"{what} {format_quantity(float(covered), '%')} of this network's ran on the device ({check.id})."
+    for check in trusted_checks(record, "covered operators"):
+        covered = number_that_shows(check, "covered operators")
+        if covered is not None:
+            yield f"{what} {format_quantity(covered, '%')} of this network's ran on the device ({check.id})."
             return
     yield f"{what} A check `precision` would show how many of this one's run on the device."
 

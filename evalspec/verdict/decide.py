@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
-from evalspec.evidence.otherwise import weaker
 from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.evidence.words import plural
-from evalspec.verdict._about import models_judged
-from evalspec.verdict._alike import same_models, same_rows
+from evalspec.lineage.spec_diff import weaker
 from evalspec.verdict.holm import holm
+from evalspec.verdict.identical import same_models, same_rows
+from evalspec.verdict.models import models_judged
 from evalspec.verdict.profile import missing, ranks, set_aside
-from evalspec.verdict.sentence import describe, no_bound
+from evalspec.verdict.sentence import describe
 
 SUBJECT = "subject"
 """What a waiver names to accept a subject that is not shown."""
@@ -102,7 +102,7 @@ def _judge(check: CheckRecord, test: Test, alpha: float, *, failing: bool) -> _J
         return _Judged(check, test, "PASS")
     looks_violated = test.p_fail is not None and test.p_fail <= alpha
     if not looks_violated and (test.value is None or test.n < 1):
-        return _Judged(check, test, "NOT_RUN", reason=test.withhold or no_bound(test) or "there is no evidence")
+        return _Judged(check, test, "NOT_RUN", reason=test.withhold or test.no_bound or "there is no evidence")
     return _Judged(check, test, "INCONCLUSIVE", looks_violated=looks_violated, reason=test.withhold)
 
 
@@ -328,7 +328,7 @@ def _weakened(
     record: Record, word: Word, decisions: tuple[Decision, ...], expired: Iterable[Waiver]
 ) -> tuple[str, ...]:
     lines = [
-        f"waived: {waiver.of}: {waiver.why} (owner {waiver.owner}, until {waiver.expires})"
+        waiver.caution
         for waiver in record.waivers
         if any(decision.waived and decision.name == waiver.of for decision in decisions)
     ]

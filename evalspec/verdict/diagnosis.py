@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from evalspec.evidence.metric import Shows
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.words import and_list
+from evalspec.lineage.declared import declared, number_that_shows, numbers_that_show
 
 Axis = Literal["data", "algorithm", "machine"]
 Resource = Literal["compute", "memory", "I/O"]
@@ -25,6 +27,9 @@ NO_ROOF = 105.0
 """Percent of the measured roof beyond which it is none for this model."""
 NEARLY_FULL = 80.0
 """Percent of the memory."""
+STAGES: tuple[Shows, str] = ("share of a stage", "`stages` would tell")
+ROOF: tuple[Shows, str] = ("share of the roof", "`roofline` would tell")
+"""Numbers that a cell is read from, and what is said where nothing measured them."""
 INFERENCE = "inference"
 MODEL_STAGES = (INFERENCE, "server")
 COPIES = ("copy_to_device", "copy_to_host")
@@ -77,39 +82,37 @@ def diagnose(record: Record) -> tuple[Symptom, ...]:
     return tuple(symptoms)
 
 
-def trusted_checks(record: Record, kind: str) -> Iterator[CheckRecord]:
-    """Checks of a kind on the subject whose numbers may be read."""
+def trusted_checks(record: Record, what: Shows) -> Iterator[CheckRecord]:
+    """Checks whose numbers may be read, and some metric of which shows something."""
     for check in record.checks:
-        if check.check == kind and check.status == "measured" and not any(test.invalid for test in check.tests):
+        if (
+            declared(check).is_shown(what)
+            and check.status == "measured"
+            and not any(test.invalid for test in check.tests)
+        ):
             yield check
-
-
-def _number(check: CheckRecord, name: str) -> float | None:
-    value = check.measured.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def stage_shares(check: CheckRecord) -> dict[str, float]:
     """Stage: percent of the undivided query's time."""
-    shares = {}
-    for name in check.measured:
-        value = _number(check, name) if name.startswith("stage_share(") else None
-        if value is not None:
-            shares[name[len("stage_share(") : -1]] = value
-    return shares
+    found = numbers_that_show(check, "share of a stage")
+    return {name[name.index("(") + 1 : -1]: value for name, value in found if "(" in name}
 
 
 def server_stages(check: CheckRecord) -> tuple[str, ...]:
-    """Stages of a `stages` check that a server tells of, and the way to it."""
+    """Stages that a server tells of, and the way to it."""
     return tuple(str(check.conditions.get("server_stages") or "").split(", "))
 
 
-def _any(kind: str, one: Callable[[CheckRecord], Found]) -> Callable[[Record], Found]:
-    """A cell that each check of a kind may fill: by the first that finds it, else by the first that was looked at."""
+def _any(what: Shows, remedy: str, one: Callable[[CheckRecord], Found]) -> Callable[[Record], Found]:
+    """A cell that any check may fill which shows something.
+
+    By the first that finds it, else by the first that was looked at; where there is none the remedy is said.
+    """
 
     def look(record: Record) -> Found:
-        found = [one(check) for check in trusted_checks(record, kind)]
-        nothing: Found = ("not measured", f"`{kind}` would tell", ())
+        found = [one(check) for check in trusted_checks(record, what)]
+        nothing: Found = ("not measured", remedy, ())
         return next((cell for cell in found if cell[0] == "found"), found[0] if found else nothing)
 
     return look
@@ -123,7 +126,7 @@ def _stages(wanted: Callable[[str], bool], nothing: str, *, server: bool = True)
         told = () if server else server_stages(check)
         return _share(check, [stage for stage in shares if wanted(stage) and stage not in told], nothing)
 
-    return _any("stages", one)
+    return _any(*STAGES, one)
 
 
 def _share(check: CheckRecord, stages: Sequence[str], nothing: str) -> Found:
@@ -173,33 +176,33 @@ def _under_the_roof(bound: str) -> Callable[[Record], Found]:
     """A cell that is about what bounds the model itself."""
 
     def one(check: CheckRecord) -> Found:
-        fraction, seen = _number(check, "roof_fraction"), check.conditions.get("bound")
+        fraction, seen = number_that_shows(check, "share of the roof"), check.conditions.get("bound")
         if seen is None or (fraction is not None and fraction > NO_ROOF):
             return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
         words = f"bound by {seen}"
         words += "" if fraction is None else f", at {format_quantity(fraction, '%')} of the measured roof"
         return "found" if seen == bound else "not found", words, (check.id,)
 
-    return _any("roofline", one)
+    return _any(*ROOF, one)
 
 
 def _saturated(bound: str) -> Callable[[Record], Found]:
     """A cell that is about a device which gives nearly all it has."""
 
     def one(check: CheckRecord) -> Found:
-        fraction, seen = _number(check, "roof_fraction"), check.conditions.get("bound")
+        fraction, seen = number_that_shows(check, "share of the roof"), check.conditions.get("bound")
         if fraction is None or fraction > NO_ROOF:
             return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
         words = f"{format_quantity(fraction, '%')} of the measured roof, bound by {seen}"
         return "found" if seen == bound and fraction >= SATURATED else "not found", words, (check.id,)
 
-    return _any("roofline", one)
+    return _any(*ROOF, one)
 
 
 def _main_memory(record: Record) -> Found:
     room = record.environment.facts.get("memory_MiB")
-    for check in trusted_checks(record, "memory"):
-        peak = _number(check, "peak_host_memory")
+    for check in trusted_checks(record, "host memory"):
+        peak = number_that_shows(check, "host memory")
         if peak is None or not isinstance(room, int | float):
             continue
         share = 100.0 * peak / float(room)
@@ -222,7 +225,7 @@ _CELLS: tuple[tuple[Axis, Resource, str, Callable[[Record], Found], str], ...] =
     ),
     (
         "data", "I/O", "taking requests apart and putting answers together is slow",
-        _any("stages", _parsing),
+        _any(*STAGES, _parsing),
         "a binary format, fewer fields, larger batches",
     ),
     (
@@ -246,7 +249,7 @@ _CELLS: tuple[tuple[Axis, Resource, str, Callable[[Record], Found], str], ...] =
         "a device with more bandwidth; more arithmetic units gain nothing",
     ),
     (
-        "machine", "I/O", "copies between host and device, or the network, take the time", _any("stages", _ways),
+        "machine", "I/O", "copies between host and device, or the network, take the time", _any(*STAGES, _ways),
         "pinned memory, copies beside computing, preprocessing on the device; of a server a nearer one, larger "
         "requests, answers sent in one piece",
     ),

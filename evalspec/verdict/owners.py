@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from evalspec.evidence.metric import Shows
+from evalspec.evidence.notes import name_in
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.words import and_list, verb
+from evalspec.lineage.declared import is_shown
 from evalspec.verdict.decide import by_own_evidence
 
 Owner = Literal["data", "calibration", "system"]
@@ -16,11 +19,8 @@ Owner = Literal["data", "calibration", "system"]
 COLUMNS_OF = "columns of "
 """What a condition of `slices` begins with that tells which columns a named slice looks at."""
 MOST_NAMED = 4
-TIMED = ("latency", "load")
-LATE = ("latency_", "deadline_miss_rate", "max_rate", "goodput", "spike_factor")
-"""What metrics begin with that tell of time; a query that fails is no late one."""
-ASSOCIATED = ("shift", "drifted_columns", "missingness_shift")
-REPRESENTED = ("representation_gap", "missing_conditions", "smallest_slice")
+MOVED: tuple[Shows, ...] = ("moved column", "share of moved columns")
+LACKING: tuple[Shows, ...] = ("rare group", "absent group")
 Judged = tuple[CheckRecord, Test]
 
 
@@ -64,33 +64,34 @@ class _Seen:
         self._own: Mapping[str, str] = by_own_evidence(record) if self._status else {}
         self._checks = record.checks
 
-    def failing(self, kind: str, model: str = "", dataset: str = "") -> list[Judged]:
-        """Requirements of checks of a kind that FAIL; ``model`` and ``dataset`` empty: of any."""
+    def failing(self, *what: Shows, model: str = "", dataset: str = "") -> list[Judged]:
+        """Requirements that show one of these and FAIL; ``model`` and ``dataset`` empty: of any."""
         return [
             (check, test)
-            for check, test in self._of(kind, model, dataset)
+            for check, test in self._of(what, model, dataset)
             if test.against is None and self._status.get(test.name) == "FAIL"
         ]
 
-    def holding(self, kind: str, model: str, dataset: str = "", *, on_these_rows: bool = False) -> list[Judged]:
-        """All requirements of checks of a kind, where each is PASS; empty: that it holds is not shown.
+    def holding(self, what: Shows, model: str, dataset: str = "", *, on_these_rows: bool = False) -> list[Judged]:
+        """All requirements that show something, where each is PASS; empty: that it holds is not shown.
 
         Args:
-            kind: Of the checks.
-            model: That they are about.
+            what: That.
+            model: That their checks are about.
             dataset: Empty: of any.
             on_these_rows: By their own evidence, although the data may leave nothing of it for others.
         """
         status = self._own if on_these_rows else self._status
-        found = self._of(kind, model, dataset)
+        found = self._of((what,), model, dataset)
         return found if all(status.get(test.name) == "PASS" for _, test in found) else []
 
-    def _of(self, kind: str, model: str, dataset: str) -> list[Judged]:
+    def _of(self, what: Sequence[Shows], model: str, dataset: str) -> list[Judged]:
         return [
             (check, test)
             for check in self._checks
-            if check.check == kind and model in ("", model_of(check)) and (not dataset or dataset in check.datasets)
+            if model in ("", model_of(check)) and (not dataset or dataset in check.datasets)
             for test in check.tests
+            if is_shown(check, test, *what)
         ]
 
 
@@ -111,7 +112,7 @@ def _data(seen: _Seen) -> Iterator[Conclusion]:
     """
     failing: dict[tuple[str, str, str], list[Judged]] = {}
     names: dict[tuple[str, str, str], set[str]] = {}
-    for check, test in seen.failing("slices"):
+    for check, test in seen.failing("answers in slices"):
         for slice_ in violated_parts(test):
             for column in slice_columns(check, slice_) or (slice_,):
                 at = model_of(check), dataset_of(check), column
@@ -119,9 +120,9 @@ def _data(seen: _Seen) -> Iterator[Conclusion]:
                 names.setdefault(at, {column}).add(slice_)
     for (model, dataset, column), slices in failing.items():
         called = names[model, dataset, column]
-        moved = [one for one in seen.failing("shift", dataset=dataset) if column in _moved(*one)]
-        lacking = [one for one in seen.failing("coverage", dataset=dataset) if not called.isdisjoint(_lacking(one[1]))]
-        calibrated = seen.holding("calibration", model, dataset, on_these_rows=True)
+        moved = [one for one in seen.failing(*MOVED, dataset=dataset) if column in _moved(*one)]
+        lacking = [one for one in seen.failing(*LACKING, dataset=dataset) if not called.isdisjoint(_lacking(*one))]
+        calibrated = seen.holding("confidence", model, dataset, on_these_rows=True)
         if dataset and (moved or lacking) and calibrated:
             yield _said(
                 "data", f"Errors go with {column}", [*slices, *moved, *lacking], calibrated,
@@ -131,20 +132,21 @@ def _data(seen: _Seen) -> Iterator[Conclusion]:
 
 def _calibration(seen: _Seen) -> Iterator[Conclusion]:
     """Confidence is off, and the quality of answers holds, in every slice that is asked for."""
-    judged = [check for check, _ in seen.failing("calibration")]
+    judged = [check for check, _ in seen.failing("confidence")]
     for model, dataset in dict.fromkeys((model_of(check), dataset_of(check)) for check in judged):
-        right, even = (seen.holding(kind, model, dataset) for kind in ("quality", "slices"))
+        right = seen.holding("right answers", model, dataset)
+        even = seen.holding("answers in slices", model, dataset)
         if dataset and right and even:
-            off = seen.failing("calibration", model, dataset)
+            off = seen.failing("confidence", model=model, dataset=dataset)
             yield _said("calibration", "Confidence is off, and the quality of answers holds", off, [*right, *even],
                         "The pattern points to the calibration")  # fmt: skip
 
 
 def _system(seen: _Seen) -> Iterator[Conclusion]:
     """Answers come too late, and their quality holds."""
-    late_ones = [one for kind in TIMED for one in seen.failing(kind) if one[1].metric.startswith(LATE)]
+    late_ones = seen.failing("late answers")
     for model in dict.fromkeys(model_of(check) for check, _ in late_ones):
-        right = seen.holding("quality", model)
+        right = seen.holding("right answers", model)
         if right:
             late = [one for one in late_ones if model_of(one[0]) == model]
             yield _said("system", "Answers come too late, and their quality holds", late, right,
@@ -165,17 +167,10 @@ def _named(found: Sequence[Judged]) -> str:
     return f"{and_list(shown)} {verb(len(names), 'is', 'are')}"
 
 
-def part_of(test: Test) -> str:
-    """The part that a requirement names; empty: none."""
-    said = test.name.partition("/")[2]
-    return said[said.index("(") + 1 : said.rindex(")")] if "(" in said and ")" in said else ""
-
-
 def violated_parts(test: Test) -> tuple[str, ...]:
     """Parts of a failing requirement that violate it by their own bound: the one that it names, or some of several."""
-    named = part_of(test)
-    if named:
-        return (named,)
+    if test.part:
+        return (test.part,)
     if test.part_unit is not None:
         return ()
     below = test.op in (">=", ">")
@@ -200,21 +195,17 @@ def slice_columns(check: CheckRecord, name: str) -> tuple[str, ...]:
 
 
 def _moved(check: CheckRecord, test: Test) -> tuple[str, ...]:
-    """Columns that a failing requirement of `shift` is about."""
-    if test.metric not in ASSOCIATED:
-        return ()
+    """Columns that a failing requirement on how far they moved is about."""
     parts = violated_parts(test)
     tolerance = check.conditions.get("tolerance")
-    if test.metric == "drifted_columns" and isinstance(tolerance, int | float):
+    if is_shown(check, test, "share of moved columns") and isinstance(tolerance, int | float):
         parts = tuple(part.part for part in test.parts if part.lower is not None and part.lower > tolerance)
     return tuple(part.partition(":")[0] for part in parts)
 
 
-def _lacking(test: Test) -> tuple[str, ...]:
-    """Columns, conditions and slices of which a failing requirement of `coverage` finds too few rows."""
-    if test.metric not in REPRESENTED:
-        return ()
+def _lacking(check: CheckRecord, test: Test) -> tuple[str, ...]:
+    """Columns, conditions and slices of which a failing requirement finds too few rows."""
     parts = violated_parts(test)
-    if test.metric == "missing_conditions":
-        parts = tuple(note.partition(": ")[0] for note in test.notes)
+    if is_shown(check, test, "absent group"):
+        parts = tuple(name_in(note) for note in test.notes)
     return tuple(dict.fromkeys(name for part in parts for name in (part, part.partition("=")[0])))

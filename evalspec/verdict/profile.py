@@ -6,10 +6,10 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 
-from evalspec.evidence.profile import Asked, Profile, Without
+from evalspec.evidence.profile import Profile, RequestedItem, Without
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Decision
-from evalspec.verdict._alike import against_itself
+from evalspec.verdict.identical import against_itself
 
 BASELINE = "baseline"
 """What an item states that asks for another model beside the candidate."""
@@ -29,7 +29,7 @@ def as_run(record: Record) -> Profile | None:
     return profile.model_copy(update={"asked": asked})
 
 
-def _shown(one: Asked, itself: Mapping[str, str | None]) -> Asked:
+def _shown(one: RequestedItem, itself: Mapping[str, str | None]) -> RequestedItem:
     """A baseline without the checks that hold a model against itself."""
     same = {name: itself[name] for name in one.found if itself.get(name) is not None}
     if not same or len(same) < len(one.found):
@@ -57,14 +57,8 @@ def set_aside(record: Record) -> list[str]:
     """Lines for the top of the report: what is set aside, and what no longer is."""
     if record.profile is None:
         return []
-    lines, held = [], holding(record)
-    for one in record.without:
-        if one.of in held:
-            until = f", until {one.expires}" if one.expires is not None else ""
-            lines.append(f"set aside: profile/{one.of}: {one.why} (owner {one.owner}{until})")
-        else:
-            lines.append(f"the setting aside of profile/{one.of} ended on {one.expires} and no longer holds")
-    return lines
+    held = holding(record)
+    return [one.caution if one.of in held else one.ended for one in record.without]
 
 
 def ranks(record: Record) -> Mapping[str, float]:
@@ -80,7 +74,7 @@ def ranks(record: Record) -> Mapping[str, float]:
     return found
 
 
-def _decision(profile: Profile, one: Asked, aside: Without | None) -> Decision:
+def _decision(profile: Profile, one: RequestedItem, aside: Without | None) -> Decision:
     waived = aside is not None and one.mandatory
     verb = "asks for" if one.mandatory else "recommends"
     sentence = f"the profile {profile.name} {verb} {one.wanted}: {_clause(one.why)}"
@@ -98,7 +92,7 @@ def _decision(profile: Profile, one: Asked, aside: Without | None) -> Decision:
     )
 
 
-def _remedy(one: Asked) -> str:
+def _remedy(one: RequestedItem) -> str:
     if one.states == BASELINE and one.near:
         return "compare with another model, or take the comparison out and set the item aside with `without:`"
     return f"{'change that' if one.near else 'add it'}, or set it aside with `without:`"

@@ -41,7 +41,7 @@ def describe(
         seconds: That its check took; None: not known.
     """
     if status in ("NOT_RUN", "ERROR") or (test.value is None and test.p_pass is None):
-        why = reason or no_bound(test)
+        why = reason or test.no_bound
         return f"{test.sentence}: {OUTCOME[status]}" + (f": {why}" if why else "")
     bound = _bound(test, confidence, against=status == "FAIL" or looks_violated)
     text = ", ".join(part for part in (_value(test), bound, _needs(test)) if part)
@@ -52,8 +52,7 @@ def describe(
 
 
 def _subject(test: Test) -> str:
-    name = test.name.partition("/")[2].partition(" vs ")[0]
-    return f"{name} against {test.against}" if test.against else name
+    return f"{test.quantity} against {test.against}" if test.against else test.quantity
 
 
 def _value(test: Test) -> str:
@@ -80,15 +79,10 @@ def _bound(test: Test, confidence: float, *, against: bool) -> str:
     bound = test.upper if upper else test.lower
     side = "upper" if upper else "lower"
     if bound is None:
-        why = no_bound(test) or _parts_without(test, side)
+        why = test.no_bound or _parts_without(test, side)
         return f"no {confidence * 100:g} % {side} bound" + (f" ({why})" if why else "")
     whose = _divided(test, confidence) if against else _bound_of(test, bound, side)
     return f"{confidence * 100:g} % {side} bound {format_quantity(bound, test.unit)}{whose}"
-
-
-def no_bound(test: Test) -> str:
-    """Why there is no bound, as the method says it."""
-    return test.method.partition("no bound: ")[2]
 
 
 def _parts_without(test: Test, side: str) -> str:

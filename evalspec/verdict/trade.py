@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,14 +9,9 @@ from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.words import and_list
+from evalspec.lineage.declared import declared
 
 State = Literal["gain", "loss", "not shown", "not measured"]
-
-LOST: Mapping[str, float] = {
-    "accuracy_drop": 0.0, "top_5_drop": 0.0, "ece_increase": 0.0, "mae_increase": 0.0, "worst_slice_drop": 0.0,
-    "size_ratio": 1.0, "speedup": 1.0,
-}  # fmt: skip
-"""Metrics that compare with a baseline by themselves: where neither model is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +99,19 @@ def trades(record: Record) -> tuple[Trade, ...]:
 def _other(check: CheckRecord, test: Test) -> str | None:
     if test.against is not None:
         return test.against
-    return check.baseline_models[0] if test.metric in LOST and check.baseline_models else None
+    return check.baseline_models[0] if test.metric in declared(check).neutral and check.baseline_models else None
 
 
 def _objective(check: CheckRecord, test: Test, status: str) -> Objective:
-    metric = test.name.partition("/")[2].partition(" vs ")[0] or test.metric
+    metric = test.quantity
     trusted = check.status == "measured" and test.invalid is None and test.missing is None and test.value is not None
     if not trusted or status == "INVALID":
         return Objective(test.name, metric, "not measured", "", status)
-    return Objective(test.name, metric, _state(test), _change(test), status)
+    return Objective(test.name, metric, _state(check, test), _change(test), status)
 
 
-def _state(test: Test) -> State:
-    neutral = LOST.get(test.metric, 1.0 if test.unit == "x" else 0.0)
+def _state(check: CheckRecord, test: Test) -> State:
+    neutral = declared(check).neutral.get(test.metric, 1.0 if test.unit == "x" else 0.0)
     lower, upper = (test.value, test.value) if test.exact else (test.lower, test.upper)
     above, below = lower is not None and lower > neutral, upper is not None and upper < neutral
     if not above and not below:

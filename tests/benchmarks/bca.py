@@ -40,7 +40,7 @@ def scipy_side() -> dict[str, float]:
 
 
 def ours_side() -> dict[str, float]:
-    from evalspec.stats.mean import mean
+    from evalspec.stats.means.mean import mean
 
     values = data()
     begun = time.perf_counter()
@@ -62,7 +62,7 @@ class Mean:
 
 
 def resampled_side(alpha: float) -> dict[str, float]:
-    from evalspec.stats.bootstrap import bca
+    from evalspec.stats.resampling.bootstrap import bca
 
     values = data()
     begun = time.perf_counter()

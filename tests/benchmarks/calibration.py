@@ -35,7 +35,7 @@ def rows(count: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ours(said: np.ndarray, truth: np.ndarray) -> Callable[[], float]:
-    from evalspec.stats.calibration import expected_calibration_error, top_label
+    from evalspec.stats.calibration.expected_error import expected_calibration_error, top_label
 
     return lambda: expected_calibration_error(*top_label(said, truth), bins=BINS).value or 0.0
 

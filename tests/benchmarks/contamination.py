@@ -85,7 +85,7 @@ def check_side() -> dict[str, float]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from evalspec.checks.data.contamination import Contamination
+    from evalspec.checks.data.contamination.spec import Contamination
     from tests.fakes import FakeInputs
 
     train, test = documents()
@@ -149,9 +149,9 @@ def rensa_side() -> dict[str, float]:
 def scan_side() -> dict[str, float]:
     import pyarrow as pa
 
-    from evalspec.checks.data._texts import portions
-    from evalspec.sources._text import tokenised
-    from evalspec.stats.ngrams import NgramIndex
+    from evalspec.checks.data.contamination.texts import portions
+    from evalspec.sources.reading.text import tokenised
+    from evalspec.stats.sets.ngrams import NgramIndex
 
     train, test = documents()
     index = NgramIndex(tokenised(pa.array(test)).tokens, 13)
@@ -191,7 +191,7 @@ def stream(megabytes: int) -> dict[str, float]:
     """The check over texts that are made as they are asked for."""
     import pyarrow as pa
 
-    from evalspec.checks.data.contamination import Contamination
+    from evalspec.checks.data.contamination.spec import Contamination
     from tests.fakes import FakeInputs
 
     train, test = documents()

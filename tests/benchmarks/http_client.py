@@ -29,9 +29,9 @@ sys.path.insert(0, str(ROOT))
 
 from evalspec.clocks import now_ns  # noqa: E402
 from evalspec.language.inputs import ANSWERED  # noqa: E402
-from evalspec.runtimes._http_drive import Client  # noqa: E402
-from evalspec.runtimes._http_pool import Outcome  # noqa: E402
-from evalspec.runtimes._http_wire import parse_url, request_bytes  # noqa: E402
+from evalspec.runtimes.http_client.open_loop import Client  # noqa: E402
+from evalspec.runtimes.http_client.pool import Outcome  # noqa: E402
+from evalspec.runtimes.http_client.wire import parse_url, request_bytes  # noqa: E402
 
 PORT = 18480
 URL = f"http://127.0.0.1:{PORT}"

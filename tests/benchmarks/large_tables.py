@@ -70,19 +70,19 @@ def make(path: Path, rows: int, seed: int) -> None:
 
 def measure(what: str, folder: Path, rows: int) -> dict[str, float]:
     from evalspec.language.parts import Access
-    from evalspec.plan import plan
-    from evalspec.run.inputs import RunInputs
-    from evalspec.run.jobs import CheckJob, Parts
-    from evalspec.run.process import Limits
-    from evalspec.run.reader import dataset_record
-    from evalspec.run.replay import Replay
-    from evalspec.spec import load
+    from evalspec.loading import load
+    from evalspec.planning import plan
+    from evalspec.running.children.inputs import RunInputs
+    from evalspec.running.children.jobs import CheckJob, SpecParts
+    from evalspec.running.children.process import Limits
+    from evalspec.running.children.reader import dataset_record
+    from evalspec.running.journal.replay import Replay
 
     spec = folder / "evalspec.yaml"
     spec.write_text(SPEC.format(test=f"test-{rows}.parquet", traffic=f"traffic-{rows}.parquet"))
     read = load(spec)
     access = Access(folder)
-    parts = Parts(models={}, datasets=dict(read.datasets), slices={}, access=access)
+    parts = SpecParts(models={}, datasets=dict(read.datasets), slices={}, access=access)
     begun, spent = time.perf_counter(), time.process_time()
     if what == "digest":
         dataset_record("traffic", parts)

@@ -40,7 +40,7 @@ print(json.dumps(found))
 
 
 def ours_side() -> dict[str, float]:
-    from evalspec.stats.mmd import mmd_test
+    from evalspec.stats.drift.mmd import mmd_test
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ROWS, WIDTH)).astype(np.float32)

@@ -70,7 +70,7 @@ def ours(folder: Path, kind: str) -> Callable[[int], float]:
     from evalspec.language.parts import Access
     from evalspec.measure.samples import read_samples
     from evalspec.measure.session import Session
-    from evalspec.runtimes._serve import Served, ServedRows
+    from evalspec.pipeline.serve import Served, ServedRows
     from evalspec.runtimes.onnx import Onnx
     from evalspec.runtimes.torch import Torch
 

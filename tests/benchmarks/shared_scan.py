@@ -44,12 +44,12 @@ data:
 
 def measure(folder: Path, shared: bool) -> dict[str, float]:
     from evalspec.language.parts import Access
-    from evalspec.plan import plan
-    from evalspec.run import sharing
-    from evalspec.run.jobs import CheckJob, Parts, seed_of
-    from evalspec.run.process import Limits
-    from evalspec.run.scans import Scans
-    from evalspec.spec import load
+    from evalspec.loading import load
+    from evalspec.planning import plan
+    from evalspec.running.children import sharing
+    from evalspec.running.children.jobs import CheckJob, SpecParts, seed_of
+    from evalspec.running.children.process import Limits
+    from evalspec.running.children.scans import Scans
 
     give, passes_s = Scans.give, [0.0]
 
@@ -62,7 +62,7 @@ def measure(folder: Path, shared: bool) -> dict[str, float]:
     Scans.give = timed  # type: ignore[method-assign]
 
     spec = load(folder / "evalspec.yaml")
-    parts = Parts(models={}, datasets=dict(spec.datasets), slices={}, access=Access(folder))
+    parts = SpecParts(models={}, datasets=dict(spec.datasets), slices={}, access=Access(folder))
     checks = [one.check for one in plan(spec).checks]
     handle = sharing.start(None)
     begun, spent, records = time.perf_counter(), time.process_time(), []

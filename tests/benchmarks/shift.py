@@ -42,10 +42,10 @@ def columns(seed: int, by: float, rows: int) -> dict[str, np.ndarray]:
 def evalspec_side(folder: Path, rows: int) -> dict[str, object]:
     import pyarrow as pa
 
-    from evalspec.checks.data.shift import Shift
+    from evalspec.checks.data.shift.spec import Shift
     from evalspec.evidence.record import CheckRecord
     from evalspec.report.page import render
-    from evalspec.run.requirements import Levels, write_tests
+    from evalspec.running.requirements import SignificanceLevels, write_tests
     from evalspec.verdict import decide
     from tests.fakes import FakeInputs
     from tests.report.records import ready
@@ -57,7 +57,7 @@ def evalspec_side(folder: Path, rows: int) -> dict[str, object]:
     )
     begun, spent = time.perf_counter(), time.process_time()
     result = check.run(inputs)
-    tests = write_tests(check, result, Levels(0.95, 0.05))
+    tests = write_tests(check, result, SignificanceLevels(0.95, 0.05))
     page = folder / "ours.html"
     shown = CheckRecord(
         id="shift", check="shift", dimension="data", status="measured", tests=tests, blocks=tuple(result.blocks)

@@ -32,8 +32,8 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def evalspec_side() -> dict[str, float]:
-    from evalspec.checks.model.slices import Slices
-    from evalspec.run.requirements import Levels, write_tests
+    from evalspec.checks.model.slices.spec import Slices
+    from evalspec.running.requirements import SignificanceLevels, write_tests
     from tests.fakes import FakeInputs, classifier
 
     colour, size, truth, said = data()
@@ -52,7 +52,7 @@ def evalspec_side() -> dict[str, float]:
             }
         )  # fmt: skip
         begun = time.perf_counter()
-        tests = write_tests(check, check.run(inputs), Levels(0.95, 0.002))
+        tests = write_tests(check, check.run(inputs), SignificanceLevels(0.95, 0.002))
         # The first round of accuracy loads what it needs, the second one counts.
         found[f"{metric}_s"] = time.perf_counter() - begun
         assert len(tests[0].parts) == COLOURS * SIZES

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from evalspec.checks.model.generalization import Generalization
+from evalspec.checks.model.generalization.spec import Generalization
 from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, SpecError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.units import UNITS
@@ -23,11 +23,12 @@ from evalspec.language.registry import discover
 from evalspec.language.requirement import Requirement, parse_requirement
 from evalspec.language.yaml import read_text
 from tests.checks.deciding import outcome, the
-from tests.checks.planted import PLANTED, Planted
+from tests.checks.planting import Planted, every
 
 SECTIONS = ("What it measures", "Why it matters", "Method", "What it cannot show", "Example")
 REGISTRY = discover(plugins=False)
 KINDS = REGISTRY.kinds("checks")
+PLANTED = every()
 ROWS = (0, 1, 2, 5, 19)
 
 

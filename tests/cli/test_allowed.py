@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from evalspec.cli import app
 from evalspec.errors import SpecError
-from evalspec.plan import plan
-from evalspec.plan.allowed import lacking
-from evalspec.run.preflight import Start, refuse
-from evalspec.runtimes._pt2 import hidden_code
-from evalspec.spec import load
+from evalspec.loading import load
+from evalspec.planning import plan
+from evalspec.planning.permissions import lacking
+from evalspec.running.preflight import Start, refuse
+from evalspec.runtimes.torch_model.archive import hidden_code
 
 ROOT = Path(__file__).parents[2]
 

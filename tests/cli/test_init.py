@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from evalspec.cli import app
-from evalspec.spec.profile import profile_names
+from evalspec.loading.profile import profile_names
 
 
 def test_init_writes_a_spec_and_says_what_to_do(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from evalspec.cli import app
 from evalspec.language.registry import discover
-from evalspec.spec.schema import dump, record_schema, spec_schema
+from evalspec.loading.schema import dump, record_schema, spec_schema
 
 
 def test_the_schema_is_printed() -> None:

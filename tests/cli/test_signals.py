@@ -147,6 +147,7 @@ def test_the_code_is_the_verdict_whatever_is_closed(holds: bool, descriptors: tu
     assert ended.returncode == record["verdict"]["exit_code"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("streams", "as_json"), [("stderr", False), ("both", False), ("stdout", True)])
 def test_nobody_who_reads_does_not_change_a_verdict_that_blocks(streams: str, as_json: bool, tmp_path: Path) -> None:
     """A run goes on to its record though the other end of a pipe is gone from the start."""
@@ -164,6 +165,7 @@ def test_nobody_who_reads_does_not_change_a_verdict_that_blocks(streams: str, as
     assert (tmp_path / "run" / "report.html").exists()
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])
 def test_a_full_disk_where_it_prints(holds: bool, code: int, tmp_path: Path) -> None:

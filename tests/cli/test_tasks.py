@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from evalspec.runtimes._answers import read_answers
+from evalspec.answers.file import read_answers
 
 ROWS = 400
 CLASSES = ["road", "car", "sky"]

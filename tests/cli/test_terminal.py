@@ -44,7 +44,7 @@ def test_nothing_prints_but_by_one_place() -> None:
     root = Path(evalspec.__file__).parent
     prints = re.compile(r"typer\.(echo|secho)|\bprint\(|print_exc\(|sys\.(stdout|stderr)\.write|console\.print")
     # The others are children of ours, whose streams no terminal shows.
-    own = {"cli/_output.py", "run/child.py", "run/doctor.py", "measure/background.py"}
+    own = {"cli/_output.py", "running/children/child.py", "running/doctor.py", "measure/background.py"}
     found = {path.relative_to(root).as_posix() for path in root.rglob("*.py") if prints.search(path.read_text())}
     assert found <= own, found - own
 

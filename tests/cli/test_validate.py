@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evalspec.cli import app
-from tests.spec.doubles import write_files
+from tests.loading.doubles import write_files
 
 HEAVY = ["torch", "onnxruntime", "sklearn", "scipy", "pandas", "datasets", "transformers"]
 QUICKSTART = Path(__file__).parents[2] / "suites" / "digits" / "evalspec.yaml"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalspec.checks.data.shift import Shift
-from evalspec.checks.model.compression import Compression
+from evalspec.checks.data.shift.spec import Shift
+from evalspec.checks.model.compression.spec import Compression
 from evalspec.errors import SpecError
 from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check

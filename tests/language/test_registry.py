@@ -9,8 +9,8 @@ import pytest
 
 from evalspec.errors import SpecError
 from evalspec.language.parts import Check, Dataset, Model
-from evalspec.language.registry import Found, Registry, discover, install_line, missing_packages
-from tests.spec.doubles import REGISTRY, AbsentModel
+from evalspec.language.registry import KindEntry, Registry, discover, install_line, missing_packages
+from tests.loading.doubles import REGISTRY, AbsentModel
 
 
 def add_distribution(folder: Path, name: str, group: str, entry: str, code: str = "") -> None:
@@ -93,21 +93,21 @@ def test_two_strangers_with_one_name_are_refused(tmp_path: Path, monkeypatch: py
     ("module", "attribute", "why"),
     [
         ("no_such_module_here", "Check", "ModuleNotFoundError: No module named 'no_such_module_here'"),
-        ("tests.spec.doubles", "FileModel", "FileModel is no Check"),
-        ("tests.spec.doubles", "Nothing", "Nothing is no Check"),
-        ("tests.spec.doubles", None, "it must hold one public Check, and holds 3"),
-        ("tests.spec.doubles", "Score", "its field 'check' must be Literal['odd']"),
+        ("tests.loading.doubles", "FileModel", "FileModel is no Check"),
+        ("tests.loading.doubles", "Nothing", "Nothing is no Check"),
+        ("tests.loading.doubles", None, "it must hold one public Check, and holds 3"),
+        ("tests.loading.doubles", "Score", "its field 'check' must be Literal['odd']"),
     ],
 )
 def test_what_can_t_be_used_says_why(module: str, attribute: str | None, why: str) -> None:
-    registry = Registry(checks={"odd": Found("odd", module, attribute, "odd-dist")}, runtimes={}, sources={})
+    registry = Registry(checks={"odd": KindEntry("odd", module, attribute, "odd-dist")}, runtimes={}, sources={})
     with pytest.raises(SpecError) as caught:
         registry.check("odd")
     assert str(caught.value) == f"'odd' of odd-dist ({module}) can't be used: {why}"
 
 
 def test_a_check_in_the_wrong_folder_is_refused() -> None:
-    found = Found("score", "tests.spec.doubles", "Score", "evalspec-gate", "system")
+    found = KindEntry("score", "tests.loading.doubles", "Score", "evalspec-gate", "system")
     with pytest.raises(SpecError, match="its dimension is 'model', not system"):
         Registry(checks={"score": found}, runtimes={}, sources={}).check("score")
 

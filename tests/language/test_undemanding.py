@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from evalspec.checks.data.contamination import Contamination
-from evalspec.checks.data.shift import Shift
-from evalspec.checks.model.calibration import Calibration
-from evalspec.checks.model.compression import Compression
-from evalspec.checks.model.quality import Quality
-from evalspec.checks.model.slices import Slices
-from evalspec.checks.system.latency import Latency
-from evalspec.checks.system.throughput import Throughput
+from evalspec.checks.data.contamination.spec import Contamination
+from evalspec.checks.data.shift.spec import Shift
+from evalspec.checks.model.calibration.spec import Calibration
+from evalspec.checks.model.compression.spec import Compression
+from evalspec.checks.model.quality.spec import Quality
+from evalspec.checks.model.slices.spec import Slices
+from evalspec.checks.system.latency.spec import Latency
+from evalspec.checks.system.throughput.spec import Throughput
 from evalspec.evidence.estimate import ComparisonParts, Fact
 from evalspec.language.parts import Check, CheckResult
 from evalspec.language.undemanding import measured_undemanding, undemanding
-from evalspec.run.requirements import Levels, write_tests
-from evalspec.spec import load
-from evalspec.spec.summary import doubts
-from evalspec.stats.proportion import Proportion
-from evalspec.stats.timing import over_processes, paired_log_ratio
+from evalspec.loading import load
+from evalspec.loading.summary import doubts
+from evalspec.running.requirements import SignificanceLevels, write_tests
+from evalspec.stats.shares.proportion import Proportion
+from evalspec.stats.timing.processes import over_processes, paired_log_ratio
 
 ROOT = Path(__file__).parents[2]
 TEST = {"dataset": "test"}
@@ -80,7 +80,7 @@ def test_no_suite_is_doubted() -> None:
 
 
 def found(check: Check, result: CheckResult) -> list[str]:
-    return list(measured_undemanding(check, result, write_tests(check, result, Levels(0.95, 0.01))))
+    return list(measured_undemanding(check, result, write_tests(check, result, SignificanceLevels(0.95, 0.01))))
 
 
 @pytest.mark.parametrize(("held", "told"), [("85 %", True), ("95 %", False)])
@@ -98,7 +98,7 @@ def test_f16_what_the_most_frequent_class_would_pass_too_is_doubted(held: str, t
 def test_f16_a_margin_that_reaches_down_to_it_is_doubted() -> None:
     import numpy as np
 
-    from evalspec.stats.paired import paired_proportion
+    from evalspec.stats.shares.paired import paired_proportion
 
     right = np.arange(1000) % 50 != 0
     pair = paired_proportion(right, right, rng=np.random.default_rng(0), alpha=0.01)

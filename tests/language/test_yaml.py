@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalspec.errors import SpecError
-from evalspec.language.yaml import Limits, Node, Place, Value, read_file, read_text, resolve, show_path
+from evalspec.language.yaml import DocumentLimits, Node, Place, Value, read_file, read_text, resolve, show_path
 from evalspec.language.yaml_text import write
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -157,7 +157,7 @@ def test_what_is_written_reads_back(value: Value) -> None:
 @given(st.text() | st.text(st.sampled_from("ab:-[]{}&*!|>'\"#%@,? \n\t0.~\\"), max_size=60))
 def test_no_text_breaks_the_reader(text: str) -> None:
     try:
-        read_text(text, "s", Limits(depth=5, nodes=30))
+        read_text(text, "s", DocumentLimits(depth=5, nodes=30))
     except SpecError as error:
         assert len(error.problems) == 1
         assert error.problems[0].file == "s"

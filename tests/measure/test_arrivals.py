@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
-from evalspec.measure.arrivals import Spike, constant, describe, gamma, poisson, ramp, with_spikes
+from evalspec.measure.arrivals import RateSpike, constant, describe, gamma, poisson, ramp, with_spikes
 
 N = 40_000
 
@@ -116,18 +116,18 @@ def test_a_random_ramp_has_the_rates_it_says() -> None:
 
 
 def test_a_spike_squeezes_what_falls_into_it() -> None:
-    times = with_spikes(constant(100.0, n=1000), [Spike(5.0, 2.0, 1.0), Spike(2.0, 5.0, 1.0)]) / 1e9
+    times = with_spikes(constant(100.0, n=1000), [RateSpike(5.0, 2.0, 1.0), RateSpike(2.0, 5.0, 1.0)]) / 1e9
     assert len(times) == 1000
     counts = [int(((times > a) & (times <= b)).sum()) for a, b in ((0, 2), (2, 3), (3, 5), (5, 6))]
     assert counts == [200, 500, 200, 100]
     # 200 + 500 + 200 + 100 are all: the second spike ends the schedule early.
     assert times[-1] == pytest.approx(5.5)
-    after = with_spikes(constant(100.0, n=1000), [Spike(3.0, 1.0, 1.0)]) / 1e9
+    after = with_spikes(constant(100.0, n=1000), [RateSpike(3.0, 1.0, 1.0)]) / 1e9
     assert after[-1] == pytest.approx(8.0) and np.diff(after)[-1] == pytest.approx(0.01)
 
 
 def test_a_spike_on_poisson_stays_poisson() -> None:
-    times = with_spikes(poisson(1000.0, n=N, rng=rng(2)), [Spike(4.0, 5.0, 2.0)]) / 1e9
+    times = with_spikes(poisson(1000.0, n=N, rng=rng(2)), [RateSpike(4.0, 5.0, 2.0)]) / 1e9
     inside = np.diff(times[(times > 5) & (times <= 7)])
     assert len(inside) == pytest.approx(8000, abs=4 * math.sqrt(8000))
     assert inside.std() / inside.mean() == pytest.approx(1.0, abs=4 / math.sqrt(8000))
@@ -135,9 +135,14 @@ def test_a_spike_on_poisson_stays_poisson() -> None:
 
 @pytest.mark.parametrize(
     "spikes",
-    [[Spike(0.0, 1.0, 1.0)], [Spike(2.0, 1.0, 0.0)], [Spike(2.0, 1.0, 2.0), Spike(2.0, 2.0, 1.0)], [Spike(2, -1, 1)]],
+    [
+        [RateSpike(0.0, 1.0, 1.0)],
+        [RateSpike(2.0, 1.0, 0.0)],
+        [RateSpike(2.0, 1.0, 2.0), RateSpike(2.0, 2.0, 1.0)],
+        [RateSpike(2, -1, 1)],
+    ],
 )
-def test_spikes_that_are_none(spikes: list[Spike]) -> None:
+def test_spikes_that_are_none(spikes: list[RateSpike]) -> None:
     with pytest.raises(InputError, match=r"of a spike is .*; it must be"):
         with_spikes(constant(10.0, n=100), spikes)
 
@@ -189,7 +194,7 @@ def test_schedules_always_rise(rate: float, n: int, shape: float | None, seed: i
     made: NDArray[np.int64] = (
         constant(rate, n=n) if shape is None else gamma(rate, burstiness=shape, n=n, rng=rng(seed))
     )
-    spiked = with_spikes(made, [Spike(10.0, 0.1, 0.1)])
+    spiked = with_spikes(made, [RateSpike(10.0, 0.1, 0.1)])
     for times in (made, spiked):
         assert len(times) == n and times[0] >= 0 and (np.diff(times) > 0).all()
     assert (spiked <= made + n).all()

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from evalspec.measure._nvml import Nvml
-from evalspec.measure._proc import CpuClock, CpuTemperature, CpuThrottle, Family, Load, ProcessorTime, Resident
+from evalspec.measure._proc import (
+    CpuClock,
+    CpuTemperature,
+    CpuThrottle,
+    LoadAverage,
+    ProcessorTime,
+    ProcessTree,
+    Resident,
+)
 from evalspec.measure._rapl import Rapl
 from evalspec.measure._source import Absent
 
@@ -92,14 +100,14 @@ def test_without_a_process_all_work_is_others(tmp_path: Path) -> None:
 def test_a_family_is_looked_up_now_and_then(tmp_path: Path) -> None:
     process(tmp_path, PID, 1, children=f"{CHILD}")
     process(tmp_path, CHILD, 1)
-    family = Family(PID, tmp_path)
+    family = ProcessTree(PID, tmp_path)
     assert family.pids() == (PID, CHILD)
     process(tmp_path, PID, 1)
     assert family.pids() == (PID, CHILD), "kept for some readings"
     for _ in range(10):
         seen = family.pids()
     assert seen == (PID,)
-    assert Family(None, tmp_path).pids() == ()
+    assert ProcessTree(None, tmp_path).pids() == ()
 
 
 def test_resident_size_is_that_of_the_family(tmp_path: Path) -> None:
@@ -147,7 +155,7 @@ def test_no_more_than_eight_clocks_are_read(tmp_path: Path) -> None:
 
 
 def test_the_load_average() -> None:
-    assert Load().read()["load_average"] >= 0.0
+    assert LoadAverage().read()["load_average"] >= 0.0
 
 
 def domain(powercap: Path, folder: str, name: str, microjoules: int, most: int = 10_000_000) -> Path:

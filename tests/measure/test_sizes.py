@@ -11,7 +11,7 @@ import pytest
 
 from evalspec.errors import InputError
 from evalspec.language.inputs import Samples, Schedule
-from evalspec.measure._kept import KEPT_ROWS, Kept
+from evalspec.measure.answer_sample import KEPT_ROWS, AnswerSample
 from evalspec.measure.samples import Sink, read_samples
 from evalspec.measure.servable import Rotation, rows_of_queries
 from evalspec.measure.session import Session
@@ -87,7 +87,7 @@ def test_warm_up_serves_every_size_once(tmp_path: Path, clock: FakeClock) -> Non
 def test_large_queries_do_not_push_out_the_answers_of_others() -> None:
     """Of 1,000 queries of 100 rows, 8 answers are kept of each: 128 queries make the 1,024 that are compared."""
     sizes = np.full(1000, 100)
-    kept = Kept(1, 0, sizes=sizes, batch=8)
+    kept = AnswerSample(1, 0, sizes=sizes, batch=8)
     keys = kept.keys(1000)
     for query in range(1000):
         if keys[query] < kept.below:

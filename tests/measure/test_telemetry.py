@@ -13,7 +13,7 @@ import pytest
 
 from evalspec.clocks import now_ns
 from evalspec.language.inputs import Telemetry
-from evalspec.measure.telemetry import THROTTLED, Opened, Sampler, of_client, open_sources, readings, reasons
+from evalspec.measure.telemetry import THROTTLED, Sampler, TelemetrySources, of_client, open_sources, readings, reasons
 from tests.meters import telemetry
 
 
@@ -47,7 +47,7 @@ def wait_for(readings: int, source: Counting) -> None:
 
 def test_it_reads_from_start_to_stop_and_closes_its_sources() -> None:
     source = Counting()
-    sampler = Sampler(None, 0.002, now_ns(), opened=Opened((source,), {"absent": "a reason"}))
+    sampler = Sampler(None, 0.002, now_ns(), opened=TelemetrySources((source,), {"absent": "a reason"}))
     sampler.start()
     wait_for(5, source)
     told = sampler.stop()
@@ -61,7 +61,7 @@ def test_it_reads_from_start_to_stop_and_closes_its_sources() -> None:
 
 def test_times_count_from_the_origin() -> None:
     origin = now_ns() - 5_000_000_000
-    sampler = Sampler(None, 10.0, origin, opened=Opened((Counting(),), {}))
+    sampler = Sampler(None, 10.0, origin, opened=TelemetrySources((Counting(),), {}))
     sampler.start()
     told = sampler.stop()
     assert len(told.times_ns) == 2, "one at the start and one at the end, however long it waits in between"
@@ -70,7 +70,7 @@ def test_times_count_from_the_origin() -> None:
 
 def test_a_reading_that_fails_is_not_a_number() -> None:
     source = Counting(fails=2)
-    sampler = Sampler(None, 0.001, now_ns(), opened=Opened((source,), {}))
+    sampler = Sampler(None, 0.001, now_ns(), opened=TelemetrySources((source,), {}))
     sampler.start()
     wait_for(3, source)
     told = sampler.stop()
@@ -80,7 +80,7 @@ def test_a_reading_that_fails_is_not_a_number() -> None:
 
 def test_a_late_reading_is_not_made_up_for() -> None:
     source = Counting(slow_s=0.02)
-    sampler = Sampler(None, 0.001, now_ns(), opened=Opened((source,), {}))
+    sampler = Sampler(None, 0.001, now_ns(), opened=TelemetrySources((source,), {}))
     sampler.start()
     wait_for(4, source)
     told = sampler.stop()
@@ -89,7 +89,7 @@ def test_a_late_reading_is_not_made_up_for() -> None:
 
 def test_a_sampler_that_never_started_gives_nothing() -> None:
     source = Counting()
-    told = Sampler(None, 0.1, now_ns(), opened=Opened((source,), {})).stop()
+    told = Sampler(None, 0.1, now_ns(), opened=TelemetrySources((source,), {})).stop()
     assert len(told.times_ns) == 0 and len(told.series["count"]) == 0 and source.closed == 1
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from evalspec import metrics
-from evalspec.checks.model._scored import Scored
-from evalspec.checks.model._statistics import brier_losses
-from evalspec.checks.model.evaluate import Evaluate
+from evalspec.checks.model.evaluate.spec import Evaluate
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Parts
-from evalspec.stats.calibration import expected_calibration_error
+from evalspec.scoring.resampled import brier_losses
+from evalspec.scoring.scored_rows import Scored
+from evalspec.stats.calibration.expected_error import expected_calibration_error
 from tests.fakes import FakeInputs, writer
 
 Module = Callable[[str], Any]

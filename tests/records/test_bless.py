@@ -13,11 +13,11 @@ import pytest
 
 from evalspec.errors import InputError, NotRunError, RecordError, SpecError
 from evalspec.language.parts import Access
+from evalspec.loading import LoadOptions, load
 from evalspec.records.bless import bless
-from evalspec.run.folders import read_record
+from evalspec.running.folders import read_record
 from evalspec.runtimes import record as kept_record
-from evalspec.runtimes.record import Record
-from evalspec.spec import Options, load
+from evalspec.runtimes.record import BlessedRun
 from tests.shared import predictions_run
 
 
@@ -27,8 +27,8 @@ def there(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shutil.copytree(predictions_run(tmp_path_factory), tmp_path / "there")
 
 
-def baseline(**fields: str) -> Record:
-    return Record.model_validate({"kind": "record", "path": "baselines/v1"} | fields)
+def baseline(**fields: str) -> BlessedRun:
+    return BlessedRun.model_validate({"kind": "record", "path": "baselines/v1"} | fields)
 
 
 def digest(folder: Path) -> str:
@@ -167,4 +167,4 @@ system:
 def test_nothing_is_timed_against_a_record(tmp_path: Path, change: tuple[str, str], sentence: str) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC.replace(*change))
     with pytest.raises(SpecError, match=sentence):
-        load(tmp_path / "spec.yaml", options=Options(files=False))
+        load(tmp_path / "spec.yaml", options=LoadOptions(files=False))

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from evalspec.cli import app
 from evalspec.errors import RecordError
-from evalspec.evidence.otherwise import words
 from evalspec.evidence.policy import Policy
 from evalspec.evidence.record import CheckRecord, DatasetRecord, Environment, ModelRecord, Record
-from evalspec.records.compare import NO_SPEC, Compared, Row, Smallest, compare, compare_records
+from evalspec.lineage.spec_diff import words
+from evalspec.records.compare import NO_SPEC, RequirementChange, RunComparison, Smallest, compare, compare_records
 from evalspec.records.flips import Flips
-from evalspec.stats.proportion import Proportion
+from evalspec.stats.shares.proportion import Proportion
 from evalspec.verdict import decide
 from tests.verdict.test_decide import a_record, a_test
 
@@ -65,11 +65,11 @@ def latency(ms: float, half: float = 0.02, **conditions: Any) -> CheckRecord:
     )  # fmt: skip
 
 
-def both(tmp_path: Path, before: list[CheckRecord], after: list[CheckRecord], **fields: Any) -> Compared:
+def both(tmp_path: Path, before: list[CheckRecord], after: list[CheckRecord], **fields: Any) -> RunComparison:
     return compare(written(tmp_path / "a", *before), written(tmp_path / "b", *after, **fields))
 
 
-def row(found: Compared, name: str) -> Row:
+def row(found: RunComparison, name: str) -> RequirementChange:
     return next(one for one in found.rows if one.name == name)
 
 
@@ -354,7 +354,7 @@ def test_a_planted_regression_is_found_where_it_can_be(slower: float, dropped: f
         assert sum(name in names(found) for found in few) < 50
 
 
-def names(found: Compared) -> list[str]:
+def names(found: RunComparison) -> list[str]:
     return [one.name for one in found.regressions]
 
 
@@ -367,7 +367,7 @@ def pair(
     smallest: Smallest | None = None,
     paired: bool = False,
     drift: float = 0.0,
-) -> Compared:
+) -> RunComparison:
     """Two runs of five processes each, of so many rows each, and of a peak of memory and a temperature."""
 
     def timed(ms: float) -> CheckRecord:
@@ -428,10 +428,10 @@ def test_rows_are_paired_where_both_runs_answered_the_same_rows(tmp_path: Path) 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from evalspec.answers.file import Answers, write_answers
     from evalspec.language.parts import Access
-    from evalspec.run.jobs import Parts
-    from evalspec.run.reader import dataset_record
-    from evalspec.runtimes._answers import Answers, write_answers
+    from evalspec.running.children.jobs import SpecParts
+    from evalspec.running.children.reader import dataset_record
     from evalspec.sources.parquet import Parquet
 
     rng = np.random.default_rng(0)
@@ -441,7 +441,7 @@ def test_rows_are_paired_where_both_runs_answered_the_same_rows(tmp_path: Path) 
     spec += "  test: {kind: parquet, path: test.parquet, label: y}\n"
     spec += "model:\n  - {check: quality, dataset: test, require: [accuracy >= 95 %]}\n"
     dataset = Parquet.model_validate({"kind": "parquet", "path": "test.parquet", "label": "y"})
-    digest = dataset_record("test", Parts({}, {"test": dataset}, {}, Access(tmp_path), None)).digest
+    digest = dataset_record("test", SpecParts({}, {"test": dataset}, {}, Access(tmp_path), None)).digest
     wrong = np.zeros(1000, bool)
     wrong[:100] = True
     runs = []

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from evalspec.cli import app
 from evalspec.errors import RecordError, SpecError
-from evalspec.evidence.history import History, PastRun
 from evalspec.evidence.record import DatasetRecord, Environment, ModelRecord
-from evalspec.records import _history_index as index
+from evalspec.lineage.history import History, PastRun
+from evalspec.records import history_index as index
 from evalspec.records.history import find_runs, history, only, to_json
 from evalspec.report.trend_lines import run_notes, trend_lines
 from evalspec.report.trends import render_trends

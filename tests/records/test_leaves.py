@@ -19,14 +19,16 @@ from pydantic import ValidationError
 from evalspec.errors import EvalspecError
 from evalspec.evidence.record import Record
 from evalspec.language.parts import Access
-from evalspec.records._journaled import Journaled, journaled
-from evalspec.records._parts import Remade
-from evalspec.records._remade import remake
+from evalspec.records.journal_record import JournaledRecord, journaled
+from evalspec.records.parts import Remade
+from evalspec.records.remade import remake
 from evalspec.records.verify import compare, verify
 from evalspec.verdict import decide
-from tests.run.small import CHECKS, Steps, answers, go, write
-from tests.run.test_resuming import PREDICTIONS
+from tests.running.journal.test_resuming import PREDICTIONS
+from tests.running.small import CHECKS, Steps, answers, go, write
 from tests.shared import ROOT, predictions_run, shared_folder
+
+pytestmark = pytest.mark.proof
 
 TIMED = """
 evalspec: 1
@@ -64,7 +66,7 @@ class Run(NamedTuple):
     folder: Path
     said: dict[str, Any]
     record: Record
-    journal: Journaled
+    journal: JournaledRecord
     remade: Remade
 
 
@@ -156,6 +158,7 @@ def untold(run: Run, place: tuple[Any, ...]) -> list[str]:
     return found
 
 
+@pytest.mark.proof
 def test_an_untouched_run_is_the_same(run: Run) -> None:
     found = verify(run.folder)
     assert (found.differs, found.otherwise, found.skipped) == ((), (), ())

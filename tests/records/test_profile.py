@@ -13,14 +13,14 @@ import pytest
 
 from evalspec.errors import RecordError
 from evalspec.evidence.profile import Without
-from evalspec.plan import plan
+from evalspec.loading import load
+from evalspec.planning import plan
 from evalspec.records.bless import bless
 from evalspec.records.compare import compare
 from evalspec.records.outputs import say
 from evalspec.records.verify import Verification, verify
-from evalspec.run.again import again
-from evalspec.run.folders import read_record
-from evalspec.spec import load
+from evalspec.running.folders import read_record
+from evalspec.running.journal.partial_rerun import again
 from evalspec.verdict import decide
 from tests.shared import ROOT, forge, shared_folder
 from tests.verdict.test_decide import a_check, a_record, a_test

@@ -19,7 +19,7 @@ from evalspec import __version__
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.records.verify import verify
-from evalspec.run.files import Journal, sha256_of
+from evalspec.running.files import Journal, sha256_of
 from evalspec.verdict import decide
 from tests.shared import ROOT, forge, predictions_run
 
@@ -439,3 +439,28 @@ def test_a_journal_of_any_shape_is_read(base: Path, line: str, first: bool) -> N
     path.write_text("\n".join([line, *lines] if first else [*lines, line]) + "\n")
     found = verify(base / "run")
     assert found.differs or line in ("[]", "{", '{"event": ["end"]}')
+
+
+BEFORE_ROOMS = Path(__file__).parent / "fixtures" / "run-0.2.0"
+"""Runs of the version before the package was moved into rooms: their records are read as they were written."""
+
+
+@pytest.mark.parametrize("suite", ["predictions", "labels"])
+def test_a_run_of_0_2_0_is_verified_number_by_number(suite: str, tmp_path: Path) -> None:
+    run = shutil.copytree(BEFORE_ROOMS / suite, tmp_path / "run")
+    found = verify(run, spec_folder=ROOT / "suites" / suite)
+    assert (found.differs, found.skipped) == ((), ())
+    assert {"seed", "waivers"} <= set(found.same)
+    forge(run, lambda record: record["checks"][0]["tests"][0].update(value=0.123))
+    assert verify(run, spec_folder=ROOT / "suites" / suite).differs != ()
+
+
+@pytest.mark.parametrize("suite", ["predictions", "labels"])
+def test_a_run_of_0_2_0_is_compared_and_shown_as_it_was(suite: str, tmp_path: Path) -> None:
+    run = shutil.copytree(BEFORE_ROOMS / suite, tmp_path / "run")
+    compared = evalspec("compare", run, run, "--json")
+    assert compared.returncode == 0, compared.stderr
+    before = json.loads((run / "record.json").read_text())["verdict"]
+    made = evalspec("report", run)
+    assert made.returncode == 0, made.stderr
+    assert before["headline"].partition(" ")[0] in (run / "report.html").read_text()

@@ -9,8 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from evalspec.evidence.record import DatasetRecord, ModelRecord, Record, Waiver
+from evalspec.loading.schema import attestation_schema
 from evalspec.report import attestation
-from evalspec.spec.schema import attestation_schema
 from evalspec.verdict import decide
 from tests.verdict.test_decide import FAILING, UNDECIDED, a_check, a_record, a_test
 from tests.verdict.test_profile import a_profile, an_item

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evalspec.evidence.record import CheckRecord, Record
-from evalspec.report._claims import claim_sentence, unlike_words
+from evalspec.report.claims import claim_sentence, unlike_words
 from tests.report import records
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.report import render
-from evalspec.report._clean import clean_notes
+from evalspec.report.clean import clean_notes
 from tests.report import records
 
 CONDITIONS = {"test set": "test", "predictions of": "candidate", "metric": "accuracy", "accuracy of all rows": 0.962}

@@ -10,11 +10,11 @@ import pytest
 from evalspec.evidence.policy import Claim
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.report import markdown, render
-from evalspec.report._checks import CheckView, sections
-from evalspec.report._doubts import doubted, measured_anyway
-from evalspec.report._holistic import together
-from evalspec.report._requirements import Row, requirement_rows
+from evalspec.report.checks import CheckView, sections
+from evalspec.report.doubts import doubted, measured_anyway
+from evalspec.report.holistic import together
 from evalspec.report.junit import junit
+from evalspec.report.requirements import RequirementRow, requirement_rows
 from tests.report import records
 
 
@@ -23,7 +23,7 @@ def crowded() -> Record:
     return records.crowded()
 
 
-def rows(record: Record) -> dict[str, Row]:
+def rows(record: Record) -> dict[str, RequirementRow]:
     assert record.verdict is not None
     return {row.name: row for row in requirement_rows(record, record.verdict)}
 

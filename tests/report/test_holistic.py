@@ -7,9 +7,9 @@ import pytest
 from evalspec.evidence.policy import Claim
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Status
-from evalspec.report._checks import sections
-from evalspec.report._holistic import Together, together
-from evalspec.report._requirements import requirement_rows
+from evalspec.report.checks import sections
+from evalspec.report.holistic import Together, together
+from evalspec.report.requirements import requirement_rows
 from tests.report import records
 
 CHECKS = {"system": "latency", "model": "quality", "data": "contamination"}

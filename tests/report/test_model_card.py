@@ -17,7 +17,7 @@ from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import CheckRecord, DatasetRecord, ModelRecord, Record
 from evalspec.report import model_card
-from evalspec.run.reader import benchmark_of
+from evalspec.running.children.reader import benchmark_of
 from evalspec.sources.huggingface import Huggingface
 from evalspec.sources.parquet import Parquet
 from evalspec.verdict import decide

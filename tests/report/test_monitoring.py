@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 from evalspec.errors import RecordError, SpecError
 from evalspec.evidence.policy import Rollback, Waiver
 from evalspec.evidence.record import CheckRecord, Counts, DatasetRecord, Record
+from evalspec.loading import LoadOptions, load
 from evalspec.report import monitoring
-from evalspec.spec import Options, load
 from evalspec.verdict import decide
 from tests.verdict.test_decide import FAILING, a_check, a_record, a_test
 
@@ -88,7 +88,7 @@ rollback: [{when: WHEN, for: 10 min}]
 
 def loaded(folder: Path, when: str) -> tuple[Rollback, ...]:
     (folder / "spec.yaml").write_text(SPEC.replace("WHEN", when))
-    return load(folder / "spec.yaml", options=Options(files=False)).rollback
+    return load(folder / "spec.yaml", options=LoadOptions(files=False)).rollback
 
 
 def test_a_rollback_is_read_with_its_units(tmp_path: Path) -> None:

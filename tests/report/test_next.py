@@ -8,9 +8,9 @@ import pytest
 
 from evalspec.evidence.record import Record
 from evalspec.report import render
-from evalspec.report._next import MOST, Next, next_steps
-from evalspec.report._requirements import requirement_rows
-from evalspec.report._words import cause
+from evalspec.report.next_steps import MOST, Next, next_steps
+from evalspec.report.requirements import requirement_rows
+from evalspec.report.words import cause
 from tests.report import records
 
 
@@ -119,6 +119,7 @@ def test_it_stands_before_the_requirements_and_links_to_them() -> None:
 
 def test_the_reason_of_the_verdict_is_not_said_again() -> None:
     fields = {"threshold": 0.95, "unit": "fraction", "reason": "other work on the machine"}
+    fields["invalid"] = fields["reason"]
     cases = (records.case("quality/accuracy", "accuracy >= 95 %", "INVALID", "So.", **fields),)
     verdict = records.decide("UNDECIDED", "quality/accuracy: inadmissible: other work on the machine", cases)
     (step,) = steps(records.record(verdict, [records.check("quality", cases)])).steps

@@ -13,7 +13,7 @@ from evalspec.evidence.blocks import Example, Examples, Matrix, Table, Text
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Decision
 from evalspec.report import render
-from evalspec.report._names import breakable
+from evalspec.report.names import breakable
 from evalspec.report.page import cautions
 from tests.report import hostile, records
 from tests.report.pictures import png

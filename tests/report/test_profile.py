@@ -9,10 +9,10 @@ from typing import Any
 from evalspec.evidence.profile import Without
 from evalspec.evidence.record import Record
 from evalspec.report import junit, markdown, render
-from evalspec.report._checks import sections
-from evalspec.report._next import next_steps
-from evalspec.report._profile import profile_view
-from evalspec.report._requirements import requirement_rows
+from evalspec.report.checks import sections
+from evalspec.report.next_steps import next_steps
+from evalspec.report.profile import profile_view
+from evalspec.report.requirements import requirement_rows
 from evalspec.verdict import decide
 from tests.report.test_page import Page
 from tests.verdict.test_decide import a_check, a_record, a_test

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from evalspec.evidence.history import History, PastRun, past_run, trends
 from evalspec.evidence.record import Record
-from evalspec.report._trend_charts import LANE, PLOT, TOP, trend_chart
+from evalspec.lineage.history import History, PastRun, past_run, trends
+from evalspec.report.charts.trends import LANE, PLOT, TOP, trend_chart
 from evalspec.report.trend_lines import trend_lines
 from evalspec.report.trends import render_trends
 from tests.report import hostile, records

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from evalspec.language.parts import Access
-from evalspec.runtimes._http_server import ServerProcess
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._serve import Served
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.serve import Served
 from evalspec.runtimes.http import Http
+from evalspec.runtimes.http_client.process import ServerProcess
 
 ENVIRONMENTS = Path(__file__).resolve().parents[2] / ".venv-servers"
 INSTALL_S = 600

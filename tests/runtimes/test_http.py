@@ -16,10 +16,10 @@ from evalspec.errors import InputError, NotRunError
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import Access
 from evalspec.measure.servable import Remote
-from evalspec.runtimes._http_wire import parse_url
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._serve import Served
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.serve import Served
 from evalspec.runtimes.http import Http
+from evalspec.runtimes.http_client.wire import parse_url
 from tests.runtimes.servers import Answer, Request, answer, linear, outputs, read_rows, serving
 
 X = np.random.default_rng(0).normal(size=(70, 4)).astype(np.float32)

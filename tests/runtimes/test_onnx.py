@@ -12,10 +12,10 @@ import pytest
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._serve import Served
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.serve import Served
 from evalspec.runtimes.onnx import Onnx, providers
-from tests.runtimes.conftest import array, expected_probabilities, save_linear_onnx
+from tests.small_models import array, expected_probabilities, save_linear_onnx
 
 FACTS = DatasetFacts("test", label="label", key="key")
 FIELDS: dict[str, Any] = {

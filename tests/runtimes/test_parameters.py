@@ -12,7 +12,7 @@ from evalspec.language.parts import Access
 from evalspec.runtimes.onnx import Onnx
 from evalspec.runtimes.sklearn import Sklearn
 from evalspec.runtimes.torch import Torch
-from tests.runtimes.conftest import save_linear_onnx
+from tests.small_models import save_linear_onnx
 
 
 def test_onnx_counts_its_initializers(tmp_path: Path, access: Access) -> None:

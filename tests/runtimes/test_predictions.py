@@ -16,9 +16,9 @@ import pytest
 
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.parts import Access
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._serve import Served
-from evalspec.runtimes.predictions import Predictions
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.serve import Served
+from evalspec.runtimes.predictions import PredictionFiles
 
 FACTS = DatasetFacts("test", label="label", key="key")
 CLASSES = ("cat", "dog", "owl")
@@ -30,7 +30,7 @@ FIELDS: dict[str, Any] = {
 
 
 def served(access: Access, facts: DatasetFacts = FACTS, **fields: Any) -> Served:
-    model = Predictions(**(FIELDS | fields))
+    model = PredictionFiles(**(FIELDS | fields))
     return Served(model, model.load(access), access, facts)
 
 
@@ -190,6 +190,6 @@ def test_another_ending_is_refused(tmp_path: Path, access: Access, rows: pa.Tabl
 
 
 def test_the_field_keeps_its_name_in_the_spec() -> None:
-    model = Predictions.model_validate({"kind": "predictions", "files": {"test": "p.parquet"}})
+    model = PredictionFiles.model_validate({"kind": "predictions", "files": {"test": "p.parquet"}})
     assert model.model_dump(exclude_defaults=True)["files"] == {"test": "p.parquet"}
-    assert "files" in Predictions.model_json_schema()["properties"]
+    assert "files" in PredictionFiles.model_json_schema()["properties"]

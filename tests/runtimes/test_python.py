@@ -12,11 +12,11 @@ from pydantic import ValidationError
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
-from evalspec.runtimes._digest import preprocess_digest
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._serve import Served
+from evalspec.pipeline.digest import preprocess_digest
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.serve import Served
 from evalspec.runtimes.python import Python
-from tests.runtimes.conftest import array
+from tests.small_models import array
 
 FACTS = DatasetFacts("test", label="label", key="key", reserved=("x",))
 CODE = """
@@ -121,6 +121,8 @@ def test_modules_that_are_not_there_or_do_not_import(tmp_path: Path, trusted: Ac
     (tmp_path / "half_a_module.py").write_text("def f(:\n")
     with pytest.raises(InputError, match=r"importing half_a_module raised SyntaxError"):
         served(trusted, function="half_a_module:f")
+    with pytest.raises(InputError, match=r"'half_a_module.py' is a file, not a module; write 'half_a_module'"):
+        served(trusted, function="half_a_module.py:f")
 
 
 @pytest.mark.parametrize("reference", ["module", "module:", ":f", "a b:c", "../evil:f", "os;x:f"])

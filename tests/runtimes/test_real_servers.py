@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.checks.system._stages_told import apart, typical
+from evalspec.checks.system.stages.server_time import apart, typical
 from evalspec.language.inputs import Schedule
 from evalspec.measure.probes import stages
 from evalspec.measure.samples import read_samples
 from evalspec.measure.session import Session
-from evalspec.runtimes._http_rows import RemoteRows
-from evalspec.runtimes._serve import Served
+from evalspec.pipeline.serve import Served
+from evalspec.runtimes.http_client.rows import RemoteRows
 from tests.measure.probes.contexts import context
 from tests.runtimes.environments import environment, free_ports, running
-from tests.runtimes.test_http_faults import counts
+from tests.runtimes.http_client.test_faults import counts
 
 pytestmark = [pytest.mark.slow, pytest.mark.served, pytest.mark.timeout(900)]
 

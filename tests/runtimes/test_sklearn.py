@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._serve import Served
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.serve import Served
 from evalspec.runtimes.sklearn import Sklearn
-from tests.runtimes.conftest import array
+from tests.small_models import array
 
 FACTS = DatasetFacts("test", label="label", key="key")
 

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._serve import Served
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.serve import Served
 from evalspec.runtimes.torch import LoadedTorch, Torch, device_of
-from tests.runtimes.conftest import BIAS, WEIGHT, array, expected_probabilities, save_linear_pt2
+from tests.small_models import BIAS, WEIGHT, array, expected_probabilities, save_linear_pt2
 
 FACTS = DatasetFacts("test", label="label", key="key")
 FIELDS: dict[str, Any] = {

@@ -12,23 +12,23 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from evalspec.checks.system._stages_told import apart, typical
+from evalspec.checks.system.stages.server_time import apart, typical
 from evalspec.language.inputs import REFUSED, Schedule
 from evalspec.language.parts import Access
 from evalspec.measure.probes import stages
 from evalspec.measure.samples import read_samples
 from evalspec.measure.session import Session
-from evalspec.runtimes import _oip as oip
-from evalspec.runtimes._http_loaded import LoadedHttp
-from evalspec.runtimes._http_rows import RemoteRows
-from evalspec.runtimes._http_server import ServerProcess
-from evalspec.runtimes._http_wire import HttpError, Reply
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._serve import Served
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.serve import Served
 from evalspec.runtimes.http import Http
+from evalspec.runtimes.http_client import oip
+from evalspec.runtimes.http_client.loaded import LoadedHttp
+from evalspec.runtimes.http_client.process import ServerProcess
+from evalspec.runtimes.http_client.rows import RemoteRows
+from evalspec.runtimes.http_client.wire import HttpError, Reply
 from tests.measure.probes.contexts import context
 from tests.runtimes.environments import environment, free_ports
-from tests.runtimes.test_http_faults import counts
+from tests.runtimes.http_client.test_faults import counts
 
 pytestmark = [pytest.mark.slow, pytest.mark.served, pytest.mark.timeout(900)]
 

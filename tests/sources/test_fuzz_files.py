@@ -15,20 +15,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evalspec.answers.classes import read_classes
 from evalspec.errors import InputError
 from evalspec.language.parts import Access, Dataset
-from evalspec.runtimes._labels import read_classes
-from evalspec.runtimes._onnx_graph import read_graph
-from evalspec.runtimes._pt2 import hidden_code
+from evalspec.runtimes.onnx_model.graph import read_graph
 from evalspec.runtimes.predictions import read_predictions
-from evalspec.sources._open import open_batches, open_counted
-from evalspec.sources._rows import dataset_digest
+from evalspec.runtimes.torch_model.archive import hidden_code
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
 from evalspec.sources.images import Images
 from evalspec.sources.jsonl import Jsonl
 from evalspec.sources.npz import Npz
 from evalspec.sources.parquet import Parquet
+from evalspec.sources.reading.open import open_batches, open_counted
+from evalspec.sources.reading.rows import dataset_digest
 
 DIGITS = Path(__file__).parents[2] / "suites" / "digits"
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

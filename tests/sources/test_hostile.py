@@ -22,15 +22,16 @@ from pydantic import ValidationError
 from evalspec.errors import InputError
 from evalspec.language.bounded import check_zip, read_bounded
 from evalspec.language.parts import Access, Dataset
-from evalspec.sources import _files, _json_shape, _table
-from evalspec.sources._open import open_counted
-from evalspec.sources._rows import dataset_digest
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
 from evalspec.sources.images import Images
 from evalspec.sources.jsonl import Jsonl
 from evalspec.sources.npz import Npz
 from evalspec.sources.parquet import Parquet
+from evalspec.sources.reading import files, json_shape
+from evalspec.sources.reading import table as reading_table
+from evalspec.sources.reading.open import open_counted
+from evalspec.sources.reading.rows import dataset_digest
 
 MIB = 2**20
 
@@ -123,7 +124,7 @@ def test_a_link_that_leads_to_itself_is_said(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_more_files_than_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_files, "MOST_FILES", 5)
+    monkeypatch.setattr(files, "MOST_FILES", 5)
     for number in range(6):
         (tmp_path / f"{number}.png").write_bytes(b"x")
         pq.write_table(pa.table({"a": [1]}), tmp_path / f"{number}.parquet")
@@ -213,7 +214,7 @@ def test_f10_many_columns_are_read_or_refused(columns: int, tmp_path: Path) -> N
     names = [f"c{number}" for number in range(columns)]
     (tmp_path / "d.jsonl").write_text(json.dumps(dict.fromkeys(names, 1)) + "\n")
     (tmp_path / "d.csv").write_text(",".join(names) + "\n" + ",".join("1" * columns) + "\n")
-    if columns < _table.MOST_COLUMNS:
+    if columns < reading_table.MOST_COLUMNS:
         assert len(Jsonl(path="d.jsonl").header(Access(tmp_path)).columns) == columns
         return
     assert "70,000 different keys; 65,536 columns are the most" in refused(Jsonl(path="d.jsonl"), tmp_path)
@@ -239,7 +240,7 @@ def test_json_that_would_end_the_process_is_refused_before_it_is_parsed(opened: 
     "line", ['{"a": "[[[["}', '{"a": "\\"[[[["}', '{"a": [[1], [2]]}', "", "}}}}", '{"a": "x', '{"\\\\": [1]}']
 )
 def test_brackets_in_texts_are_no_nesting(line: str) -> None:
-    assert _json_shape.depth(f"{line}\n{line}".encode() * 300) is None
+    assert json_shape.depth(f"{line}\n{line}".encode() * 300) is None
 
 
 def test_rows_without_columns_are_refused_and_digested_for_no_longer_than_they_are(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
-from evalspec.sources import _table
 from evalspec.sources import jsonl as module
 from evalspec.sources.jsonl import Jsonl
+from evalspec.sources.reading import table as reading_table
 
 
 def dataset(folder: Path, text: str) -> Jsonl:
@@ -48,12 +48,12 @@ def test_keys_that_lack_are_missing_and_lists_of_one_length_are_fixed(tmp_path: 
 
 
 def test_a_large_file_gives_columns_without_being_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (module, _table):
+    for place in (module, reading_table):
         monkeypatch.setattr(place, "SMALL_BYTES", 30)
     header = dataset(tmp_path, '{"a": 1, "b": "x"}\n' * 100).header(Access(tmp_path))
     assert header.rows is None
     assert header.columns == {"a": "int64", "b": "string"}
-    for place in (module, _table):
+    for place in (module, reading_table):
         monkeypatch.setattr(place, "SMALL_BYTES", 5)
     with pytest.raises(InputError, match="longer than"):
         dataset(tmp_path, '{"a": 1, "b": "x"}\n').header(Access(tmp_path))

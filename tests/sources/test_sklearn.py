@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.language.parts import Access
-from evalspec.sources.sklearn import COLUMNS, ROWS, Bundled, Sklearn
+from evalspec.sources.sklearn import COLUMNS, ROWS, Bundled, BundledSet
 
 NAMES = get_args(Bundled)
 HERE = Access(Path())
@@ -22,7 +22,7 @@ def test_rows_and_columns_are_those_of_scikit_learn(name: str) -> None:
     import sklearn.datasets
 
     bunch = getattr(sklearn.datasets, f"load_{name}")()
-    dataset = Sklearn(name=name)  # type: ignore[arg-type]
+    dataset = BundledSet(name=name)  # type: ignore[arg-type]
     table = dataset.read(HERE)
     assert table.num_rows == len(bunch.data) == ROWS[name]
     assert (table["target"].to_numpy() == bunch.target).all()
@@ -39,29 +39,29 @@ def test_rows_and_columns_are_those_of_scikit_learn(name: str) -> None:
 
 
 def test_parts_are_disjoint_and_the_same_each_time() -> None:
-    first = Sklearn(name="iris", rows=(0, 100), shuffle=3)
-    rest = Sklearn(name="iris", rows=(100, 150), shuffle=3)
+    first = BundledSet(name="iris", rows=(0, 100), shuffle=3)
+    rest = BundledSet(name="iris", rows=(100, 150), shuffle=3)
     assert first.read(HERE).equals(first.read(HERE))
     assert first.header(HERE).rows == 100
     together = sorted(map(str, first.read(HERE).to_pylist() + rest.read(HERE).to_pylist()))
-    assert together == sorted(map(str, Sklearn(name="iris").read(HERE).to_pylist()))
+    assert together == sorted(map(str, BundledSet(name="iris").read(HERE).to_pylist()))
     assert len(set(first.read(HERE)["target"].to_pylist())) == 3
 
 
 def test_fields() -> None:
     for rows in ((10, 5), (0, 151), (0, 0)):
         with pytest.raises(ValidationError):
-            Sklearn(name="iris", rows=rows)
+            BundledSet(name="iris", rows=rows)
     with pytest.raises(ValidationError):
-        Sklearn(name="olivetti")  # type: ignore[arg-type]
-    assert Sklearn(name="iris").label == "target"
-    assert Sklearn(name="iris").files(HERE) == ()
+        BundledSet(name="olivetti")  # type: ignore[arg-type]
+    assert BundledSet(name="iris").label == "target"
+    assert BundledSet(name="iris").files(HERE) == ()
 
 
 def test_a_header_needs_no_scikit_learn() -> None:
     code = (
         "import sys; from pathlib import Path; from evalspec.language.parts import Access;"
-        "from evalspec.sources.sklearn import Sklearn; Sklearn(name='wine').header(Access(Path()));"
+        "from evalspec.sources.sklearn import BundledSet; BundledSet(name='wine').header(Access(Path()));"
         "sys.exit('sklearn' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from evalspec.checks.model._catalogue import LARGEST_LOG_LOSS
+from evalspec.scoring.catalogue.metrics import LARGEST_LOG_LOSS
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evalspec.stats._tails import at_most
+from evalspec.stats.tails import at_most
 
 TABLE = {
     # percentile: least n with t = 0, 1, 2, 5, 10, 20, 50 queries over the threshold, at 99 %

@@ -9,8 +9,8 @@ from scipy.stats import binom
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import HasParts
 from evalspec.stats.conjunction import AllParts, Gap, ShareOfParts, must_hold, partial_conjunction
-from evalspec.stats.proportion import Proportion
-from evalspec.stats.two_shares import Counts, score_p
+from evalspec.stats.shares.proportion import Proportion
+from evalspec.stats.shares.two_shares import GroupCounts, score_p
 from evalspec.stats.value_only import ValueOnly
 from tests.stats.simulated import ALLOWED, REPEATS, p_values, wrong_claims
 
@@ -164,7 +164,7 @@ def test_a_gap_at_its_threshold_errs_no_more_often_than_allowed(
     rng = np.random.default_rng(sizes[0])
     drawn, rows = rng.binomial(sizes, truths, size=(REPEATS, 3)).astype(float), np.array(sizes, dtype=float)
     one, other = np.array([[0, 1], [0, 2], [1, 2]]).T
-    pairs = Counts(drawn[:, one], rows[one], drawn[:, other], rows[other])
+    pairs = GroupCounts(drawn[:, one], rows[one], drawn[:, other], rows[other])
     further, beyond = score_p(pairs, 0.1, "lower"), score_p(pairs, -0.1, "upper")
     nearer, within = score_p(pairs, 0.1, "upper"), score_p(pairs, -0.1, "lower")
     larger = np.minimum(1.0, 3 * np.minimum(1.0, 2 * np.minimum(further, beyond)).min(axis=1))

@@ -7,8 +7,6 @@ import pytest
 from scipy.stats import binom
 from statsmodels.stats.power import TTestPower
 
-from evalspec.errors import InputError
-from evalspec.stats.paired import paired_proportion
 from evalspec.stats.power import (
     NormalDesign,
     PairedDesign,
@@ -19,11 +17,11 @@ from evalspec.stats.power import (
     chance_of_pass,
     detectable,
     mean_design,
-    recorded_design,
     t_power,
     values_for_t,
 )
-from evalspec.stats.proportion import Proportion
+from evalspec.stats.shares.paired import paired_proportion
+from evalspec.stats.shares.proportion import Proportion
 
 
 @pytest.mark.parametrize("truth", [0.93, 0.95, 0.97, 0.99])
@@ -115,16 +113,6 @@ def test_processes_decide_by_t() -> None:
     assert t_power(found.headroom / 0.02, 5, 0.05) == pytest.approx(0.9, abs=1e-4)
     assert "5 processes (pilot)" in found.assumed
     assert ProcessesDesign(1, 0.02, "pilot").power(0.0, 1.0, "upper", 0.05) == 0.0
-
-
-def test_a_recorded_value_and_bound_make_a_design() -> None:
-    design = recorded_design(0.8, 0.8 - 1.6448536 * 0.02, 0.95, 500, 2000, "last run")
-    assert design.standard_error == pytest.approx(0.01)
-    found = detectable(design, 0.75, "higher", alpha_pass=0.05, alpha_fail=0.05, family=1)
-    # (1.645 + 1.282) standard errors for 90 %.
-    assert found.headroom == pytest.approx(2.9264 * 0.01, abs=1e-5)
-    with pytest.raises(InputError):
-        recorded_design(0.8, 0.7, 0.95, 0, 10, "nothing")
 
 
 def test_a_mean_has_the_error_of_its_standard_deviation() -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats.auc import roc_auc
-from evalspec.stats.macro import f1
-from evalspec.stats.mean import mean
-from evalspec.stats.power import Better, Design, detectable, recorded_design
+from evalspec.stats.means.auc import roc_auc
+from evalspec.stats.means.mean import mean
+from evalspec.stats.power import Better, Design, detectable
+from evalspec.stats.recorded_design import of_losses, recorded_wald, standard_error
 from evalspec.stats.scaled_design import recorded_area, recorded_f1
+from evalspec.stats.shares.macro import f1
 from tests.stats.few_rows import LARGEST_LOG_LOSS, binormal, calibrated
 
 Rng = np.random.Generator
@@ -55,8 +55,8 @@ def _planned(estimate: Estimate, better: Better) -> Design | None:
     value, lower, upper = estimate.value, estimate.bound(0.95, "lower"), estimate.bound(0.95, "upper")
     assert value is not None and lower is not None and upper is not None
     if better == "lower":
-        design = recorded_design(value, upper, 0.95, estimate.n, estimate.n, "then")
-        return replace(design, lowest=0.0, passes="upper", beyond_error=(value - lower) / 1.6448536)
+        growth = of_losses(value, standard_error(value, upper, 0.95), LARGEST_LOG_LOSS, estimate.n)
+        return recorded_wald(value, (upper, lower), 0.95, "upper", estimate.n, growth, (0.0, LARGEST_LOG_LOSS))
     if "F1" in estimate.method:
         return recorded_f1(value, lower, 0.95, estimate.n)
     return recorded_area(value, lower, upper, 0.95, estimate.n)
@@ -94,6 +94,7 @@ DESIGNS: list[tuple[Drawn, float, float]] = [
 ]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("index", [1, 7])
 def test_an_area_and_an_f1_pass_at_the_headroom_and_fail_at_the_violation(index: int) -> None:
     """Few samples: at nine in ten and three in four 150 of them show 0.82 and 0.63 at the least."""

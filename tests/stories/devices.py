@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from evalspec.language.inputs import Predictions, Telemetry
 from tests.checks.model.test_stories import spread
 from tests.checks.system.probed import precision, stages
-from tests.checks.system.test_sustained import device
+from tests.checks.system.sustained.test_sustained import device
 from tests.meters import Machine, telemetry
 from tests.stories.planting import ASKED, ROWS, answered, clock, judged
 from tests.stories.telling import Planted, Tale

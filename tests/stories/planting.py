@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evalspec.language.inputs import Predictions, Samples, Schedule
-from tests.checks.planted import confident
+from tests.checks.planting import confident
 from tests.fakes import classifier, samples
 from tests.stories.telling import Planted, Tale
 

@@ -10,10 +10,10 @@ import numpy as np
 from evalspec.language.inputs import Samples, Schedule
 from evalspec.measure.servable import item_order
 from tests.checks.model.test_stories import spread
+from tests.checks.system.contention.test_contention import beside
+from tests.checks.system.latency.test_latency import remembering
 from tests.checks.system.probed import roofline, stages
 from tests.checks.system.queueing import exponential, served
-from tests.checks.system.test_contention import beside
-from tests.checks.system.test_latency import remembering
 from tests.fakes import samples
 from tests.meters import telemetry, with_meter
 from tests.stories.planting import ASKED, ROWS, clock, judged

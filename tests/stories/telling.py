@@ -32,15 +32,14 @@ from evalspec.evidence.frozen import Cell
 from evalspec.evidence.policy import Policy
 from evalspec.evidence.record import Dimension, ModelRecord, Record
 from evalspec.language.inputs import Probe, Samples, Schedule
-from evalspec.plan import plan
-from evalspec.report import _charts
-from evalspec.run import options
-from evalspec.run.jobs import probes_file, samples_file, seed_of
-from evalspec.run.probes import write_probes
-from evalspec.run.samples import write_samples
-from evalspec.runtimes._digest import artifact_digest
-from evalspec.spec import Options as LoadOptions
-from evalspec.spec import load
+from evalspec.loading import LoadOptions, load
+from evalspec.pipeline.digest import artifact_digest
+from evalspec.planning import plan
+from evalspec.report.charts import curves
+from evalspec.running import options
+from evalspec.running.children.jobs import probes_file, samples_file, seed_of
+from evalspec.running.probes import write_probes
+from evalspec.running.samples import write_samples
 from tests.fakes import FakeInputs, PairMaker, ProbeMaker, SamplesMaker
 from tests.shared import shared_folder
 
@@ -171,7 +170,7 @@ def command(*arguments: str, timings: Path | None = None, drawn: bool = True) ->
             if timings is not None:
                 patch.setattr(options, "Options", functools.partial(options.Options, timings_from=timings))
             if not drawn:
-                patch.setattr(_charts, "_draw", lambda block, series, title: "")
+                patch.setattr(curves, "_draw", lambda block, series, title: "")
             done = CliRunner().invoke(app, list(arguments))
     finally:
         signal.signal(signal.SIGTERM, before)

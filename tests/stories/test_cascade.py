@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 from evalspec.language.inputs import Samples, Schedule
-from tests.checks.planted import confident
+from tests.checks.planting import confident
 from tests.fakes import samples
 from tests.stories.planting import clock
 from tests.stories.telling import COLOURS, Colour, Planted, Story, Tale, Told, ends, told
+
+pytestmark = pytest.mark.proof
 
 ROWS = np.arange(4000)
 CLASSES = ["scrap", "sound"]

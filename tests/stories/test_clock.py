@@ -13,6 +13,8 @@ import pytest
 
 from tests.stories.telling import COLOURS, Colour, Story, Tale, Told, ends, told
 
+pytestmark = pytest.mark.proof
+
 CLASSES = ["no", "yes"]
 ROWS = 400
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.run import environment
+from evalspec.running import environment
 from tests.shared import shared_folder
 from tests.stories.planting import clock
 from tests.stories.telling import Tale, command

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.run.files import sha256_of
+from evalspec.running.files import sha256_of
 from tests.checks.model.test_stories import spread
-from tests.checks.planted import confident
+from tests.checks.planting import confident
 from tests.stories.telling import COLOURS, Colour, Story, Tale, Told, command, ends, told
+
+pytestmark = pytest.mark.proof
 
 ROWS = np.arange(10_000)
 CLASSES = ("no", "yes")

@@ -40,6 +40,8 @@ from tests.stories.queries import (
 )
 from tests.stories.telling import COLOURS, Colour, Story, Tale, Told, ends, told
 
+pytestmark = pytest.mark.proof
+
 
 def tell(folder: Path, bad: bool) -> Tale:
     """All of them in one spec."""

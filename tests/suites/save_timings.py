@@ -14,7 +14,7 @@ from pathlib import Path
 
 from evalspec.evidence.record import Environment, Record
 from evalspec.language.inputs import Samples
-from evalspec.run.samples import ARRAYS, read_samples, write_samples
+from evalspec.running.samples import ARRAYS, read_samples, write_samples
 
 TIMINGS = Path(__file__).resolve().parent / "timings"
 KEPT = {"latency": 2000, "throughput": 200}

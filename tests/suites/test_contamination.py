@@ -16,10 +16,10 @@ SUITE = Path(__file__).resolve().parents[2] / "suites" / "contamination"
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from evalspec.language.parts import Access
-    from evalspec.plan import plan
-    from evalspec.run.options import Options, default_limits
-    from evalspec.run.runner import run
-    from evalspec.spec import load
+    from evalspec.loading import load
+    from evalspec.planning import plan
+    from evalspec.running.options import Options, default_limits
+    from evalspec.running.runner import run
 
     class Silent:
         def step(self, text: str) -> None:

@@ -64,6 +64,7 @@ def test_data_are_what_the_script_makes(make_digits: ModuleType, tmp_path: Path,
         assert pq.read_table(tmp_path / name).equals(pq.read_table(folder / name)), name
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_models_are_what_the_script_makes(tmp_path: Path) -> None:
     subprocess.run(
@@ -132,6 +133,7 @@ def test_int8_is_int8(folder: Path) -> None:
     assert sum(node.op_type == "QuantizeLinear" for node in model.graph.node) >= 4
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("folder", [DIGITS, FLAWED])
 def test_program_loads_without_unpickling_and_takes_any_batch(folder: Path) -> None:
     pytest.importorskip("torch")

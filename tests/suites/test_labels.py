@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from evalspec.checks.data.labels import Labels
+from evalspec.checks.data.labels.spec import Labels
 from evalspec.evidence.estimate import Parts
 from evalspec.language.parts import Check, CheckResult
-from evalspec.spec import load
+from evalspec.loading import load
 from tests.checks.deciding import outcome
 from tests.fakes import FakeInputs, classifier
 

@@ -33,6 +33,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_every_check_measures_it(suite: Path) -> None:
     ended = python("-m", "evalspec", "run", "cpu.yaml", "--draft", "--output", "out", cwd=suite)

@@ -30,10 +30,10 @@ def test_the_server_speaks_both_ways(binary: bool, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     from evalspec.language.parts import Access
-    from evalspec.runtimes._http_server import ServerProcess
-    from evalspec.runtimes._inputs import DatasetFacts
-    from evalspec.runtimes._serve import Served
+    from evalspec.pipeline.inputs import DatasetFacts
+    from evalspec.pipeline.serve import Served
     from evalspec.runtimes.http import Http
+    from evalspec.runtimes.http_client.process import ServerProcess
     from evalspec.runtimes.onnx import Onnx
     from tests.runtimes.test_real_servers import free_ports
 
@@ -61,6 +61,7 @@ def test_the_server_speaks_both_ways(binary: bool, tmp_path: Path) -> None:
     np.testing.assert_allclose(answers.probabilities, own.probabilities, atol=1e-6)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_it_is_ready(tmp_path: Path) -> None:
     """The accuracy over HTTP is that of the network in process: 0.986 (suites/digits/README.md)."""

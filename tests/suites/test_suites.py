@@ -85,10 +85,10 @@ TIMED = ("latency/", "throughput/")
 def replayed(name: str, folder: Path) -> dict[str, Any]:
     """The record of a run whose timings are the saved ones."""
     from evalspec.language.parts import Access
-    from evalspec.plan import plan
-    from evalspec.run.options import Options, default_limits
-    from evalspec.run.runner import run
-    from evalspec.spec import load
+    from evalspec.loading import load
+    from evalspec.planning import plan
+    from evalspec.running.options import Options, default_limits
+    from evalspec.running.runner import run
 
     path = SUITES / name / "evalspec.yaml"
     access = Access(folder=path.parent)
@@ -163,6 +163,7 @@ UNTIMED = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("path", list(UNTIMED))
 def test_suite_without_timings(path: str, tmp_path: Path) -> None:
     """Every blocking requirement holds, and the plan had said that it would; a chart of speed is left out."""
@@ -179,7 +180,7 @@ def test_suite_without_timings(path: str, tmp_path: Path) -> None:
 def test_timings_leave_a_factor_of_ten(name: str) -> None:
     import numpy as np
 
-    from evalspec.run.samples import read_samples
+    from evalspec.running.samples import read_samples
 
     latency = read_samples(TIMINGS / name / "evidence" / "samples-latency.parquet")
     ms = np.concatenate([one.end_ns - one.sent_ns for one in latency]) / 1e6
@@ -201,6 +202,7 @@ def evalspec(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_timed_for_real(tmp_path: Path) -> None:
     expected = EXPECTED["digits"]

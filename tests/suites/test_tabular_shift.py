@@ -12,15 +12,15 @@ import pytest
 
 from evalspec.evidence.record import CheckRecord
 from evalspec.language.parts import Access
-from evalspec.plan import plan
+from evalspec.loading import load
+from evalspec.planning import plan
 from evalspec.records.verify import verify
-from evalspec.run.checking import check_record, run_check
-from evalspec.run.jobs import CheckJob, Parts, seed_of
-from evalspec.run.options import Options, default_limits
-from evalspec.run.process import Limits
-from evalspec.run.replay import Replay
-from evalspec.run.runner import run
-from evalspec.spec import load
+from evalspec.running.children.checking import check_record, run_check
+from evalspec.running.children.jobs import CheckJob, SpecParts, seed_of
+from evalspec.running.children.process import Limits
+from evalspec.running.journal.replay import Replay
+from evalspec.running.options import Options, default_limits
+from evalspec.running.runner import run
 from evalspec.verdict import decide
 from tests.shared import forge
 from tests.suites.test_suites import Silent, read, statuses
@@ -60,7 +60,7 @@ def test_its_clean_twin_is_ready(tmp_path: Path) -> None:
     """In this process: what is asked of processes of their own, the other one shows."""
     planned = plan(load(SUITE / "clean.yaml"))
     spec = planned.spec
-    parts = Parts(models={}, datasets=dict(spec.datasets), slices={}, access=Access(SUITE))
+    parts = SpecParts(models={}, datasets=dict(spec.datasets), slices={}, access=Access(SUITE))
     records: list[CheckRecord] = []
     for one in planned.checks:
         job = CheckJob(

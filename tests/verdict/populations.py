@@ -13,27 +13,29 @@ from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.metric import Better, Metric
 from evalspec.evidence.units import from_unit
 from evalspec.language.requirement import Requirement, parse_requirement
-from evalspec.stats._rms_error import rms_calibration_error
-from evalspec.stats.agreement import kappa
-from evalspec.stats.auc import roc_auc
-from evalspec.stats.bootstrap import bca
-from evalspec.stats.calibration import expected_calibration_error
-from evalspec.stats.classwise import classwise_calibration_error
+from evalspec.stats.agreement.coefficients import kappa
+from evalspec.stats.calibration.classwise import classwise_calibration_error
+from evalspec.stats.calibration.expected_error import expected_calibration_error
+from evalspec.stats.calibration.rms_error import rms_calibration_error
 from evalspec.stats.conjunction import AllParts, ShareOfParts
-from evalspec.stats.failing_pairs import paired_quantiles
-from evalspec.stats.jackknife import from_groups
-from evalspec.stats.macro import MeanOfProportions, f1
-from evalspec.stats.mean import mean, paired_mean
-from evalspec.stats.paired import paired_proportion
-from evalspec.stats.percentile import percentile
-from evalspec.stats.proportion import Proportion, proportion
-from evalspec.stats.share_over import share_over
-from evalspec.stats.shift import ks_distance, total_variation, wasserstein
-from evalspec.stats.timing import over_processes
+from evalspec.stats.drift.distances import ks_distance, total_variation, wasserstein
+from evalspec.stats.means.auc import roc_auc
+from evalspec.stats.means.mean import mean, paired_mean
+from evalspec.stats.resampling.bootstrap import bca
+from evalspec.stats.resampling.jackknife import from_groups
+from evalspec.stats.shares.macro import MeanOfProportions, f1
+from evalspec.stats.shares.paired import paired_proportion
+from evalspec.stats.shares.proportion import Proportion, proportion
+from evalspec.stats.timing.failing_pairs import paired_quantiles
+from evalspec.stats.timing.percentile import percentile
+from evalspec.stats.timing.processes import over_processes
+from evalspec.stats.timing.share_over import share_over
 
 Draw = Callable[[float, np.random.Generator], Estimate]
 
 ALPHA_FAIL = 0.05 / 25
+RANGES = {"mae": (0.0, None), "brier": (0.0, 2.0), "kappa": (-1.0, 1.0)}
+"""The smallest and the largest value, as the checks declare them; of other metrics the unit tells, or nothing does."""
 
 
 @dataclass(frozen=True)
@@ -213,8 +215,9 @@ def _mean_of(arrays: tuple[np.ndarray, ...], weights: np.ndarray) -> np.ndarray:
 
 
 def _resampled(truth: float, rng: np.random.Generator) -> Estimate:
-    x = rng.gamma(4.0, 1.0, 400)
-    return bca(_mean_of, [x, rng.gamma(3.0, truth / 3.0, 400)], rng=rng, alpha=ALPHA_FAIL)
+    """Of so many rows that hardly any sample is without a bound."""
+    x = rng.gamma(4.0, 1.0, 600)
+    return bca(_mean_of, [x, rng.gamma(3.0, truth / 3.0, 600)], rng=rng, alpha=ALPHA_FAIL)
 
 
 def _own_metric(truth: float, rng: np.random.Generator) -> Estimate:
@@ -227,7 +230,9 @@ def _own_metric(truth: float, rng: np.random.Generator) -> Estimate:
 def _of(name: str, sentence: str, unit: str, draw: Draw, easy: float) -> Population:
     metric = sentence.split()[0]
     better: Better = "higher" if ">=" in sentence else "lower"
-    return Population(name, Metric(metric, unit, better, "", interval="by simulation"), sentence, draw, easy)
+    least, most = RANGES.get(metric, (None, None))
+    declared = Metric(metric, unit, better, "", interval="by simulation", least=least, most=most)
+    return Population(name, declared, sentence, draw, easy)
 
 
 POPULATIONS = (

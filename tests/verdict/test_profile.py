@@ -9,30 +9,30 @@ from typing import Any
 import pytest
 
 from evalspec.evidence.policy import Policy
-from evalspec.evidence.profile import Asked, Profile, Without
+from evalspec.evidence.profile import Profile, RequestedItem, Without
 from evalspec.evidence.record import ModelRecord, Record
 from evalspec.evidence.verdict import Decision
 from evalspec.language.parts import Access
 from evalspec.language.registry import discover
-from evalspec.spec import asked
-from evalspec.spec.model import SpecFields
-from evalspec.spec.profile import load_profile, profile_names
+from evalspec.loading import requested_profile
+from evalspec.loading.profile import load_profile, profile_names
+from evalspec.loading.spec import SpecFields
 from evalspec.verdict import decide
 from tests.verdict.test_decide import UNDECIDED, a_check, a_record, a_test
 
 
-def an_item(name: str = "energy", **fields: Any) -> Asked:
-    return Asked.model_validate(
+def an_item(name: str = "energy", **fields: Any) -> RequestedItem:
+    return RequestedItem.model_validate(
         {"name": name, "asks": f"`{name}`", "kinds": (name,), "why": "It runs on a battery."} | fields
     )
 
 
-def a_profile(*items: Asked, order: tuple[str, ...] = ("energy", "quality"), **fields: Any) -> Profile:
+def a_profile(*items: RequestedItem, order: tuple[str, ...] = ("energy", "quality"), **fields: Any) -> Profile:
     given: dict[str, Any] = {"name": "edge", "digest": "0" * 64, "about": "A battery.", "order": order, "asked": items}
     return Profile.model_validate({"dimensions": ("system", "model", "data")} | given | fields)
 
 
-def judged(*items: Asked, **fields: Any) -> Record:
+def judged(*items: RequestedItem, **fields: Any) -> Record:
     """A record in which all that was measured holds, under a profile with these items."""
     return a_record(a_check(a_test()), **({"profile": a_profile(*items)} | fields))
 
@@ -164,7 +164,7 @@ def _answered(profile: Profile, without: str | None) -> Profile:
 @pytest.mark.parametrize("name", profile_names())
 def test_a_run_that_lacks_one_mandatory_item_of_our_profiles_is_never_ready(name: str, tmp_path: Path) -> None:
     loaded = load_profile(name, Access(tmp_path), discover(plugins=False))
-    profile = asked.hold(loaded, [], {}, SpecFields(evalspec=1, name="x"))
+    profile = requested_profile.hold(loaded, [], {}, SpecFields(evalspec=1, name="x"))
     assert profile.missing and not any(one.found for one in profile.asked)
     words: Mapping[str, str] = {
         one.name: decide(judged(profile=_answered(profile, one.name))).word for one in profile.asked if one.mandatory
@@ -176,7 +176,7 @@ def test_a_run_that_lacks_one_mandatory_item_of_our_profiles_is_never_ready(name
 def _first(name: str, folder: Path, *kinds: str) -> str:
     """Which of these checks comes first in a report under a profile, where all are violated alike."""
     loaded = load_profile(name, Access(folder), discover(plugins=False))
-    profile = _answered(asked.hold(loaded, [], {}, SpecFields(evalspec=1, name="x")), None)
+    profile = _answered(requested_profile.hold(loaded, [], {}, SpecFields(evalspec=1, name="x")), None)
     checks = (a_check(a_test(kind, "m", p_pass=1.0, p_fail=1e-9), id=kind) for kind in kinds)
     verdict = decide(a_record(*checks, profile=profile))
     assert verdict.word == "NOT READY" and verdict.counts == {"FAIL": len(kinds)}, "no profile forgives a violation"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from evalspec.evidence.test import Test
-from evalspec.stats.paired import paired_proportion
-from evalspec.stats.proportion import Proportion
+from evalspec.stats.shares.paired import paired_proportion
+from evalspec.stats.shares.proportion import Proportion
 from evalspec.verdict import decide
 from tests.verdict.test_decide import a_check, a_record, a_test, status_of
 

@@ -1,1 +1,1 @@
-"""Checks of the data that a model was judged on, one file each."""
+"""Checks of the data that a model was judged on."""

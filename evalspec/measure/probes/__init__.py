@@ -46,7 +46,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProbeResult:
     """What a probe found; see `evalspec.language.inputs.Probe`."""
 
     facts: Cells = field(default_factory=dict)

@@ -6,14 +6,14 @@ import numpy as np
 
 from evalspec.clocks import now_ns
 from evalspec.errors import NotRunError
-from evalspec.measure.probes import Context, Found
+from evalspec.measure.probes import Context, ProbeResult
 from evalspec.measure.servable import Rotation
 
 QUERIES = 20
 """Asked after the first one."""
 
 
-def probe(context: Context) -> Found:
+def probe(context: Context) -> ProbeResult:
     """Serve one query, then some more, and time each.
 
     Options: ``queries``: how many after the first.
@@ -34,7 +34,7 @@ def probe(context: Context) -> Found:
         context.rows.serve(query)
         context.rows.synchronize()
         spent_ms[index] = (now_ns() - began) / 1e6
-    return Found(facts={"first_inference_ms": float(spent_ms[0])}, series={"inference_ms": spent_ms})
+    return ProbeResult(facts={"first_inference_ms": float(spent_ms[0])}, series={"inference_ms": spent_ms})
 
 
 def refuse_server(context: Context, because: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evalspec.evidence.frozen import Cell
 from evalspec.language.abilities import Counted, OnDevice
-from evalspec.measure.probes import Context, Found
+from evalspec.measure.probes import Context, ProbeResult
 from evalspec.measure.probes.first_inference import refuse_server
 from evalspec.measure.servable import Rotation
 
@@ -15,7 +15,7 @@ QUERIES = 20
 SELF = Path("/proc/self")
 
 
-def probe(context: Context) -> Found:
+def probe(context: Context) -> ProbeResult:
     """Serve batches, and ask the kernel and the framework for the most that was in use.
 
     Options: ``batch``: items of a query; ``queries``: how many.
@@ -47,7 +47,7 @@ def probe(context: Context) -> Found:
         "parameters": context.loaded.parameters() if isinstance(context.loaded, Counted) else None,
         "peak_framework_mib": _framework(context.loaded),
     }
-    return Found(facts=facts)
+    return ProbeResult(facts=facts)
 
 
 def _framework(loaded: object) -> float | None:

@@ -6,11 +6,11 @@ import numpy as np
 
 from evalspec.errors import NotRunError
 from evalspec.language.abilities import Inspectable
-from evalspec.measure.probes import Context, Found
+from evalspec.measure.probes import Context, ProbeResult
 from evalspec.measure.servable import Rotation
 
 
-def probe(context: Context) -> Found:
+def probe(context: Context) -> ProbeResult:
     """Run one batch and say of each operator where it ran and in which number types.
 
     Options: ``batch``.
@@ -32,7 +32,7 @@ def probe(context: Context) -> Found:
     inside = loaded.inspect(context.tensors(rows))
     operators, written = inside.operators, inside.written or inside.operators
     took = [one.took_us for one in operators if one.took_us is not None]
-    return Found(
+    return ProbeResult(
         facts={
             "batch": batch,
             "device_observed": loaded.observed.get("device"),

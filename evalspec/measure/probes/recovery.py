@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from evalspec.errors import NotRunError
-from evalspec.language.abilities import Kill, Recoverable
-from evalspec.measure.probes import Context, Found
+from evalspec.language.abilities import KillPlan, Recoverable
+from evalspec.measure.probes import Context, ProbeResult
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the check asks for: the fields of `evalspec.language.abilities.Kill` but for the seed."""
+class RecoveryOptions:
+    """What the check asks for: the fields of `evalspec.language.abilities.KillPlanPlan` but for the seed."""
 
     repeats: int
     rate_qps: float
@@ -27,16 +27,16 @@ class Options:
     log: str
 
 
-def probe(context: Context) -> Found:
-    """Facts and series of all kills, one after the other, as `Options` ask.
+def probe(context: Context) -> ProbeResult:
+    """Facts and series of all kills, one after the other, as `RecoveryOptions` ask.
 
     Raises:
         NotRunError: The model is no server that can be started.
     """
     if not isinstance(context.loaded, Recoverable):
         raise NotRunError("only a served model (kind: http) can be killed and started")
-    asked = Options(**context.options)
-    kill = Kill(
+    asked = RecoveryOptions(**context.options)
+    kill = KillPlan(
         repeats=asked.repeats, rate_qps=asked.rate_qps, kill_after_s=asked.kill_after_s, within_s=asked.within_s,
         settle_s=asked.settle_s, timeout_s=asked.timeout_s, connections=asked.connections, seed=context.seed,
         pid=asked.pid, log=Path(asked.log),
@@ -45,7 +45,7 @@ def probe(context: Context) -> Found:
     count = [len(one.due_s) for one in found]
     lags = [one.lag_p99_ms for one in found]
     known = [lag for lag in lags if lag is not None]
-    return Found(
+    return ProbeResult(
         facts={"repeats": len(found), "lag_p99_ms": max(known) if len(known) == len(lags) else None},
         series={
             "healthy_s": np.array([np.nan if one.healthy_s is None else one.healthy_s for one in found]),

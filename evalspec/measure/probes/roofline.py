@@ -11,10 +11,10 @@ import numpy as np
 from evalspec.clocks import now_ns
 from evalspec.errors import NotRunError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.abilities import Inside, Inspectable, Runner
+from evalspec.language.abilities import Inspectable, OperatorTrace, Runner
 from evalspec.measure.ceilings import Ceiling, copy_ceiling, gemm_ceiling
 from evalspec.measure.engines import Engine, Times, engine_for
-from evalspec.measure.probes import Context, Found
+from evalspec.measure.probes import Context, ProbeResult
 from evalspec.measure.servable import Rotation
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class BytesMoved:
     """Bytes that one batch moves, operator by operator, each reading its inputs and writing its outputs.
 
     Args:
@@ -59,7 +59,7 @@ class Traffic:
         return self.weights + self.inputs + self.outputs + self.activations
 
 
-def traffic(inside: Inside) -> Traffic:
+def traffic(inside: OperatorTrace) -> BytesMoved:
     """The bytes of one batch by what they are.
 
     Args:
@@ -68,10 +68,10 @@ def traffic(inside: Inside) -> Traffic:
     weights = sum(one.weight_bytes for one in inside.operators)
     everything = sum(one.read_bytes + one.written_bytes for one in inside.operators)
     between = max(0.0, everything - weights - inside.input_bytes - inside.output_bytes)
-    return Traffic(weights, inside.input_bytes, inside.output_bytes, between)
+    return BytesMoved(weights, inside.input_bytes, inside.output_bytes, between)
 
 
-def precision(inside: Inside) -> str:
+def precision(inside: OperatorTrace) -> str:
     """The precision that most operations are in: ``fp32`` where nothing tells."""
     shares: dict[str, float] = {}
     for one in inside.operators:
@@ -81,7 +81,7 @@ def precision(inside: Inside) -> str:
     return max(shares, key=lambda name: shares[name]) if shares else "fp32"
 
 
-def probe(context: Context) -> Found:
+def probe(context: Context) -> ProbeResult:
     """Count, time and measure the ceilings, in this order, on the device that the model runs on.
 
     Options: ``batch``, ``calls``, ``min_s``.
@@ -124,7 +124,7 @@ def probe(context: Context) -> Found:
     series = {"warm_s": warm.best, "warm_wall_s": warm.wall, "cold_s": cold.best}
     series |= {"near_copy_bytes_per_s": near.rates, "memory_copy_bytes_per_s": far.rates}
     series |= {"larger_s": larger.best} if larger is not None else {}
-    return Found(facts=facts, series=series | _operator_series(inside), texts=_operator_texts(inside))
+    return ProbeResult(facts=facts, series=series | _operator_series(inside), texts=_operator_texts(inside))
 
 
 def _batches(context: Context, batch: int) -> list[Mapping[str, NDArray[Any]]]:
@@ -163,7 +163,7 @@ def _roofs(engine: Engine, computed: str) -> list[Ceiling]:
     return [one for one in found if one is not None]
 
 
-def _facts(inside: Inside, moved: Traffic, warm: Times, cold: Times, larger: Times | None) -> dict[str, Cell]:
+def _facts(inside: OperatorTrace, moved: BytesMoved, warm: Times, cold: Times, larger: Times | None) -> dict[str, Cell]:
     return {
         "operations": inside.operations,
         "executed_operations": sum(one.operations for one in inside.operators),
@@ -195,7 +195,7 @@ def _ceiling_facts(name: str, ceiling: Ceiling | None) -> dict[str, Cell]:
     }
 
 
-def _operator_series(inside: Inside) -> dict[str, NDArray[np.float64]]:
+def _operator_series(inside: OperatorTrace) -> dict[str, NDArray[np.float64]]:
     """Operations and bytes by kind of operator, the order as in `_operator_texts`."""
     kinds = _kinds(inside)
     rows = {kind: [one for one in inside.operators if one.kind == kind] for kind in kinds}
@@ -206,9 +206,9 @@ def _operator_series(inside: Inside) -> dict[str, NDArray[np.float64]]:
     }
 
 
-def _operator_texts(inside: Inside) -> dict[str, tuple[str, ...]]:
+def _operator_texts(inside: OperatorTrace) -> dict[str, tuple[str, ...]]:
     return {"kinds": _kinds(inside)}
 
 
-def _kinds(inside: Inside) -> tuple[str, ...]:
+def _kinds(inside: OperatorTrace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.kind for one in inside.operators))

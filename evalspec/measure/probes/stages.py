@@ -9,10 +9,10 @@ import numpy as np
 
 from evalspec.clocks import now_ns, read_clock
 from evalspec.errors import NotRunError
-from evalspec.language.abilities import Stepped, Tells, Writes
+from evalspec.language.abilities import ReportsTiming, Serializes, Stepped
 from evalspec.measure.listening import Listener, listen
 from evalspec.measure.patience import Patience
-from evalspec.measure.probes import Context, Found
+from evalspec.measure.probes import Context, ProbeResult
 from evalspec.measure.servable import Rotation, Servable
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ STRETCHES = 5
 """Of a block: a server's counters are read between them, so that one slow query spoils a tenth of what they tell."""
 
 
-def probe(context: Context) -> Found:
+def probe(context: Context) -> ProbeResult:
     """Time each stage, and the whole beside them.
 
     Options: ``queries`` in each of the two ways, ``batch``, ``warmup``, ``warmup_s``.
@@ -69,9 +69,9 @@ def probe(context: Context) -> Found:
         "queries": 2 * half, "batch": batch, "timer_overhead_ns": read_clock(2000).overhead_ns,
         **({"queries_failed": patience.failed, "warmup_failed": in_warm_up} if patience.failed + in_warm_up else {}),
     }  # fmt: skip
-    texts = {"stages": ways.names} | ({"waits": (rows.waits,)} if isinstance(rows, Tells) else {})
+    texts = {"stages": ways.names} | ({"waits": (rows.waits,)} if isinstance(rows, ReportsTiming) else {})
     told = listener.found()
-    return Found(facts={**facts, **told.facts}, series={**series, **told.series}, texts={**texts, **told.texts})
+    return ProbeResult(facts={**facts, **told.facts}, series={**series, **told.series}, texts={**texts, **told.texts})
 
 
 class _Ways:
@@ -86,10 +86,10 @@ class _Ways:
         self._rows = rows
         self._calls = [call for _, call in steps]
         self.names = tuple(name for name, _ in steps)
-        self.waits = self.names.index(rows.waits) if isinstance(rows, Tells) else -1
+        self.waits = self.names.index(rows.waits) if isinstance(rows, ReportsTiming) else -1
         # A server is asked by requests that are made before; here making them is timed as well.
-        self.take = rows.raw if isinstance(rows, Writes) else rows.take
-        self._write = rows.written if isinstance(rows, Writes) else None
+        self.take = rows.raw if isinstance(rows, Serializes) else rows.take
+        self._write = rows.written if isinstance(rows, Serializes) else None
 
     def divided(self, query: Any) -> tuple[NDArray[np.float64], list[Any]]:
         """Ns of each stage, shape (s,), and what it gave.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from evalspec.errors import NotRunError
 from evalspec.language.abilities import ComparesTensors
-from evalspec.measure.probes import Context, Found
+from evalspec.measure.probes import Context, ProbeResult
 from evalspec.measure.servable import Rotation
 
 BATCHES = 4
 BATCH = 32
 
 
-def probe(context: Context) -> Found:
+def probe(context: Context) -> ProbeResult:
     """Run a few batches through both graphs.
 
     Options: ``float_model``, a file.
@@ -29,7 +29,7 @@ def probe(context: Context) -> Found:
     rotation = Rotation(context.rows.n, loaded.fixed_batch or min(BATCH, context.rows.n), context.seed)
     batches = [context.tensors(rotation.rows(index)) for index in range(BATCHES)]
     noise = loaded.tensor_noise(context.access.path(shown), shown, batches)
-    return Found(
+    return ProbeResult(
         facts={"tensors": len(noise.names), "batches": BATCHES, "float_model": shown},
         series={"signal_to_noise_db": noise.decibels},
         texts={"names": noise.names},

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from evalspec.checks.data._duplicates import comparable, empty_rows
-from evalspec.checks.data._levels import Asked, Detector
-from evalspec.sources._rows import row_digests
+from evalspec.checks.data.contamination.detector import Detector, TestSide
+from evalspec.sources.reading.rows import row_digests
+from evalspec.tables.comparable import comparable, empty_rows
 
 
-def asked(test: pa.Table, columns: Sequence[str], key: str | None = None) -> Asked:
+def asked(test: pa.Table, columns: Sequence[str], key: str | None = None) -> TestSide:
     """All of these rows, these columns compared."""
     ours = comparable(test, columns)
-    return Asked("test", test, tuple(columns), key, ours, ~empty_rows(ours), row_digests(ours))
+    return TestSide("test", test, tuple(columns), key, ours, ~empty_rows(ours), row_digests(ours))
 
 
 def looked(detector: Detector, train: pa.Table, batch: int = 100) -> None:

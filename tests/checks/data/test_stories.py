@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.checks.data.contamination import Contamination
-from evalspec.checks.model.quality import Quality
+from evalspec.checks.data.contamination.spec import Contamination
+from evalspec.checks.model.quality.spec import Quality
 from evalspec.evidence.blocks import Examples
 from evalspec.evidence.estimate import Estimate, Fact
 from evalspec.language.parts import Check, CheckResult

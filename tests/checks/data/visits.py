@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evalspec.checks.data.coverage import Coverage
-from evalspec.checks.data.leakage import Leakage
-from evalspec.checks.data.saturation import Saturation
+from evalspec.checks.data.coverage.spec import Coverage
+from evalspec.checks.data.leakage.spec import Leakage
+from evalspec.checks.data.saturation.spec import Saturation
 from evalspec.language.parts import Check
 from tests.fakes import FakeInputs, classifier
 

@@ -22,17 +22,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.checks.data.contamination import Contamination
-from evalspec.checks.data.shift import Shift
-from evalspec.checks.model.calibration import Calibration
-from evalspec.checks.model.compression import Compression
-from evalspec.checks.model.generalization import Generalization
-from evalspec.checks.model.quality import Quality
-from evalspec.checks.model.robustness import Robustness
-from evalspec.checks.model.slices import Slices
-from evalspec.checks.system.energy import Energy
-from evalspec.checks.system.latency import Latency
-from evalspec.checks.system.stages import Stages
+from evalspec.checks.data.contamination.spec import Contamination
+from evalspec.checks.data.shift.spec import Shift
+from evalspec.checks.model.calibration.spec import Calibration
+from evalspec.checks.model.compression.spec import Compression
+from evalspec.checks.model.generalization.spec import Generalization
+from evalspec.checks.model.quality.spec import Quality
+from evalspec.checks.model.robustness.spec import Robustness
+from evalspec.checks.model.slices.spec import Slices
+from evalspec.checks.system.energy.spec import Energy
+from evalspec.checks.system.latency.spec import Latency
+from evalspec.checks.system.stages.spec import Stages
 from evalspec.errors import InvalidError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.language.inputs import Predictions, Samples, Schedule
@@ -40,7 +40,7 @@ from evalspec.language.parts import Check, CheckResult
 from evalspec.language.requirement import Requirement
 from tests.checks.deciding import Outcome, outcome, the
 from tests.checks.model.mobilenet import mobilenet
-from tests.checks.planted import confident
+from tests.checks.planting import confident
 from tests.checks.system.probed import stages
 from tests.fakes import FakeInputs, classifier, samples, writer
 from tests.meters import Machine

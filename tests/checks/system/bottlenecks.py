@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from evalspec.checks.system.contention import Contention
-from evalspec.checks.system.precision import Precision
-from evalspec.checks.system.roofline import Roofline
-from evalspec.checks.system.stages import Stages
+from evalspec.checks.system.contention.spec import Contention
+from evalspec.checks.system.precision.spec import Precision
+from evalspec.checks.system.roofline.spec import Roofline
+from evalspec.checks.system.stages.spec import Stages
 from evalspec.language.inputs import Inputs, Samples, Schedule
 from evalspec.language.parts import Check
 from tests.checks.system.probed import precision, roofline, stages

@@ -9,8 +9,8 @@ import numpy as np
 from evalspec.errors import NotRunError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Probe
-from evalspec.runtimes._onnx_profile import family as onnx_family
-from evalspec.runtimes._torch_inspect import family as torch_family
+from evalspec.runtimes.onnx_model.profile import family as onnx_family
+from evalspec.runtimes.torch_model.inspect import family as torch_family
 
 Maker = Callable[[str, str, Mapping[str, Cell]], list[Probe]]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalspec.checks.system.latency import Latency
-from evalspec.checks.system.load import Load
+from evalspec.checks.system.latency.spec import Latency
+from evalspec.checks.system.load.spec import Load
 from evalspec.evidence.estimate import Measured, Parts
 from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.parts import CheckResult
@@ -106,6 +106,7 @@ def test_batching_serves_what_one_at_a_time_does_not(tmp_path: Path, clock: Fake
     assert outcome(found, together.require[0]) == "PASS"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", ["load", "latency"])
 def test_a_model_that_remembers_is_found_although_it_was_warmed_up(tmp_path: Path, clock: FakeClock, kind: str) -> None:
     check: Load | Latency = load(require=["latency_p90 <= 60 ms"])

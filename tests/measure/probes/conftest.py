@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.runtimes.conftest import access, linear_onnx, linear_pt2, made, once
+from tests.small_models import access, linear_onnx, linear_pt2, made, once
 
 __all__ = ["access", "linear_onnx", "linear_pt2", "made", "once"]

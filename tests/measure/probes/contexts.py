@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from evalspec.evidence.frozen import Cell
 from evalspec.language.parts import Access, Model
 from evalspec.measure.probes import Context
-from evalspec.runtimes._inputs import DatasetFacts
-from evalspec.runtimes._serve import Served
+from evalspec.pipeline.inputs import DatasetFacts
+from evalspec.pipeline.serve import Served
 
 
 def context(model: Model, folder: Path, array: NDArray[Any], options: Mapping[str, Cell]) -> Context:

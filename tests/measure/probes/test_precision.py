@@ -15,7 +15,7 @@ from evalspec.measure.probes.precision import probe
 from evalspec.runtimes.onnx import Onnx
 from evalspec.runtimes.torch import Torch
 from tests.measure.probes.contexts import bare, context
-from tests.runtimes.test_onnx_profile import save_small_net
+from tests.runtimes.onnx_model.test_profile import save_small_net
 
 FIELDS = {"outputs": {"logits": "y"}, "classes": tuple("abcdefghij")}
 

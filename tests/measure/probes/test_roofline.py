@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalspec.checks.system._roofline import place
+from evalspec.checks.system.roofline.measure import place
 from evalspec.errors import NotRunError
-from evalspec.language.abilities import Inside, Operator
+from evalspec.language.abilities import Operator, OperatorTrace
 from evalspec.language.inputs import Probe
 from evalspec.measure import ceilings
-from evalspec.measure.probes import Found, roofline
+from evalspec.measure.probes import ProbeResult, roofline
 from evalspec.measure.probes.roofline import precision, probe, traffic
 from evalspec.runtimes.torch import Torch
 from tests.measure.probes.contexts import bare, context, export
@@ -29,14 +29,14 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ceilings, "COPY_S", 0.02)
 
 
-def found(tmp_path: Path, module: Any, width: int, batch: int) -> Found:
+def found(tmp_path: Path, module: Any, width: int, batch: int) -> ProbeResult:
     export(module, tmp_path / "model.pt2", width)
     rows = np.random.default_rng(0).random((2 * batch, width)).astype(np.float32)
     model = Torch(path="model.pt2", outputs={"value": "output"})
     return probe(context(model, tmp_path, rows, OPTIONS | {"batch": batch}))
 
 
-def placed(one: Found) -> Any:
+def placed(one: ProbeResult) -> Any:
     return place([Probe("roofline", "candidate", 0, one.facts, one.series, one.texts)])
 
 
@@ -78,9 +78,9 @@ def test_what_is_timed_has_no_preprocessing_and_different_rows_in_turn() -> None
             self.observed = {"device": "cpu", "threads": 1}
             self.fixed_batch = 4
 
-        def inspect(self, inputs: Any) -> Inside:
+        def inspect(self, inputs: Any) -> OperatorTrace:
             one = Operator("0", "mm", "cpu", computes="float32", operations=100.0, read_bytes=10.0, written_bytes=5.0)
-            return Inside((one,), 100.0, 8.0, 4.0)
+            return OperatorTrace((one,), 100.0, 8.0, 4.0)
 
         def runner(self, batches: Any) -> Any:
             assert len(batches) == 8
@@ -101,8 +101,8 @@ def test_large_batches_are_not_held_eight_at_a_time(monkeypatch: pytest.MonkeyPa
             self.observed = {"device": "cpu"}
             self.fixed_batch = None
 
-        def inspect(self, inputs: Any) -> Inside:
-            return Inside((Operator("0", "mm", "cpu", computes="float32", operations=1.0),), 1.0, 8.0, 4.0)
+        def inspect(self, inputs: Any) -> OperatorTrace:
+            return OperatorTrace((Operator("0", "mm", "cpu", computes="float32", operations=1.0),), 1.0, 8.0, 4.0)
 
         def runner(self, batches: Any) -> Any:
             held.append(len(batches))
@@ -120,7 +120,7 @@ def test_a_model_that_shows_no_operators() -> None:
 
 
 def test_bytes_by_what_they_are() -> None:
-    inside = Inside(
+    inside = OperatorTrace(
         (
             Operator("0", "mm", "cpu", read_bytes=140.0, weight_bytes=100.0, written_bytes=20.0),
             Operator("1", "relu", "cpu", read_bytes=20.0, written_bytes=20.0),
@@ -145,4 +145,4 @@ def test_the_precision_of_the_ceiling_is_that_of_most_operations(
     types: tuple[tuple[str, float], ...], expected: str
 ) -> None:
     operators = tuple(Operator(str(i), "x", "cpu", computes=t, operations=o) for i, (t, o) in enumerate(types))
-    assert precision(Inside(operators, 1.0, 1.0, 1.0)) == expected
+    assert precision(OperatorTrace(operators, 1.0, 1.0, 1.0)) == expected

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evalspec.checks.system._stages import collect
+from evalspec.checks.system.stages.measure import collect
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.inputs import Probe
-from evalspec.measure.probes import Found, stages
+from evalspec.measure.probes import ProbeResult, stages
 from evalspec.measure.probes.stages import probe
 from evalspec.runtimes.onnx import Onnx
 from tests.measure.fakes import FakeClock
@@ -76,7 +76,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     return fake
 
 
-def ms(found: Found, name: str) -> float:
+def ms(found: ProbeResult, name: str) -> float:
     return float(found.series[name].mean()) / 1e6
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from evalspec.measure import listening
-from evalspec.measure.probes import Found
+from evalspec.measure.probes import ProbeResult
 from evalspec.measure.probes.stages import probe
-from evalspec.runtimes._http_rows import RemoteRows
 from evalspec.runtimes.http import Http
+from evalspec.runtimes.http_client.rows import RemoteRows
 from tests.measure.probes.contexts import context
 from tests.runtimes.servers import Answer, Request, answer, linear, read_rows, serving
 from tests.runtimes.test_http import OIP, PLAIN
@@ -26,7 +26,9 @@ X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 JSON = PLAIN | {"request": {"instances": {"each": {"features": "{x}"}}}}
 
 
-def probed(handle: Callable[[Request], Answer], folder: Path, fields: dict[str, Any] = OIP, **options: Any) -> Found:
+def probed(
+    handle: Callable[[Request], Answer], folder: Path, fields: dict[str, Any] = OIP, **options: Any
+) -> ProbeResult:
     """What a process finds that asks this server."""
     with serving(handle) as server:
         made = context(Http.model_validate(fields | {"url": server.url}), folder, X, OPTIONS | options)

@@ -156,6 +156,71 @@ def test_a_name_that_is_taken_is_refused(site: Path, tmp_path: Path) -> None:
     assert "already taken" in refused.stdout + refused.stderr
 
 
+REFERRAL = """\
+  - {check: referral, holdout: HOLDOUT, search: SEARCH, report: REPORT, require: [referral_rate <= 60 %]}
+  - {check: quality, dataset: test, require: [accuracy >= 90 %]}
+data:
+  - {check: leakage, train: [past], test: test, index: length, report_only: true}
+"""
+PROFILE = """\
+profile: 1
+name: ours
+about: Ours.
+order: [quality, referral, leakage]
+mandatory:
+  - {check: referral, why: People have to look at what is left.}
+"""
+
+
+def write_referral(folder: Path, *, holdout: str = "test", search: float = 0.7, report: bool = False) -> Path:
+    """A spec whose plug-in check has fields that checks of ours have too, where they mean something else."""
+    spec = write_spec(folder)
+    text = spec.read_text()
+    rows = text[text.index("  test:\n") : text.index("model:\n")]
+    text = text[: text.index("model:\n")] + rows.replace("  test:\n", "  past:\n", 1) + "model:\n" + REFERRAL
+    given = {"HOLDOUT": holdout, "SEARCH": str(search), "REPORT": str(report).lower()}
+    for word, value in given.items():
+        text = text.replace(word, value)
+    spec.write_text(text)
+    return spec
+
+
+def referral_in(comparison: str) -> dict[str, object]:
+    rows: list[dict[str, object]] = json.loads(comparison)["requirements"]
+    return next(row for row in rows if row["name"] == "referral/referral_rate")
+
+
+def test_its_fields_are_compared_and_kept_in_history_as_it_declares_them(site: Path, tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    runs = []
+    for number, settings in enumerate(({}, {"report": True}, {"report": True, "search": 0.6})):
+        folder = reports / f"20261120T10000{number}Z-abababab"
+        ended = evalspec(site, ["run", str(write_referral(tmp_path, **settings)), "--output", str(folder)], tmp_path)
+        assert (folder / "record.json").exists(), ended.stdout + ended.stderr
+        runs.append(folder)
+    first, more, other = (str(folder) for folder in runs)
+    shown = referral_in(evalspec(site, ["compare", first, more, "--json"], tmp_path).stdout)
+    assert shown["word"] == "no change shown", shown
+    unlike = referral_in(evalspec(site, ["compare", more, other, "--json"], tmp_path).stdout)
+    assert unlike["word"] == "not comparable" and unlike["change"] == "referral.search: 0.7, then 0.6"
+    told = evalspec(site, ["history", str(reports)], tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "referral/referral_rate" in told.stdout and "referral.search: 0.7, then 0.6" in told.stdout
+    assert "referral.report: " not in told.stdout
+
+
+@pytest.mark.parametrize(("holdout", "answers"), [("test", True), ("past", False)])
+def test_it_answers_a_profile_by_the_rows_that_it_says_it_is_about(
+    site: Path, tmp_path: Path, holdout: str, answers: bool
+) -> None:
+    spec = write_referral(tmp_path, holdout=holdout)
+    spec.write_text(spec.read_text().replace("seed: 3\n", "seed: 3\nprofile: ours.yaml\n"))
+    (tmp_path / "ours.yaml").write_text(PROFILE)
+    said = evalspec(site, ["validate", str(spec)], tmp_path)
+    assert (said.returncode == 0) == answers or "missing" in said.stdout, said
+    assert ("referral is about past, which the model was trained on" in said.stdout + said.stderr) != answers, said
+
+
 @pytest.mark.slow
 def test_pip_installs_it(tmp_path: Path) -> None:
     pytest.importorskip("setuptools")

@@ -1,1 +1,1 @@
-"""One check, one kind of model and one kind of dataset for evalspec."""
+"""Two checks, one kind of model and one kind of dataset for evalspec."""

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from evalspec.evidence.metric import Metric
-from evalspec.language.parts import Check, CheckResult, DatasetName, Need, NeedPredictions
+from evalspec.api import Check, CheckResult, DatasetName, Metric, Need, NeedPredictions
 
 if TYPE_CHECKING:
-    from evalspec.language.inputs import Inputs
+    from evalspec.api import Inputs
 
 
 class Abstention(Check):
@@ -58,7 +57,7 @@ class Abstention(Check):
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Count the rows below the line."""
-        from evalspec.stats.proportion import proportion
+        from evalspec.api import proportion
 
         predictions = inputs.predictions(self.dataset)
         if predictions.probabilities is None:

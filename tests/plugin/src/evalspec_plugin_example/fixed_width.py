@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evalspec.errors import InputError, did_you_mean
-from evalspec.language.header import Header
-from evalspec.language.parts import Access, Dataset
+from evalspec.api import Access, Dataset, Header, InputError, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa

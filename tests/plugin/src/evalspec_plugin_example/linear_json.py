@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evalspec.errors import InputError
-from evalspec.language.parts import Access, Model
+from evalspec.api import Access, InputError, Model
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evalspec.evidence.frozen import Cell
+    from evalspec.api import Cell
 
 
 class Rule(BaseModel):

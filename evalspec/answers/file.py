@@ -1,0 +1,164 @@
+"""What a model said of every row, in memory and as a file that one process writes and another reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.answers.boxes import joined_boxes
+from evalspec.answers.from_outputs import Mapped, only_embeds
+from evalspec.answers.task_columns import columns_of, fields_of, numbers, shape_of
+from evalspec.errors import RecordError, WorkerError
+from evalspec.evidence.frozen import Cell
+from evalspec.language.inputs import Boxes, Task, task_of
+
+META_KEY = b"evalspec"
+COLUMNS = ("predicted", "value", "lower", "upper")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a model said of every row, in the dataset's row order.
+
+    Args:
+        n: Rows.
+        classes: Label of each class index; None where nothing has classes.
+        probabilities: shape (n, C), rows sum to 1 (with several labels a row: each by itself); or None.
+        predicted: shape (n,), class index; or None.
+        values, lower, upper: shape (n,); or None.
+        details: Batch, padded rows, seconds.
+        members: shape (n, C), classes that a row is said to have; or None.
+        texts: shape (n,), str objects; or None.
+        masks: shape (n, H, W), class index; or None.
+        boxes: What was found in each row; or None.
+        embeddings: shape (n, d), float32; or None.
+    """
+
+    n: int
+    classes: tuple[str, ...] | None
+    probabilities: NDArray[np.float64] | None
+    predicted: NDArray[np.int64] | None
+    values: NDArray[np.float64] | None
+    lower: NDArray[np.float64] | None
+    upper: NDArray[np.float64] | None
+    details: Mapping[str, Cell] = field(default_factory=dict)
+    members: NDArray[np.bool_] | None = None
+    texts: NDArray[np.object_] | None = None
+    masks: NDArray[np.int64] | None = None
+    boxes: Boxes | None = None
+    embeddings: NDArray[np.float32] | None = None
+
+    @property
+    def task(self) -> Task:
+        """What was given for a row."""
+        return task_of(self)
+
+
+def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, details: Mapping[str, Cell]) -> Answers:
+    """Answers of all batches, one after the other."""
+
+    def whole(name: str) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        return np.concatenate(arrays) if arrays and arrays[0] is not None else None
+
+    values, texts = whole("values"), whole("texts")
+    found = [(part.n, part.boxes) for part in parts if part.boxes is not None]
+    return Answers(
+        n=n,
+        classes=None if values is not None or texts is not None or only_embeds(parts) else classes,
+        probabilities=whole("probabilities"),
+        predicted=whole("predicted"),
+        values=values,
+        lower=whole("lower"),
+        upper=whole("upper"),
+        details=details,
+        members=whole("members"),
+        texts=texts,
+        masks=whole("masks"),
+        boxes=joined_boxes(found) if found else None,
+        embeddings=whole("embeddings"),
+    )
+
+
+def compared_numbers(answers: Answers | Mapped) -> NDArray[np.float64]:
+    """Class index or value of each row, or a number that stands for its answer (see `_kept.numbers`), shape (n,)."""
+    found = answers.values if answers.predicted is None else answers.predicted
+    return numbers(answers) if found is None else found.astype(np.float64)
+
+
+def compared_exactly(answers: Answers) -> bool:
+    """Two of its `compared_numbers` are of the same answer only where they are equal; else where they are close."""
+    return answers.task in ("classes", "labels", "text")
+
+
+def write_answers(answers: Answers, path: Path) -> None:
+    """Write a parquet file; it appears whole or not at all.
+
+    Raises:
+        WorkerError: It can't be written (full disk, no permission).
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {}
+    if answers.probabilities is not None:
+        width = answers.probabilities.shape[1]
+        flat = pa.array(np.ascontiguousarray(answers.probabilities).reshape(-1))
+        columns["probabilities"] = pa.FixedSizeListArray.from_arrays(flat, width)
+    for name, array in zip(COLUMNS, (answers.predicted, answers.values, answers.lower, answers.upper), strict=True):
+        if array is not None:
+            columns[name] = pa.array(array)
+    columns |= columns_of(answers)
+    meta = {
+        "version": 1, "n": answers.n, "classes": answers.classes, "details": dict(answers.details),
+        "mask_shape": shape_of(answers),
+    }  # fmt: skip
+    table = pa.table(columns).replace_schema_metadata({META_KEY: json.dumps(meta).encode()})
+    partial = path.with_name(path.name + ".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, partial)
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise WorkerError(f"predictions can't be written to {path}: {error.strerror or error}") from error
+
+
+def read_answers(path: Path) -> Answers:
+    """Read what `write_answers` wrote.
+
+    Raises:
+        RecordError: Missing, truncated or something else.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        meta = json.loads(table.schema.metadata[META_KEY])
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"the predictions in {path} can't be read: {error}") from error
+    found = {name: table.column(name).to_numpy() for name in COLUMNS if name in table.column_names}
+    probabilities = None
+    if "probabilities" in table.column_names:
+        listed = table.column("probabilities").combine_chunks()
+        probabilities = listed.flatten().to_numpy(zero_copy_only=False).reshape(len(table), listed.type.list_size)
+    classes = meta["classes"]
+    return Answers(
+        n=int(meta["n"]),
+        classes=None if classes is None else tuple(classes),
+        probabilities=probabilities,
+        predicted=found.get("predicted"),
+        values=found.get("value"),
+        lower=found.get("lower"),
+        upper=found.get("upper"),
+        details=meta["details"],
+        **fields_of(table, meta),
+    )

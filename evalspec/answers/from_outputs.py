@@ -1,0 +1,283 @@
+"""From what a model gives to probabilities, classes, values, texts, boxes, masks and embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.answers.boxes import found_boxes
+from evalspec.answers.classes import class_indices
+from evalspec.answers.masks import said_masks
+from evalspec.answers.multilabel import said_members
+from evalspec.answers.numbers import (
+    finite,
+    matrix,
+    one_column,
+    shape_text,
+    shares,
+    sigmoid,
+    softmax64,
+    two_columns,
+)
+from evalspec.answers.texts import said_texts
+from evalspec.errors import InputError, did_you_mean
+from evalspec.language.inputs import Boxes
+from evalspec.language.parts import OutputName
+
+SUM_TOLERANCE = 1e-3
+CLASS_OUTPUTS = ("logits", "probabilities", "label")
+ALONE: tuple[OutputName, ...] = ("text", "mask")
+"""Outputs beside which no other is judged."""
+
+OUTPUT_NAMES: tuple[OutputName, ...] = get_args(OutputName)
+Kinds = Mapping[OutputName, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """Answers of some rows.
+
+    Args:
+        n: Rows.
+        probabilities: shape (n, C) or None.
+        predicted: shape (n,), class index, or None.
+        values, lower, upper: shape (n,) or None.
+        members: shape (n, C), or None.
+        texts: shape (n,), or None.
+        masks: shape (n, H, W), or None.
+        boxes: Their rows counted from the first of these, or None.
+        embeddings: shape (n, d), or None.
+    """
+
+    n: int
+    probabilities: NDArray[np.float64] | None = None
+    predicted: NDArray[np.int64] | None = None
+    values: NDArray[np.float64] | None = None
+    lower: NDArray[np.float64] | None = None
+    upper: NDArray[np.float64] | None = None
+    members: NDArray[np.bool_] | None = None
+    texts: NDArray[np.object_] | None = None
+    masks: NDArray[np.int64] | None = None
+    boxes: Boxes | None = None
+    embeddings: NDArray[np.float32] | None = None
+
+
+def only_embeds(parts: Sequence[Mapped]) -> bool:
+    """They hold embeddings and no answer."""
+    if not parts or parts[0].embeddings is None:
+        return False
+    one = parts[0]
+    return all(found is None for found in (one.predicted, one.values, one.members, one.texts, one.masks, one.boxes))
+
+
+def resolve_outputs(
+    stated: Mapping[OutputName, str | int], given: Sequence[str], default: Kinds, *, multilabel: bool = False
+) -> dict[OutputName, str]:
+    """What each output is: kind of output: the model's name for it.
+
+    Args:
+        stated: The spec's ``outputs``.
+        given: Names of the model's outputs, in its order.
+        default: What the runtime says where the spec says nothing.
+        multilabel: A row may have any number of classes.
+
+    Raises:
+        InputError: A name or position that the model has not, kinds that exclude each other, or nothing said.
+    """
+    if stated:
+        found = {kind: _output(name, given) for kind, name in stated.items()}
+    else:
+        found = dict(default) or _by_name(given)
+    if not found:
+        raise InputError(
+            f"nothing says what the model's outputs are ({', '.join(given)})",
+            remedy=f"add outputs: {{logits: {given[0] if given else 'name'}}}, or probabilities, label, value, text, "
+            "boxes with scores and label, mask",
+        )
+    _refuse_excluding(found)
+    if multilabel and not any(kind in found for kind in CLASS_OUTPUTS):
+        raise InputError(
+            f"`multilabel: true` is about classes, and `outputs` names {', '.join(found)}",
+            choices=CLASS_OUTPUTS,
+        )
+    return found
+
+
+def _by_name(given: Sequence[str]) -> dict[OutputName, str]:
+    """Outputs that are called what they are; a text or a mask only where nothing else is."""
+    found: dict[OutputName, str] = {kind: kind for kind in OUTPUT_NAMES if kind in given}
+    if "boxes" not in found:
+        found.pop("scores", None)
+        plain = {kind: name for kind, name in found.items() if kind not in ALONE}
+        return plain or dict(list(found.items())[:1])
+    return {kind: name for kind, name in found.items() if kind in ("boxes", "scores", "label")}
+
+
+def _refuse_excluding(found: Kinds) -> None:
+    if "logits" in found and "probabilities" in found:
+        raise InputError("`outputs` names both logits and probabilities", remedy="keep the one that should be judged")
+    classes = [kind for kind in CLASS_OUTPUTS if kind in found]
+    if "value" in found and classes:
+        raise InputError(f"`outputs` names both value and {classes[0]}: a model predicts values or classes, not both")
+    if ("lower" in found) != ("upper" in found) or ("lower" in found and "value" not in found):
+        raise InputError("`outputs` must name value, lower and upper together, or value alone")
+    others = [kind for kind in found if kind != "embedding"]
+    alone = next((kind for kind in ALONE if kind in found), None)
+    if alone is not None and len(others) > 1:
+        other = next(kind for kind in others if kind != alone)
+        raise InputError(f"`outputs` names both {alone} and {other}", remedy="keep the one that should be judged")
+    if ("boxes" in found) != ("scores" in found):
+        raise InputError("`outputs` must name boxes and scores together, and label where there are several classes")
+    if "boxes" in found and set(others) - {"boxes", "scores", "label"}:
+        other = next(kind for kind in others if kind not in ("boxes", "scores", "label"))
+        raise InputError(f"`outputs` names both boxes and {other}", remedy="keep the one that should be judged")
+
+
+def _output(name: str | int, given: Sequence[str]) -> str:
+    if isinstance(name, int):
+        if not 0 <= name < len(given):
+            raise InputError(f"the model has {len(given)} outputs and none is number {name}", choices=given)
+        return given[name]
+    if name not in given:
+        raise InputError(f"the model has no output {name!r}", choices=given, remedy=did_you_mean(name, given))
+    return name
+
+
+def map_outputs(
+    outputs: Mapping[str, NDArray[Any]],
+    kinds: Kinds,
+    classes: Sequence[str] | None,
+    labels: Sequence[str] | None,
+    first_row: int = 0,
+    *,
+    multilabel: bool = False,
+) -> Mapped:
+    """Answers of one batch.
+
+    Args:
+        outputs: As the model gives them, rows first.
+        kinds: As `resolve_outputs`.
+        classes: Label of each index; None for values and texts.
+        labels: Labels that the model itself uses in a ``label`` output, in the order of ``classes``.
+        first_row: Index of the first row in its dataset, for sentences.
+        multilabel: A row may have any number of classes.
+
+    Raises:
+        InputError: Another width than the classes, NaN or infinity, no probabilities, a label that no class has, no
+            text, boxes, masks or embeddings that can't be read.
+    """
+    named: dict[OutputName, NDArray[Any]] = {kind: np.asarray(outputs[name]) for kind, name in kinds.items()}
+    embedding = named.pop("embedding", None)
+    if embedding is None:
+        return _judged(named, kinds, classes, labels, first_row, multilabel=multilabel)
+    embeddings = _embeddings(embedding, kinds["embedding"], first_row)
+    if not named:
+        return Mapped(len(embeddings), embeddings=embeddings)
+    answers: Kinds = {kind: name for kind, name in kinds.items() if kind != "embedding"}
+    found = _judged(named, answers, classes, labels, first_row, multilabel=multilabel)
+    return replace(found, embeddings=embeddings)
+
+
+def _embeddings(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.float32]:
+    """One vector a row, shape (n, d); sizes of 1 are dropped, as pooling leaves them."""
+    sizes = [size for size in array.shape[1:] if size != 1]
+    if len(sizes) > 1 or array.ndim < 2:
+        raise InputError(
+            f"the embedding {name!r} has shape {shape_text(array)}, not one vector for each row",
+            remedy="name an output after pooling, with one vector a row",
+        )
+    return finite(array, name, first_row).reshape(len(array), -1).astype(np.float32)
+
+
+def _judged(
+    named: Mapping[OutputName, NDArray[Any]],
+    kinds: Kinds,
+    classes: Sequence[str] | None,
+    labels: Sequence[str] | None,
+    first_row: int,
+    *,
+    multilabel: bool,
+) -> Mapped:
+    """Answers that quality is computed on."""
+    n = len(next(iter(named.values())))
+    if "value" in named:
+        value, lower, upper = (
+            one_column(named[kind], kind, first_row) if kind in named else None for kind in VALUE_OUTPUTS
+        )
+        return Mapped(n, values=value, lower=lower, upper=upper)
+    if "text" in named:
+        return Mapped(n, texts=said_texts(named["text"], kinds["text"], first_row))
+    if classes is None:
+        raise InputError(
+            "the model predicts classes and nothing says which: it has no list of its own",
+            remedy="add `classes:`, the label of each output index, as a list or a file with one a line",
+        )
+    if "boxes" in named:
+        return Mapped(n, boxes=found_boxes(named, labels or classes, first_row))
+    if "mask" in named:
+        return Mapped(n, masks=said_masks(named["mask"], kinds["mask"], len(classes), first_row))
+    if multilabel:
+        probabilities, members = said_members(named, kinds, classes, labels or classes, first_row)
+        return Mapped(n, probabilities=probabilities, members=members)
+    return _one_class(named, kinds, classes, labels or classes, first_row)
+
+
+VALUE_OUTPUTS: tuple[OutputName, ...] = ("value", "lower", "upper")
+
+
+def _one_class(
+    named: Mapping[OutputName, NDArray[Any]],
+    kinds: Kinds,
+    classes: Sequence[str],
+    labels: Sequence[str],
+    first_row: int,
+) -> Mapped:
+    probabilities = _probabilities(named, kinds, len(classes), first_row)
+    if "label" in kinds:
+        array = named["label"]
+        flat = array.reshape(len(array), -1)
+        if flat.shape[1] != 1 or isinstance(flat[0, 0], list | np.ndarray):
+            shape = f"shape {array.shape}" if flat.shape[1] != 1 else "lists"
+            raise InputError(
+                f"the label output {kinds['label']!r} has {shape}, not one label a row",
+                remedy="where a row may have several labels, say multilabel: true",
+            )
+        predicted = class_indices(flat[:, 0], labels, f"the label output {kinds['label']!r}")
+    elif probabilities is not None:
+        predicted = probabilities.argmax(axis=1).astype(np.int64)
+    else:
+        raise InputError(
+            f"the outputs {', '.join(kinds)} hold nothing that can be judged",
+            choices=("logits", "probabilities", "label", "value", "text", "boxes", "mask", "embedding"),
+        )
+    return Mapped(len(predicted), probabilities=probabilities, predicted=predicted)
+
+
+def _probabilities(
+    named: Mapping[OutputName, NDArray[Any]], kinds: Kinds, width: int, first_row: int
+) -> NDArray[np.float64] | None:
+    if "logits" in kinds:
+        scores = matrix(named["logits"], kinds["logits"], width, first_row)
+        # One less a probability near 1 has lost the digits that tell how near it is.
+        return np.hstack([sigmoid(-scores), sigmoid(scores)]) if scores.shape[1] == 1 else softmax64(scores)
+    if "probabilities" not in kinds:
+        return None
+    name = kinds["probabilities"]
+    scores = shares(matrix(named["probabilities"], name, width, first_row), name, first_row)
+    if scores.shape[1] == 1:
+        return two_columns(scores[:, 0])
+    sums = scores.sum(axis=1)
+    off = np.abs(sums - 1.0) > SUM_TOLERANCE
+    if off.any():
+        row = int(np.argmax(off))
+        raise InputError(
+            f"the probabilities {name!r} sum to {sums[row]:.6g} in row {first_row + row} (counted from 0), not to 1 "
+            f"({int(off.sum())} such rows in this batch)",
+            remedy="if it gives scores before softmax, say outputs: {logits: ...}; if a row may have several classes, "
+            "multilabel: true",
+        )
+    return np.asarray(scores / sums[:, None])

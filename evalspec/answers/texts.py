@@ -1,0 +1,82 @@
+"""Texts: what a model writes, and what it should have written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Texts = NDArray[np.object_]
+
+
+def said_texts(array: NDArray[Any], name: str, first_row: int) -> Texts:
+    """Texts of an output, shape (n,), str objects.
+
+    Args:
+        array: One text a row, as str or UTF-8 bytes.
+        name: Of the output.
+        first_row: Index of the first row in its dataset, for sentences.
+
+    Raises:
+        InputError: Several a row, no text, or bytes that are none.
+    """
+    flat = array.reshape(len(array), -1)
+    if flat.shape[1] != 1:
+        raise InputError(f"the text output {name!r} has shape {list(array.shape)}, not one text a row")
+    if array.dtype.kind not in "OUST":
+        raise InputError(f"the output {name!r} holds {array.dtype}, not text")
+    texts = np.empty(len(array), dtype=object)
+    for index, value in enumerate(flat[:, 0].tolist()):
+        texts[index] = _text(value, f"the output {name!r}", first_row + index)
+    return texts
+
+
+def _text(value: Any, what: str, row: int) -> str:
+    if isinstance(value, bytes):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{what} is no UTF-8 in row {row} (counted from 0)") from error
+    if value is None:
+        raise InputError(f"{what} has no text in row {row} (counted from 0)", remedy="an empty answer is an empty text")
+    if not isinstance(value, str):
+        raise InputError(f"{what} holds {type(value).__name__} in row {row} (counted from 0), not text")
+    return value
+
+
+def true_texts(table: pa.Table, label: str) -> Texts:
+    """The label column of texts: a str, or a tuple of str where the column has lists of references; shape (n,).
+
+    Raises:
+        InputError: No such column, another type, a row without a reference.
+    """
+    import pyarrow.types as types
+
+    from evalspec.answers.arrays import column
+
+    values = column(table, label)
+    kind = values.type
+    what = f"the label column {label!r}"
+    listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    inner = kind.value_type if listed else kind
+    if types.is_dictionary(inner):
+        inner = inner.value_type
+    if not (types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner)):
+        raise InputError(
+            f"{what} holds {kind} and the model gives text", remedy="label: a column of texts, or of lists of texts"
+        )
+    found = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values.to_pylist()):
+        if not listed:
+            found[row] = _text(value, what, row)
+        elif not value:
+            raise InputError(f"{what} has no reference in row {row} (counted from 0)", remedy="drop it with `where:`")
+        else:
+            found[row] = tuple(_text(one, what, row) for one in value)
+    return found

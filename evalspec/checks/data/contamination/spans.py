@@ -1,0 +1,209 @@
+"""Test texts that share spans of words with training texts: rules, what they flag, and the spans to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from evalspec.checks.data.contamination.detector import Level, Mask, RowPair, TestSide
+from evalspec.checks.data.contamination.examples import PAIRS_SHOWN, example
+from evalspec.evidence.words import plural, verb
+from evalspec.sources.reading.text import Tokenised
+from evalspec.stats.sets.ngrams import NgramIndex, Spans, spans
+from evalspec.tables.ngram import Ngram
+
+KIND, TITLE = "span", "shares a span"
+# Excerpts of training texts are kept for at most so many of them: a bound on memory, far above what is shown.
+MOST_EXCERPTS = 2_000
+LETTERS_BEFORE, LETTERS_OF_SPAN = 120, 400
+
+
+@dataclass(frozen=True, slots=True)
+class SpanMatches:
+    """What a rule says of the test rows.
+
+    Args:
+        rows: shape (m,), flagged.
+        spans: What it was judged by.
+    """
+
+    rows: Mask
+    spans: Spans
+
+
+def judge(index: NgramIndex, rule: Ngram, train_set: int | None = None) -> SpanMatches:
+    """Apply the rule.
+
+    Args:
+        index: After all training rows were seen.
+        rule: Which rule, and its settings.
+        train_set: Look at this training set alone; None: at all of them together.
+    """
+    found = spans(index, index.matched(rule.min_count, rule.max_rows_used, train_set), rule.skip)
+    if rule.rule == "any_hit":
+        return SpanMatches(found.length > 0, found)
+    share = found.share if rule.rule == "coverage" else found.longest
+    # A hair's width, so that 7 of 10 are 70 %.
+    return SpanMatches((found.length > 0) & (share >= rule.share_used - 1e-12), found)
+
+
+class SpanSearch:
+    """Looks for n-grams of one text column of the test set in training texts that stream past.
+
+    Args:
+        test: The column's texts.
+        asked: The test side.
+        column: The text column.
+        rule: Which rule, and its settings.
+    """
+
+    def __init__(self, test: Tokenised, asked: TestSide, column: str, rule: Ngram) -> None:
+        self._test, self._asked, self._column, self._rule = test, asked, column, rule
+        self._index = NgramIndex(test.tokens, rule.size)
+        self._sets: list[str] = []
+        # (training set, row): an example of it, cut around the first n-gram that was found in it.
+        self._excerpts: dict[tuple[int, int], tuple[str, str]] = {}
+        self._result: SpanMatches | None = None
+
+    def begin(self, train_set: str) -> None:
+        """The texts that follow are of this training set."""
+        self._sets.append(train_set)
+
+    def see(self, train: Tokenised, first_row: int, keys: pa.ChunkedArray | None) -> None:
+        """Look at some training texts.
+
+        Args:
+            train: n texts.
+            first_row: Number of the first of them in its training set.
+            keys: What they are called; None: their number.
+        """
+        at = len(self._sets) - 1
+        hits = self._index.see(train.tokens, at, first_row)
+        if not len(hits.token) or len(self._excerpts) >= MOST_EXCERPTS:
+            return
+        texts, first = np.unique(hits.text, return_index=True)
+        for text, token in zip(texts.tolist(), hits.token[first].tolist(), strict=True):
+            if len(self._excerpts) >= MOST_EXCERPTS:
+                return
+            row = first_row + text
+            called = f"row {row:,}" if keys is None else str(keys[text].as_py())
+            self._excerpts[at, row] = (called, train.around(token, LETTERS_BEFORE))
+
+    def _judged(self) -> SpanMatches:
+        if self._result is None:
+            self._result = judge(self._index, self._rule)
+        return self._result
+
+    def level(self) -> Level:
+        """What was found."""
+        judged = self._judged()
+        first_set, first_row = self._first_seen(judged)
+        train_row: dict[str, np.ndarray] = {}
+        closeness, in_set = {}, {}
+        for number, name in enumerate(self._sets):
+            alone = judged if len(self._sets) == 1 else judge(self._index, self._rule, number)
+            in_set[name] = alone.rows
+            here = judged.rows & (first_set == number)
+            train_row[name] = np.where(here, first_row, -1)
+            closeness[name] = np.where(here, self._closeness(judged.spans), np.nan)
+        return Level(
+            kind=KIND,
+            metric="ngram_overlap",
+            title=TITLE,
+            rows=judged.rows,
+            in_set=in_set,
+            train_row=train_row,
+            closeness=closeness,
+            method=self._rule.method,
+            what=self._texts(judged),
+            judged=self._index.texts_with(),
+        )
+
+    def too_often(self) -> int:
+        """Test rows that would be flagged, were it not for n-grams that occur in too many training rows."""
+        if self._rule.max_rows_used is None:
+            return 0
+        every = spans(self._index, self._index.matched(self._rule.min_count, None), self._rule.skip)
+        return int(((every.length > 0) & ~self._judged().rows).sum())
+
+    def too_short(self) -> Mask:
+        """Test rows with fewer words than an n-gram has; shape (m,)."""
+        return ~self._index.texts_with()
+
+    def pairs(self, shown: Mask | None = None) -> tuple[RowPair, ...]:
+        """Some of the rows that were flagged, with the text that they share.
+
+        Args:
+            shown: shape (m,), rows that another level shows: they come last.
+        """
+        judged = self._judged()
+        first_set, first_row = self._first_seen(judged)
+        found = []
+        rows = np.flatnonzero(judged.rows)
+        if shown is not None:
+            rows = rows[np.argsort(shown[rows], kind="stable")]
+        for row in rows.tolist():
+            place = (int(first_set[row]), int(first_row[row]))
+            if place in self._excerpts:
+                found.append(self._pair(row, place, judged))
+            if len(found) == PAIRS_SHOWN:
+                break
+        return tuple(found)
+
+    def _pair(self, row: int, place: tuple[int, int], judged: SpanMatches) -> RowPair:
+        called, excerpt = self._excerpts[place]
+        name = self._sets[place[0]]
+        length, words = int(judged.spans.length[row]), int(judged.spans.tokens[row])
+        found = f"{length:,} of {words:,} {self._rule.unit}"
+        shown = self._span(row, judged)
+        alone = replace(self._asked, columns=(self._column,))
+        test = example(alone, alone.table, row, found, text=shown)
+        train = test.model_copy(update={"title": f"{name}, {called}", "text": excerpt})
+        return RowPair(KIND, row, name, place[1], test, train)
+
+    def _first_seen(self, judged: SpanMatches) -> tuple[np.ndarray, np.ndarray]:
+        """Training set and row where the first n-gram of each row's longest span was seen first; -1: none."""
+        rows = np.flatnonzero(judged.spans.begin >= 0)
+        at = np.searchsorted(self._index.starts, judged.spans.begin[rows])
+        sets, numbers = self._index.first_seen()
+        first_set = np.full(len(judged.rows), -1, np.int64)
+        first_row = np.full(len(judged.rows), -1, np.int64)
+        first_set[rows], first_row[rows] = sets[at], numbers[at]
+        return first_set, first_row
+
+    def _closeness(self, found: Spans) -> np.ndarray:
+        return found.share if self._rule.rule == "coverage" else found.longest
+
+    def _span(self, row: int, judged: SpanMatches) -> str:
+        first = int(judged.spans.begin[row])
+        text = self._test.cut(first, first + int(judged.spans.length[row]) - 1)
+        return text if len(text) <= LETTERS_OF_SPAN else text[:LETTERS_OF_SPAN] + " ..."
+
+    def _texts(self, judged: SpanMatches) -> np.ndarray:
+        texts = np.full(len(judged.rows), None, object)
+        for row in np.flatnonzero(judged.rows).tolist():
+            texts[row] = self._span(row, judged)
+        return texts
+
+
+def notes_of(search: SpanSearch, usable: Mask, test: str, rule: Ngram) -> list[str]:
+    """Sentences about rows that the rule can say nothing of."""
+    short = int((search.too_short() & usable).sum())
+    if not short:
+        return []
+    fewer = f"{verb(short, 'has', 'have')} fewer than {rule.size} {rule.unit}"
+    return [f"{plural(short, 'row')} of {test} {fewer}: no span of theirs can be looked for."]
+
+
+def dropped_of(search: SpanSearch, test: str, rule: Ngram) -> list[str]:
+    """Sentences about rows that count as clean by the rule, and may not be."""
+    dropped = search.too_often()
+    if not dropped:
+        return []
+    return [
+        f"{plural(dropped, 'row')} of {test} {verb(dropped, 'shares', 'share')} only spans that occur in more than "
+        f"{rule.max_rows_used} training rows: "
+        "`any_hit` drops these as common phrases, but text that was copied often looks the same (`max_rows:`)."
+    ]

@@ -1,0 +1,61 @@
+"""Rows of several columns, of numbers or of arrays: equal ones and near ones, batch by batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from evalspec.checks.data.contamination.detector import Level, RowPair, TestSide
+from evalspec.checks.data.contamination.first_match import FirstMatches
+from evalspec.sources.reading.rows import row_digests
+from evalspec.stats.sets.duplicates import DigestIndex
+from evalspec.tables.comparable import NearSettings, RowComparison, comparable
+
+
+class TableDetector:
+    """Equal and near rows, each column by the rule of its type.
+
+    Args:
+        asked: The test side.
+        settings: What counts as near.
+        rng: For what is drawn.
+    """
+
+    def __init__(self, asked: TestSide, settings: NearSettings, rng: np.random.Generator) -> None:
+        self._asked, self._settings, self._rng, self.columns = asked, settings, rng, asked.named
+        self._digests = DigestIndex(asked.digests, asked.usable)
+        self._exact, self._near = FirstMatches(asked, "equal"), FirstMatches(asked, "nearly equal")
+        self._method, self._recall = "", 1.0
+
+    def begin(self, train_set: str) -> None:
+        """The batches that follow are of this training set."""
+        self._exact.begin(train_set)
+        self._near.begin(train_set)
+
+    def see(self, rows: pa.Table, first_row: int) -> None:
+        """Look at some training rows.
+
+        Raises:
+            InputError: A column is of a type that can't be compared.
+        """
+        theirs = comparable(rows, self._asked.columns, self._asked.ours)
+        tests, trains = self._digests.find(row_digests(theirs))
+        self._exact.add(tests, trains, np.full(len(tests), np.nan), rows, first_row)
+        rest = np.flatnonzero(self._asked.usable & self._exact.open & self._near.open)
+        ours = self._asked.ours
+        some = ours if len(rest) == ours.num_rows else ours.take(pa.array(rest))
+        near = RowComparison(theirs, some, self._settings, ranges=ours).near(self._rng)
+        self._method, self._recall = near.method, near.recall
+        found = np.flatnonzero(near.found)
+        self._near.add(rest[found], near.train_row[found], near.closeness[found], rows, first_row)
+
+    def levels(self) -> tuple[Level, ...]:
+        """Equal and near."""
+        columns = self._asked.columns
+        what = f"equal in {', '.join(columns)}" if len(columns) <= 4 else f"equal in {len(columns)} columns"
+        exact = self._exact.level("exact", "exact_duplicates", f"{what}, digests of 128 bits")
+        return (exact, self._near.level("near", "near_duplicates", self._method, self._recall, but=exact))
+
+    def pairs(self) -> tuple[RowPair, ...]:
+        """Some of each level."""
+        return (*self._exact.pairs("exact"), *self._near.pairs("near"))

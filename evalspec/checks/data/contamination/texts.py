@@ -1,0 +1,173 @@
+"""Rows of one text: equal ones, near ones and spans, all found in one pass over the training texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from evalspec.checks.data.contamination.detector import Level, RowPair, TestSide
+from evalspec.checks.data.contamination.first_match import FirstMatches
+from evalspec.checks.data.contamination.spans import SpanSearch
+from evalspec.sources.reading.rows import row_digests
+from evalspec.sources.reading.text import Tokenised, token_shingles, tokenised
+from evalspec.stats.sets.duplicates import DigestIndex, Rows
+from evalspec.stats.sets.hashing import Words, mix
+from evalspec.stats.sets.lookup import Lookup
+from evalspec.stats.sets.packed_sets import jaccard
+from evalspec.stats.sets.set_join import SetIndex, method_of
+from evalspec.stats.sets.tokens import Tokens, whole_windows, windows
+from evalspec.tables.comparable import NearSettings, comparable
+
+# What is worked on at a time fits into a processor's cache.
+BYTES_AT_A_TIME = 1 << 19
+
+
+def portions(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
+    """Texts some at a time, about half a megabyte: number of the first, and the texts."""
+    first = 0
+    for chunk in column.chunks:
+        array = chunk.cast(pa.large_string())
+        offsets = np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, array.offset * 8)
+        at = 0
+        while at < len(array):
+            end = int(np.searchsorted(offsets, offsets[at] + BYTES_AT_A_TIME, side="right")) - 1
+            end = min(max(end, at + 1), len(array), at + (1 << 15))
+            yield first + at, array.slice(at, end - at)
+            at = end
+        first += len(array)
+
+
+class TextDetector:
+    """Equal texts, near ones and shared spans of one text column, which is all that is compared.
+
+    Args:
+        asked: The test side.
+        settings: What counts as near, and as a span.
+    """
+
+    def __init__(self, asked: TestSide, settings: NearSettings) -> None:
+        (self._column,) = asked.columns
+        self._key, self._settings, self.columns = asked.key, settings, asked.named
+        test = tokenised(asked.table.column(self._column))
+        self._digests = DigestIndex(asked.digests, asked.usable)
+        self._alike = Lookup(_alike(test.tokens)[asked.usable])
+        self._sets = token_shingles(test.tokens, settings.shingle_words)
+        self._near_index = SetIndex(self._sets, settings.similarity)
+        self.spans = span_search(asked, self._column, settings, test)
+        self._exact, self._near = FirstMatches(asked, "equal"), FirstMatches(asked, "nearly equal")
+
+    def begin(self, train_set: str) -> None:
+        """The batches that follow are of this training set."""
+        for search in (self._exact, self._near, self.spans):
+            search.begin(train_set)
+
+    def see(self, rows: pa.Table, first_row: int) -> None:
+        """Look at some training rows.
+
+        Raises:
+            InputError: A text is no UTF-8.
+        """
+        alike = [np.zeros(0, np.int64)]
+        for first, texts in portions(rows.column(self._column)):
+            train = tokenised(texts, first_row=first_row + first)
+            alike.append(self._alike.find(_alike(train.tokens))[0] + first)
+            self._see_near(train.tokens, rows, first, first_row)
+            split = train if self._settings.ngram.unit == "words" else self._settings.split(texts, first_row + first)
+            keys = rows.column(self._key).slice(first, len(texts)) if self._key else None
+            self.spans.see(split, first_row + first, keys)
+        self._see_equal(np.concatenate(alike), rows, first_row)
+
+    def _see_equal(self, some: Rows, rows: pa.Table, first_row: int) -> None:
+        # Equal texts have the same words; only those that do are normalised and digested.
+        if len(some):
+            theirs = comparable(rows.select([self._column]).take(pa.array(some)), [self._column])
+            tests, trains = self._digests.find(row_digests(theirs))
+            self._exact.add(tests, some[trains], np.full(len(tests), np.nan), rows, first_row)
+
+    def _see_near(self, train: Tokens, rows: pa.Table, first: int, first_row: int) -> None:
+        size, counts = self._settings.shingle_words, train.counts
+        hashes = windows(train.hashes, size)
+        hashes = hashes[whole_windows(train.offsets, size, len(hashes))]
+        texts = np.repeat(np.arange(len(train)), np.maximum(counts - size + 1, 0))
+        promising = self._near_index.promising(hashes, texts, len(train))
+        # A text shorter than a shingle is one, and isn't among the runs of words.
+        some = np.union1d(promising, np.flatnonzero((counts > 0) & (counts < size)))
+        if not len(some):
+            return
+        sets = token_shingles(train.take(some), size)
+        wanted = self._near.open
+        for tests, trains in self._near_index.candidates(sets, wanted):
+            close = jaccard(self._sets, sets, tests, trains)
+            good = close >= self._settings.similarity - 1e-12
+            self._near.add(tests[good], some[trains[good]] + first, close[good], rows, first_row)
+            wanted &= self._near.open
+
+    def levels(self) -> tuple[Level, ...]:
+        """Equal, near, spans."""
+        near = f"runs of {self._settings.shingle_words} words, {method_of(self._settings.similarity)}"
+        exact = self._exact.level("exact", "exact_duplicates", f"equal in {self._column}, digests of 128 bits")
+        return (exact, self._near.level("near", "near_duplicates", near, but=exact), self.spans.level())
+
+    def pairs(self) -> tuple[RowPair, ...]:
+        """Some of each level."""
+        shown = self._exact.anywhere | self._near.anywhere
+        return (*self._exact.pairs("exact"), *self._near.pairs("near"), *self.spans.pairs(shown))
+
+
+def _alike(tokens: Tokens) -> Words:
+    """The same for texts with the same words; shape (n,)."""
+    return mix(tokens.sums() ^ mix(tokens.counts.astype(np.uint64)))
+
+
+def span_search(asked: TestSide, column: str, settings: NearSettings, test: Tokenised | None = None) -> SpanSearch:
+    """The search for spans of a text column of the test set.
+
+    Args:
+        asked: The test side.
+        column: The text column.
+        settings: What counts as a span.
+        test: The column's words, where they are known.
+    """
+    if test is None or settings.ngram.unit != "words":
+        test = settings.split(asked.table.column(column))
+    return SpanSearch(test, asked, column, settings.ngram)
+
+
+class SpanDetector:
+    """Shared spans of one text column among several columns.
+
+    Args:
+        asked: The test side.
+        column: The text column.
+        settings: What counts as a span.
+    """
+
+    def __init__(self, asked: TestSide, column: str, settings: NearSettings) -> None:
+        self._column, self._key, self._settings = column, asked.key, settings
+        self.columns = (column, *((asked.key,) if asked.key else ()))
+        self.spans = span_search(asked, column, settings)
+
+    def begin(self, train_set: str) -> None:
+        """The batches that follow are of this training set."""
+        self.spans.begin(train_set)
+
+    def see(self, rows: pa.Table, first_row: int) -> None:
+        """Look at some training rows.
+
+        Raises:
+            InputError: A text is no UTF-8.
+        """
+        for first, texts in portions(rows.column(self._column)):
+            keys = rows.column(self._key).slice(first, len(texts)) if self._key else None
+            split = self._settings.split(texts, first_row + first)
+            self.spans.see(split, first_row + first, keys)
+
+    def levels(self) -> tuple[Level, ...]:
+        """Spans."""
+        return (self.spans.level(),)
+
+    def pairs(self) -> tuple[RowPair, ...]:
+        """Some of the rows that were flagged."""
+        return self.spans.pairs()

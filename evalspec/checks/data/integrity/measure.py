@@ -1,0 +1,347 @@
+"""What `integrity` computes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalspec.checks.data.integrity import show
+from evalspec.checks.data.integrity.croissant import Croissant, read_croissant
+from evalspec.checks.data.integrity.repeats import (
+    Mixed,
+    RepeatedRow,
+    Repeats,
+    all_differ,
+    may_name,
+    of_rows,
+    of_values,
+    rows_of,
+)
+from evalspec.checks.data.integrity.rules import Broken, ColumnState
+from evalspec.errors import InputError
+from evalspec.evidence.estimate import Fact, Measured, Parts
+from evalspec.evidence.reasons import NoEvidence
+from evalspec.evidence.record import Counts
+from evalspec.evidence.words import first_of
+from evalspec.language.parts import CheckResult
+from evalspec.language.scans import Scan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.checks.data.integrity.spec import ColumnRule, Integrity
+    from evalspec.language.inputs import Inputs
+
+MOST_NOTES = 20
+TWICE = "Rows that stand twice"
+
+
+@dataclass
+class IntegrityResult:
+    """What was found.
+
+    Args:
+        rows: Of the dataset.
+        columns: In their order.
+        broken: (column or file, what is broken), in the order in which they are shown; an empty column: the file.
+        duplicates: Rows that are equal to an earlier one; None: why not stands in ``no_duplicates``.
+        shown: Pairs of equal rows, by what they break.
+        notes: Sentences.
+        withhold: Why no violation is no evidence; empty: it is.
+    """
+
+    rows: int = 0
+    columns: dict[str, ColumnState] = field(default_factory=dict)
+    broken: list[tuple[str, Broken]] = field(default_factory=list)
+    duplicates: int | None = None
+    no_duplicates: str = ""
+    shown: dict[str, list[RepeatedRow]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    withhold: str = ""
+
+    @property
+    def violations(self) -> int:
+        """All of them."""
+        return sum(one.count for _, one in self.broken)
+
+
+def measure(check: Integrity, inputs: Inputs) -> CheckResult:
+    """One pass over the rows, shared with other checks; a second one where rows that stand twice are to be shown.
+
+    Args:
+        check: Its fields.
+        inputs: Where rows and files come from.
+
+    Raises:
+        InputError: A rule can't be applied, a file can't be read, or there are no rows.
+    """
+    card = _card(check, inputs)
+    files = IntegrityResult()
+    _files(check, inputs, card, files)
+    scan: _Scan = inputs.scan(scans_of(check, inputs))[0]
+    found = scan.found
+    if not found.rows:
+        raise InputError(f"{check.dataset} has no rows")
+    found.broken[:0], found.notes[:0] = files.broken, files.notes
+    scan.end(inputs)
+    _name_columns(found)
+    evidence = show.write(check, inputs.evidence, found.broken)
+    rates = {
+        name: Fact(state.facts.missing / found.rows, found.rows, "counted over all rows")
+        for name, state in found.columns.items()
+    }
+    emptiest = max(rates, key=lambda name: rates[name].value)
+    whole = replace(rates[emptiest], first=f"that of {emptiest!r}")
+    estimates: dict[str, Fact | Parts | Measured] = {"missing_rate": Parts(rates, whole)}
+    missing = {}
+    if _holds(check, card):
+        violations = Fact(float(found.violations), found.rows, "counted over all rows", first=_worst_rules(found))
+        estimates["schema_violations"] = Measured(violations, withhold=found.withhold) if found.withhold else violations
+    else:
+        missing["schema_violations"] = "there is no rule that the rows could be held against"
+    if found.duplicates is None:
+        missing["duplicate_rows"] = found.no_duplicates
+    else:
+        method, first = "counted by 64-bit digests of rows", _twice(found)
+        estimates["duplicate_rows"] = Fact(float(found.duplicates), found.rows, method, first=first)
+    return CheckResult(
+        estimates=estimates,
+        missing=missing,
+        blocks=show.blocks(check.dataset, found.columns, found.broken, found.shown),
+        counts=Counts(attempted=found.rows, used=found.rows),
+        conditions={"dataset": check.dataset, "columns": len(found.columns), "rules": len(scan.rules)},
+        notes=found.notes,
+        evidence=evidence,
+    )
+
+
+def scans_of(check: Integrity, inputs: Inputs) -> tuple[Scan, ...]:
+    """What is to be seen: all columns.
+
+    Args:
+        check: Its fields.
+        inputs: Where the Croissant file is.
+
+    Raises:
+        InputError: It can't be read.
+    """
+    key = f"rules of {check.name}"
+    return (Scan(check.dataset, key, None, lambda: _Scan(check, _card(check, inputs)), grows=True),)
+
+
+def _card(check: Integrity, inputs: Inputs) -> Croissant | None:
+    return None if check.croissant is None else read_croissant(inputs.file(check.croissant), check.record_set)
+
+
+def _holds(check: Integrity, card: Croissant | None) -> bool:
+    """There is something that rows or files are held against."""
+    if check.table_schema or check.digest or check.split or check.only:
+        return True
+    return card is not None and (bool(card.digests) or any(kind is not None for kind in card.columns.values()))
+
+
+def _worst_rules(found: IntegrityResult) -> str:
+    """The rules that are broken most, each with its column."""
+    worst = sorted(found.broken, key=lambda pair: -pair[1].count)
+    return first_of([f"{name!r}: {one.said}" if name else one.said for name, one in worst])
+
+
+def _twice(found: IntegrityResult) -> str:
+    """The first rows that stand twice."""
+    rows = found.shown.get(TWICE, [])
+    pairs = [
+        f"row {second.number:,} is row {first.number:,}" for first, second in zip(rows[::2], rows[1::2], strict=True)
+    ]
+    return first_of(pairs, found.duplicates)
+
+
+class _Scan:
+    """All that looks at the rows while they go by; a `Watcher`.
+
+    Args:
+        check: Its fields.
+        card: The Croissant file; None: there is none.
+    """
+
+    def __init__(self, check: Integrity, card: Croissant | None) -> None:
+        self._check = check
+        self.found = IntegrityResult()
+        self.rules = _rules(check, card, self.found)
+        self._repeats: Repeats | None = None
+        self._unique: dict[str, Repeats] = {}
+        self._mixed: Mixed | None = None
+        self._names: dict[str, Repeats] = {}
+
+    def _begin(self, schema: pa.Schema) -> None:
+        check, found = self._check, self.found
+        if not schema.names:
+            raise InputError(f"{check.dataset} has no columns")
+        found.columns = {one.name: ColumnState(one.name, one.type, self.rules.get(one.name)) for one in schema}
+        for name in self.rules:
+            if name not in schema.names:
+                found.broken.append((name, Broken("the column is not there", 1)))
+        if check.only:
+            extra = [name for name in schema.names if name not in self.rules]
+            found.broken += [(name, Broken("the schema does not name the column", 1)) for name in extra]
+        self._repeats = Repeats(of_rows(check.duplicates_by or schema.names))
+        self._unique = {
+            name: Repeats(of_values(name)) for name, rule in self.rules.items() if rule.unique and name in schema.names
+        }
+        if check.split is not None:
+            self._mixed = Mixed(check.split, check.duplicates_by or schema.names)
+            others = [one for one in schema if one.name != check.split]
+            if not check.duplicates_by and len(others) > 1:
+                self._names = {one.name: Repeats(of_values(one.name)) for one in others if may_name(one.type)}
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """More rows."""
+        if not self.found.rows:
+            self._begin(batch.schema)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            self.found.columns[name].update(column, self.found.rows)
+        self.found.rows += batch.num_rows
+        if self._repeats is not None:
+            try:
+                self._repeats.update(batch)
+            except InputError as error:
+                self._repeats, self.found.no_duplicates = None, str(error)
+        for repeats in self._unique.values():
+            repeats.update(batch)
+        for name in [name for name in self._names if not all_differ(batch.column(name))]:
+            del self._names[name]
+        for repeats in self._names.values():
+            repeats.update(batch)
+        if self._mixed is not None:
+            self._mixed.update(batch)
+
+    def end(self, inputs: Inputs) -> None:
+        """Count what stands twice, and look for the first of it."""
+        found, dataset = self.found, self._check.dataset
+        for name, state in found.columns.items():
+            found.broken += [(name, one) for one in state.broken.values()]
+        if self._repeats is not None:
+            found.duplicates, some = self._repeats.found()
+            if len(some):
+                found.shown[TWICE] = rows_of(inputs.batches(dataset), self._repeats, some)
+        for name, repeats in self._unique.items():
+            count, some = repeats.found()
+            if count:
+                rows = rows_of(inputs.batches(dataset), repeats, some)
+                found.broken.append((name, _as_broken("unique", count, rows, name)))
+                found.shown[f"Rows with one {name}"] = rows
+        if self._mixed is not None:
+            self._end_mixed(inputs, self._mixed)
+
+    def _end_mixed(self, inputs: Inputs, mixed: Mixed) -> None:
+        found, split = self.found, str(self._check.split)
+        if mixed.unnamed:
+            found.broken.append((split, Broken("rows without a split", mixed.unnamed)))
+        count, some = mixed.found()
+        named = [name for name, repeats in self._names.items() if repeats.found()[0] == 0]
+        if named and found.rows > 1:
+            found.withhold = NoEvidence(
+                f"{named[0]!r} has another value in every row, so no row could stand in two splits; "
+                "name the columns that count in `duplicates_by:`"
+            )
+        if len(mixed.splits) < 2:
+            one = f" ({mixed.splits[0]})" if mixed.splits else ""
+            found.withhold = NoEvidence(f"{split!r} names one split only{one}, so no row could stand in two")
+        found.notes.append(f"Splits in {split!r}: {', '.join(mixed.splits[:10])}.")
+        if count:
+            rows = rows_of(inputs.batches(self._check.dataset), mixed, some)
+            found.broken.append((split, _as_broken("rows in several splits", count, rows, split)))
+            found.shown["Rows that stand in several splits"] = rows
+
+
+def _as_broken(rule: str, count: int, rows: Sequence[RepeatedRow], name: str) -> Broken:
+    return Broken(rule, count, [row.number for row in rows], [row.cells.get(name, "") for row in rows])
+
+
+def _rules(check: Integrity, card: Croissant | None, found: IntegrityResult) -> dict[str, ColumnRule]:
+    """Rules of the spec on top of types from the Croissant file."""
+    from evalspec.checks.data.integrity.spec import ColumnRule
+
+    rules: dict[str, ColumnRule] = {}
+    for name, kind in ({} if card is None else card.columns).items():
+        rules[name] = ColumnRule(type=kind)
+        if kind is None and card is not None:
+            found.notes.append(
+                f"Column {name!r} is {card.types[name] or 'without a type'} in the Croissant file: not held."
+            )
+    for name, rule in check.table_schema.items():
+        before = rules.get(name)
+        rules[name] = rule if before is None or rule.type is not None else rule.model_copy(update={"type": before.type})
+    return rules
+
+
+def _files(check: Integrity, inputs: Inputs, card: Croissant | None, found: IntegrityResult) -> None:
+    """Hold files against their digests."""
+    for name, digest in check.digest.items():
+        _file(name, inputs.file(name), digest.removeprefix("sha256:"), found)
+    if card is None or not card.digests:
+        return
+    files = sorted(inputs.files(check.dataset))
+    names = [path.name for path in files]
+    bare = [] if files else [check.dataset]
+    closest = {
+        address: max(_same_end(path.parts, address.split("/")) for path in files) for address in card.digests if files
+    }
+    for path in files:
+        name = path.name if names.count(path.name) == 1 else "/".join(path.parts[-2:])
+        stated = _stated(path, card.digests, closest)
+        if stated is None:
+            bare.append(name)
+        else:
+            _file(name, path, stated, found)
+    if bare:
+        found.broken.append(("", Broken(f"the Croissant file has no sha256 of {', '.join(bare[:3])}", len(bare))))
+
+
+def _stated(path: Path, digests: Mapping[str, str], closest: Mapping[str, int]) -> str | None:
+    """The digest of the address that ends as the path does, and as no other path does; None: there is none, or two."""
+    shared = {address: _same_end(path.parts, address.split("/")) for address in digests}
+    shared = {address: count for address, count in shared.items() if count == closest[address]}
+    most = max(shared.values(), default=0)
+    found = {digests[address] for address, count in shared.items() if count == most}
+    return found.pop() if most and len(found) == 1 else None
+
+
+def _same_end(first: Sequence[str], second: Sequence[str]) -> int:
+    """Parts at the end that are equal."""
+    same = 0
+    for one, other in zip(reversed(first), reversed(second), strict=False):
+        if one != other:
+            break
+        same += 1
+    return same
+
+
+def _file(name: str, path: Path, digest: str, found: IntegrityResult) -> None:
+    try:
+        with path.open("rb") as stream:
+            now = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{name!r} can't be read: {error.strerror or error}") from error
+    if now == digest:
+        found.notes.append(f"File {name!r} has the sha256 that is stated.")
+    else:
+        found.broken.append(("", Broken(f"file {name!r}: sha256 {now[:12]}..., stated {digest[:12]}...", 1)))
+
+
+def _name_columns(found: IntegrityResult) -> None:
+    """What stands out and breaks no rule."""
+    notes = []
+    for name, state in found.columns.items():
+        facts = state.facts
+        if facts.missing == facts.rows:
+            notes.append(f"Column {name!r} has no value in any row.")
+        elif facts.constant and facts.rows > 1:
+            notes.append(f"Column {name!r} is constant: {str(facts.low)[:60]}.")
+        if facts.infinite:
+            notes.append(f"Column {name!r} holds {facts.infinite:,} infinite numbers.")
+    found.notes += notes[:MOST_NOTES]
+    if len(notes) > MOST_NOTES:
+        found.notes.append(f"The same of {len(notes) - MOST_NOTES} more columns: see the table.")

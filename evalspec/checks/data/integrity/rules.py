@@ -1,0 +1,269 @@
+"""Rules of one column, held against its cells batch by batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evalspec.errors import InputError
+from evalspec.evidence.words import plural
+from evalspec.tables.columns import plain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.checks.data.integrity.spec import Bound, ColumnRule, Kind
+
+    Mask = NDArray[np.bool_]
+
+MOST_KEPT = 10_000
+"""Cells of each rule that are written down."""
+LETTERS = 200
+_READS_AS: dict[str, str] = {
+    "integer": r"^\s*[+-]?\d+\s*$",
+    "number": r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$",
+    "bool": r"(?i)^\s*(true|false)\s*$",
+    "time": (
+        r"^\s*(\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}:?\d{2})?)?"
+        r"|\d{2}:\d{2}(:\d{2})?)\s*$"
+    ),
+}
+
+
+@dataclass
+class Broken:
+    """Cells that break a rule.
+
+    Args:
+        rule: In words.
+        count: How many.
+        rows: Numbers of the first of them; none where it is the column as a whole.
+        values: What stands there.
+    """
+
+    rule: str
+    count: int = 0
+    rows: list[int] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+
+    @property
+    def said(self) -> str:
+        """The rule, and how many cells break it."""
+        return f"{self.rule} ({plural(self.count, 'cell')})" if self.rows else self.rule
+
+
+@dataclass
+class Facts:
+    """What was counted in a column.
+
+    Args:
+        type: Of its cells.
+        rows: Cells.
+        missing: Without a value: null or NaN.
+        infinite: Infinite numbers.
+        low: Smallest value; None: there is none, or its type has no order.
+        high: Largest value, likewise.
+    """
+
+    type: str
+    rows: int = 0
+    missing: int = 0
+    infinite: int = 0
+    low: Any = None
+    high: Any = None
+
+    def update(self, array: pa.Array, missing: Mask) -> None:
+        """More cells."""
+        self.rows += len(array)
+        self.missing += int(np.count_nonzero(missing))
+        kind = array.type
+        if pa.types.is_floating(kind):
+            self.infinite += int(pc.sum(pc.is_inf(array)).as_py() or 0)
+        ordered = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        if not (ordered or pa.types.is_temporal(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)):
+            return
+        present = array.filter(pa.array(~missing)) if missing.any() else array
+        if not len(present) or pa.types.is_duration(kind):
+            return
+        ends = pc.min_max(present)
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+
+    @property
+    def constant(self) -> bool:
+        """All cells that have a value have the same."""
+        return self.low is not None and self.low == self.high
+
+
+class ColumnState:
+    """A column with its rule while rows go by.
+
+    Args:
+        name: Its name.
+        kind: Its type.
+        rule: What must hold; None: nothing.
+    """
+
+    def __init__(self, name: str, kind: pa.DataType, rule: ColumnRule | None) -> None:
+        self.name = name
+        self.facts = Facts(str(kind))
+        self.broken: dict[str, Broken] = {}
+        self._rule = rule
+
+    def update(self, array: pa.Array, offset: int) -> None:
+        """More cells.
+
+        Args:
+            array: The cells.
+            offset: Number of the first one's row.
+
+        Raises:
+            InputError: A rule can't be read.
+        """
+        array = plain(array)
+        missing = np.asarray(pc.is_null(array, nan_is_null=pa.types.is_floating(array.type)))
+        self.facts.update(array, missing)
+        if self._rule is None or pa.types.is_null(array.type):
+            if self._rule is not None and not self._rule.nullable:
+                self._cells("not nullable", missing, array, offset)
+            return
+        for rule, mask in _broken(self.name, array, missing, self._rule):
+            if mask is None:
+                self.broken.setdefault(rule, Broken(rule, 1))
+            else:
+                self._cells(rule, mask, array, offset)
+
+    def _cells(self, rule: str, mask: Mask, array: pa.Array, offset: int) -> None:
+        count = int(np.count_nonzero(mask))
+        if not count:
+            return
+        found = self.broken.setdefault(rule, Broken(rule))
+        found.count += count
+        rows = np.flatnonzero(mask)[: MOST_KEPT - len(found.rows)]
+        found.rows += [int(row) + offset for row in rows]
+        found.values += [shown(value) for value in array.take(pa.array(rows)).to_pylist()]
+
+
+def shown(value: object) -> str:
+    """A cell as text, cut to 200 letters."""
+    text = "missing" if value is None else value if isinstance(value, str) else str(value)
+    return text if len(text) <= LETTERS else f"{text[: LETTERS - 3]}..."
+
+
+Found = tuple[str, "Mask | None"]
+"""A rule in words, and the cells that break it; None: the column as a whole does."""
+
+
+def _broken(name: str, array: pa.Array, missing: Mask, rule: ColumnRule) -> Iterator[Found]:
+    if not rule.nullable:
+        yield "not nullable", missing
+    if rule.type is not None:
+        yield from _type(array, missing, rule.type)
+    for what, limit in (("min", rule.min), ("max", rule.max)):
+        if limit is not None:
+            yield _range(name, array, what, limit)
+    if rule.values:
+        yield "values", _outside(array, rule.values) & ~missing
+    if rule.pattern is not None:
+        yield _pattern(name, array, missing, rule.pattern)
+
+
+def _type(array: pa.Array, missing: Mask, asked: Kind) -> Iterator[Found]:
+    kind, types = array.type, pa.types
+    whole = types.is_integer(kind)
+    number = whole or types.is_floating(kind) or types.is_decimal(kind)
+    fits = {
+        "integer": number, "number": number, "bool": types.is_boolean(kind), "time": types.is_temporal(kind),
+        "text": types.is_string(kind) or types.is_large_string(kind),
+        "list": types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind),
+    }  # fmt: skip
+    if fits[asked]:
+        if asked == "integer" and not whole:
+            values = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            with np.errstate(invalid="ignore"):
+                yield "integer", (np.floor(values) != values) & ~missing
+        return
+    yield f"the column is {kind}, not {asked}", None
+    if fits["text"] and asked in _READS_AS:
+        reads = pc.match_substring_regex(array, _READS_AS[asked]).fill_null(True)
+        yield asked, ~np.asarray(reads)
+
+
+def _range(name: str, array: pa.Array, what: str, limit: Bound) -> Found:
+    kind, rule = array.type, f"{what} {limit}"
+    if isinstance(limit, str):
+        if not pa.types.is_temporal(kind):
+            return f"{rule}: the column is {kind}", None
+        try:
+            bound = pa.scalar(limit).cast(kind)
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{what} {limit!r} of column {name!r} is no {kind}",
+                remedy="write 2026-01-31, or 2026-01-31T12:00:00Z where times have a zone",
+            ) from error
+    else:
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            return f"{rule}: the column is {kind}", None
+        if pa.types.is_integer(kind) and math.isfinite(limit):
+            return rule, _beyond(array, what, limit)
+        array, bound = array.cast(pa.float64(), safe=False), pa.scalar(float(limit))
+    compare = pc.less if what == "min" else pc.greater
+    return rule, np.asarray(compare(array, bound).fill_null(False))
+
+
+def _beyond(array: pa.Array, what: str, limit: float) -> Mask:
+    """Whole numbers below ``min`` or above ``max``, compared as such: floats are not exact beyond 2^53."""
+    whole = math.ceil(limit) if what == "min" else math.floor(limit)
+    low, high = _span(array.type)
+    if low <= whole <= high:
+        compare = pc.less if what == "min" else pc.greater
+        return np.asarray(compare(array, pa.scalar(whole, array.type)).fill_null(False))
+    every = (whole > high) if what == "min" else (whole < low)
+    return np.asarray(array.is_valid()) & every
+
+
+def _span(kind: pa.DataType) -> tuple[int, int]:
+    """Smallest and largest whole number of a type."""
+    info = np.iinfo(kind.to_pandas_dtype())
+    return int(info.min), int(info.max)
+
+
+def _outside(array: pa.Array, values: tuple[str | int | float | bool, ...]) -> Mask:
+    """Cells that are none of the values: numbers by value, all else as text."""
+    kind = array.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        numbers = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+        if pa.types.is_integer(kind):
+            low, high = _span(kind)
+            fit = [int(one) for one in numbers if math.isfinite(one) and one == int(one) and low <= one <= high]
+            return ~np.asarray(pc.is_in(array, pa.array(fit, kind)))
+        known = [float(one) for one in numbers]
+        return ~np.asarray(pc.is_in(array.cast(pa.float64(), safe=False), pa.array(known, pa.float64())))
+    if pa.types.is_boolean(kind):
+        bools = [one for one in values if isinstance(one, bool)]
+        return ~np.asarray(pc.is_in(array, pa.array(bools, pa.bool_())))
+    if pa.types.is_nested(kind):
+        return np.ones(len(array), dtype=np.bool_)
+    texts = pa.array([str(one) for one in values], pa.string())
+    return ~np.asarray(pc.is_in(array.cast(pa.string()), texts))
+
+
+def _pattern(name: str, array: pa.Array, missing: Mask, pattern: str) -> Found:
+    if not pa.types.is_string(array.type):
+        return f"pattern: the column is {array.type}", None
+    try:
+        fits = pc.match_substring_regex(array, rf"^(?:{pattern})$")
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"pattern {pattern!r} of column {name!r} is no regular expression: {reason}",
+            remedy="write one in RE2's syntax, which has no look-around and no back-references",
+        ) from error
+    return "pattern", ~np.asarray(fits.fill_null(False)) & ~missing

@@ -1,0 +1,160 @@
+"""Operators of a candidate and of its baseline: where they ran, and what one of them has and the other has not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalspec.checks.model.compression.spec import OF_OPERATORS
+from evalspec.errors import InputError, NotRunError
+from evalspec.evidence.blocks import AnyBlock, Column, Table
+from evalspec.evidence.estimate import Fact
+from evalspec.evidence.words import first_of, or_list
+from evalspec.language.abilities import FAMILIES
+from evalspec.timing.operators import Operators, coverage, device_of, elsewhere, fell_back, look
+
+if TYPE_CHECKING:
+    from evalspec.checks.model.compression.spec import Compression
+    from evalspec.evidence.frozen import Cell
+    from evalspec.language.inputs import Inputs
+
+OF_ATTENTION = 2
+"""Products that an attention is made of where it is not written as one operator: scores, and their sum of values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One model's operators.
+
+    Args:
+        model: Its name.
+        device: Where they were to run.
+        framework: That ran them, without its version.
+        operators: What ran.
+    """
+
+    model: str
+    device: str
+    framework: str
+    operators: Operators
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorResult:
+    """What operators add to a result.
+
+    Args:
+        estimates: Facts, by metric.
+        missing: Metric: why there is none.
+        blocks: What to show.
+        notes: Sentences for the reader.
+    """
+
+    estimates: Mapping[str, Fact] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    blocks: Sequence[AnyBlock] = ()
+    notes: Sequence[str] = ()
+
+
+def operators(check: Compression, inputs: Inputs) -> OperatorResult:
+    """Asks one process of each model what runs for one item.
+
+    Args:
+        check: Its fields.
+        inputs: What the check is handed.
+    """
+    if not check.operators:
+        return OperatorResult(missing=dict.fromkeys(OF_OPERATORS, "the check has `operators: false`"))
+    ours = _ran(check, inputs, check.model)
+    if isinstance(ours, str):
+        return OperatorResult(missing=dict.fromkeys(OF_OPERATORS, f"{check.model}: {ours}"))
+    theirs = _ran(check, inputs, check.baseline)
+    seen = [ours] if isinstance(theirs, str) else [ours, theirs]
+    blocks: list[AnyBlock] = [_places(seen)]
+    notes: list[str] = []
+    for one in seen:
+        there = one.operators.on(one.device)
+        blocks += elsewhere(one.operators, there, one.device, f" of {one.model}")
+        notes += fell_back(one.operators, there, one.device, f" of {one.model}")
+    estimates = {"operator_coverage": coverage(ours.operators, ours.operators.on(ours.device))}
+    if isinstance(theirs, str):
+        return OperatorResult(estimates, {"operators_lost": f"{check.baseline}: {theirs}"}, blocks, notes)
+    lost = _lost(ours, theirs)
+    if isinstance(lost, str):
+        return OperatorResult(estimates, {"operators_lost": lost}, [*blocks, *_kinds(ours, theirs)], notes)
+    return OperatorResult({**estimates, "operators_lost": lost}, {}, [*blocks, *_kinds(ours, theirs)], notes)
+
+
+def _ran(check: Compression, inputs: Inputs, model: str) -> Ran | str:
+    """What ran, or why that can't be seen."""
+    try:
+        probe, seen = look(inputs, check.dataset, model, 1)
+    except (NotRunError, InputError) as error:
+        return str(error)
+    device = device_of(str(inputs.model_facts(model).get("device") or "cpu"))
+    return Ran(model, device, str(probe.facts.get("framework") or "").partition(" ")[0], seen)
+
+
+def _lost(ours: Ran, theirs: Ran) -> Fact | str:
+    """Operators of `FAMILIES` that the baseline is written with and the candidate is not; or why it can't be told."""
+    alike = ours.framework == theirs.framework
+    mine, other = _families(ours, alike), _families(theirs, alike)
+    if not other.total():
+        return f"{theirs.model} has no {or_list(FAMILIES)} operators that could be lost"
+    if not alike and (mine["recurrent"] or other["recurrent"]):
+        return (
+            f"{ours.framework or ours.model} and {theirs.framework or theirs.model} write recurrent layers otherwise, "
+            "so that their operators can't be counted against each other"
+        )
+    fewer = other - mine
+    first = first_of([f"{count} of {other[name]} {name} operators" for name, count in sorted(fewer.items())])
+    method = f"{', '.join(FAMILIES[:-1])} and {FAMILIES[-1]} operators as written, counted"
+    return Fact(float(fewer.total()), other.total(), method, first=first)
+
+
+def _families(ran: Ran, alike: bool) -> Counter[str]:
+    """How many of each family; of another framework an attention counts as the products that it is made of."""
+    found = Counter(name for name in ran.operators.written_families if name)
+    if not alike:
+        found["product"] += OF_ATTENTION * found.pop("attention", 0)
+    return found
+
+
+def _places(seen: Sequence[Ran]) -> Table:
+    """Where the operators of each model ran."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in seen:
+        there = one.operators.on(one.device)
+        away = one.operators.time_share(~there)
+        share = None if away is None else 100.0 * (1.0 - away)
+        rows.append((one.model, one.device, len(there), int(there.sum()), 100.0 * float(there.mean()), share))
+    columns = (
+        Column(name="model"), Column(name="device asked for"), Column(name="operators", unit="count"),
+        Column(name="ran there", unit="count"), Column(name="share", unit="%"),
+        Column(name="share of one run's time", unit="%"),
+    )  # fmt: skip
+    caption = "One item, one run. Of time: what is left beside operators that ran elsewhere; empty: not measured."
+    return Table(title="Where operators ran", caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _kinds(ours: Ran, theirs: Ran) -> list[AnyBlock]:
+    """Kinds that one has more of than the other; by family where they are of different frameworks."""
+    alike = ours.framework == theirs.framework
+    if alike:
+        mine, other = (Counter(one.operators.written_kinds) for one in (ours, theirs))
+    else:
+        mine, other = (_families(one, alike) for one in (ours, theirs))
+    kinds = [kind for kind in sorted(mine | other) if mine[kind] != other[kind]]
+    rows = tuple((kind, other[kind], mine[kind], mine[kind] - other[kind]) for kind in kinds)
+    if not rows:
+        return []
+    columns = (
+        Column(name="operator"), Column(name=theirs.model, unit="count"), Column(name=ours.model, unit="count"),
+        Column(name="gained", unit="count"),
+    )  # fmt: skip
+    what = "As the models are written, before a runtime fuses anything; less than 0: lost."
+    if not alike:
+        what = f"{ours.framework} and {theirs.framework} name operators otherwise; counted by what they do."
+    return [Table(title="Operators lost and gained", caption=what, columns=columns, rows=rows)]

@@ -1,0 +1,320 @@
+"""`compression`: what a smaller model gains, and what it loses where the average does not show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evalspec.errors import Problem
+from evalspec.evidence.metric import Metric, Shows
+from evalspec.language.declarations import Effort, Listing
+from evalspec.language.parts import (
+    Check,
+    DatasetName,
+    ModelName,
+    Need,
+    NeedPredictions,
+    NeedRows,
+    NeedTiming,
+    SpecNames,
+)
+from evalspec.language.requirement import Same
+from evalspec.language.units import custom_error
+from evalspec.scoring.catalogue.metrics import LABEL_WORD
+from evalspec.scoring.cross import Cross, entries_of
+from evalspec.scoring.sample_size import Sample, never_shown, never_shown_of_pairs
+
+if TYPE_CHECKING:
+    from evalspec.language.requirement import Requirement
+
+Method = Literal["quantization", "pruning", "distillation"]
+MANDATORY: dict[Method, tuple[tuple[str, ...], str]] = {
+    "quantization": (("ece_increase",), "rounding moves confidence and the rows near a boundary first"),
+    "pruning": (("worst_slice_drop",), "what is pruned away is what rare rows needed"),
+    "distillation": (
+        ("accuracy_drop", "ece_increase"),
+        "a student that agrees with its teacher may share its mistakes, and is surer of them",
+    ),
+}
+"""What a blocking requirement must be about, and why."""
+DROPS = ("accuracy_drop", "top_5_drop", "worst_slice_drop")
+RATES = ("flip_rate", "break_rate")
+MEANS = ("output_divergence", "logit_distance", "mae_increase")
+OF_OPERATORS = ("operator_coverage", "operators_lost")
+PAIRS = 5
+BLOCK_S = 1.0
+START_S = 3.0
+QUERIES = 200
+_TANGO = "Tango's score interval on the rows of both models"
+_SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
+
+
+LOST: Mapping[str, str] = {
+    "accuracy_drop": "accuracy", "top_5_drop": "top_k_accuracy(5)", "mae_increase": "mae",
+}  # fmt: skip
+"""What is lost: the metric of `quality` that loses it."""
+
+
+class Compression(Check):
+    """What a compressed model gains in size and speed, and what it loses, against the model it was made from.
+
+    ## What it measures
+    `size_ratio` and `speedup`: how many times smaller the file and shorter the median latency, measured here, in
+    turns. `accuracy_drop`, `top_5_drop`: points lost. `ece_increase`: how much further confidence is from accuracy.
+    `flip_rate`: rows that get another class; `break_rate`: rows that only the baseline gets right.
+    `worst_slice_drop`: the largest loss of a slice (`by:`); `slices_too_small`: cells enumerated from columns that
+    have too few rows to count. `output_divergence`: mean Kullback-Leibler divergence of the probabilities from the
+    baseline's, in nats. `logit_distance`: mean distance of the scores before softmax from the baseline's, where 1 is
+    the spread of the baseline's own from row to row. `operator_coverage`: share of the operators that ran on the
+    device asked for. `operators_lost`: convolutions, products, attention and recurrent operators that the baseline is
+    written with and the candidate is not. Models with values: `mae_increase`, and as divergence the mean difference of
+    the two in spreads of the baseline's values. Where a row may have several classes, an answer is right where all of
+    them are, and `ece_increase` is of what is said of each.
+
+    ## Why it matters
+    An INT8 copy that loses 0.3 points may lose 6 in the dark, flip 4 % of all answers, and be surer than it is right.
+    Each kind of compression hides its damage elsewhere, so each has a mandatory requirement: quantization on
+    `ece_increase`, pruning on `worst_slice_drop`, distillation on `accuracy_drop` and `ece_increase`. Agreement with
+    the baseline alone decides nothing: it may be wrong itself. A layer that was left out because the top answer seldom
+    changes shows in the scores under it, and in the count of operators; one operator that the device can't run is
+    handed back to the CPU, with copies around it.
+
+    ## Method
+    Both models answer the same rows. Drops by Tango's score interval, corrected for skewness and continuity; exact
+    McNemar is printed. The worst slice: all slices must hold, as in `slices`. Shares of rows by Clopper-Pearson.
+    The increase of ECE by the bounds of both, each at half the level: wide rather than narrow. Divergence and mean
+    errors: BCa of the mean, from 200 rows on. Distance before softmax: Euclidean over the classes, each row's scores
+    less their mean (softmax does not see what all classes have more); of several classes a row the log-odds of each.
+    Probabilities tell such scores as logits do, unless one is 0, as a forest's may be: then there is none. What these
+    distances, and differences of values, are divided by, the spread, is the mean distance of the baseline's rows from
+    their mean; it comes from the same rows, and its error counts. A copy that is the baseline throughout has a value of
+    0 and no bound: its rows don't tell how far others may lie. Operators as `precision` sees them, in one fresh process
+    of the candidate and one of the baseline, for one item; exact facts. Lost ones are counted as the models are
+    written, before a runtime fuses anything; between frameworks an attention counts as two products, and recurrent
+    layers can't be counted. Speed: A B B A blocks of at least 1 s in pairs of fresh processes,
+    one item at a time; t on the log ratio of each pair's medians (further candidates are timed beside the check's
+    own model). Size: bytes of the files. `candidates:` names further models for the table and the front (smaller,
+    faster, more accurate: those that no other beats in all three); requirements are about `model:`. A model
+    quantized with calibration data must name it (`quantization: {method: static, calibration: train}`), and it
+    can't be the rows that it is judged on. With `float_model:` the signal-to-noise ratio of every tensor between
+    the float and the quantized graph is shown (onnxruntime's debugger): a diagnosis, never a requirement.
+
+    References: Tango, Statistics in Medicine 1998. Dutta et al., Accuracy is not all you need, NeurIPS 2024
+    (flips). Hooker et al., What do compressed deep neural networks forget, 2019. Kalibera and Jones, ISMM 2013
+    (pairs).
+
+    ## What it cannot show
+    Speed under load, memory and energy: see `load`, `memory`, `energy` of the candidate. Where no slice is named, who
+    pays. Whether the calibration data resemble what comes in: see `shift`. Operators of models that show none
+    (scikit-learn, Python, servers, files of predictions), and whether other operators than those counted were left
+    out: a table names them where both models are of one framework, but exporters fuse or fold them rightly too. A
+    network that is meant to have fewer layers loses operators by design.
+
+    ## Example
+    ```yaml
+    - check: compression
+      dataset: test
+      method: quantization
+      baseline: baseline
+      by: [dark, occluded]
+      require:
+        - accuracy_drop <= 2 pp
+        - ece_increase <= 0.05
+        - worst_slice_drop <= 5 pp
+        - size_ratio >= 2x
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    compares: ClassVar[bool] = True
+    shows: ClassVar[tuple[Shows, ...]] = ("only a difference of models",)
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric(
+            "size_ratio", "x", "higher", "Bytes of the baseline's files by those of the candidate's.",
+            exact=True, neutral=1.0,
+        ),
+        Metric(
+            "speedup", "x", "higher", "Median latency of the baseline by that of the candidate.",
+            interval="t on the log ratio of each pair of fresh processes",
+            neutral=1.0,
+        ),
+        Metric(
+            "accuracy_drop", "pp", "lower", "Accuracy of the baseline less the candidate's.",
+            interval=_TANGO, neutral=0.0,
+        ),
+        Metric(
+            "top_5_drop", "pp", "lower", "Top-5 accuracy of the baseline less the candidate's.",
+            interval=_TANGO, neutral=0.0,
+        ),
+        Metric(
+            "ece_increase", "fraction", "lower", "`ece` of the candidate less the baseline's.",
+            interval="the bounds of both (test inversion), each at half the level", least=-1.0,
+            neutral=0.0, scales="increase of an error",
+        ),
+        Metric("flip_rate", "%", "lower", "Share of rows that get another class.", interval=_SHARE),
+        Metric("break_rate", "%", "lower", "Share of rows that only the baseline gets right.", interval=_SHARE),
+        Metric(
+            "worst_slice_drop", "pp", "lower", "The largest loss of accuracy of a slice.",
+            interval=f"all slices must clear the threshold, each by {_TANGO}",
+            neutral=0.0,
+            extreme=True,
+        ),
+        Metric(
+            "slices_too_small", "count", "lower", "Cells enumerated from columns with fewer than min_n rows.",
+            exact=True,
+        ),
+        Metric(
+            "output_divergence", "score", "lower", "Mean divergence of the outputs from the baseline's.",
+            interval="BCa of the mean (saddlepoint), from 200 rows on",
+        ),
+        Metric(
+            "logit_distance", "score", "lower",
+            "Mean distance of the scores before softmax from the baseline's, by the spread of those.",
+            interval="BCa of the mean (saddlepoint), from 200 rows on",
+        ),
+        Metric("operator_coverage", "%", "higher", "Operators that ran on the device asked for.", exact=True),
+        Metric(
+            "operators_lost", "count", "lower",
+            "Convolutions, products, attention and recurrent operators of the baseline that it is written without.",
+            exact=True,
+        ),
+        Metric(
+            "mae_increase", "label", "lower", "Mean absolute error of the candidate less the baseline's.",
+            interval="BCa of the paired differences (saddlepoint), from 200 rows on",
+            neutral=0.0,
+        ),
+    )  # fmt: skip
+
+    check: Literal["compression"] = "compression"
+    dataset: DatasetName
+    method: Method = Field(description="How the candidate was made: it decides what must be required.")
+    baseline: ModelName = Field("baseline", description="The model that it was made from.")
+    candidates: tuple[ModelName, ...] = Field((), description="Further models for the table and the front.")
+    by: Annotated[tuple[Cross | str, ...], Listing()] = Field(
+        (), description="Slices, as in `slices`: names, columns, or {cross: [a, b]}."
+    )
+    min_n: Annotated[int, Listing()] = Field(
+        100, ge=1, description="Rows from which on a cell enumerated from columns counts."
+    )
+    bins: int = Field(10, gt=1, le=100, description="Bins of `ece` before merging.")
+    speed: bool = Field(True, description="Time the models; false: for predictions that were made elsewhere.")
+    operators: bool = Field(True, description="Look at the operators; false: for models that show none.")
+    float_model: str | None = Field(
+        None, description="ONNX file of the same network in floats, for the signal-to-noise ratio of each tensor."
+    )
+    show_examples: Annotated[bool, Effort()] = Field(
+        True, description="Show rows that only one of the models gets right."
+    )
+
+    @property
+    def entries(self) -> tuple[tuple[str, ...], ...]:
+        """Each entry of ``by`` as the names that are crossed."""
+        return entries_of(self.by)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Every model that is set against the baseline, the check's own first."""
+        return tuple(dict.fromkeys((self.model, *self.candidates)))
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The model that it is held against, and further candidates: none of them is the subject."""
+        return (self.baseline, *(name for name in self.candidates if name != self.model))
+
+    @model_validator(mode="after")
+    def _mandatory(self) -> Self:
+        if self.baseline in self.others:
+            raise custom_error(Problem(f"{self.baseline!r} is held against itself", remedy="name another `baseline:`"))
+        about = {requirement.metric for requirement in self.blocking}
+        wanted, why = MANDATORY[self.method]
+        lacking = [metric for metric in wanted if metric not in about]
+        if about and lacking:
+            message = f"method {self.method} needs a requirement on {' and '.join(lacking)}: {why}"
+            unit = {"ece_increase": "0.02"}.get(lacking[0], "2 pp")
+            raise custom_error(Problem(message, remedy=f"add `{lacking[0]} <= {unit}` to `require:`"))
+        return self
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """That small cells are bounded, and that calibration data are named and are not the judged ones."""
+        enumerated = sorted({name for entry in self.entries for name in entry} - set(names.slices))
+        about = {requirement.metric for requirement in self.blocking}
+        if enumerated and "worst_slice_drop" in about and "slices_too_small" not in about:
+            return (
+                f"check {self.name!r} takes slices from {', '.join(enumerated)} and leaves out those with fewer than "
+                f"{self.min_n} rows; bound them: add `slices_too_small == 0` to its requirements"
+            )
+        if self.method != "quantization" or self.model not in names.quantization:
+            return None
+        return uncalibrated(self.model, names.quantization[self.model], self.dataset)
+
+    def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
+        """Entries of ``by`` that are no slices."""
+        found = (name for entry in self.entries for name in entry if name not in (*names.slices, LABEL_WORD))
+        return {self.dataset: tuple(dict.fromkeys(found))}
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: another model, no slices, no timings, or too few rows for a bound that shows it.
+
+        Of a copy that is quantized or pruned the best outcome is that it answers as the baseline does; a student may be
+        better than its teacher.
+        """
+        if requirement.model is not None:
+            return f"{requirement.metric} is against `baseline:` already; take {requirement.model} out of the sentence"
+        if requirement.metric == "worst_slice_drop" and not self.by:
+            return "worst_slice_drop needs `by:`, the slices that it is about"
+        if requirement.metric == "speedup" and not self.speed:
+            return "speedup needs timings, and the check has `speed: false`"
+        if requirement.metric in OF_OPERATORS and not self.operators:
+            return f"{requirement.metric} needs the operators, and the check has `operators: false`"
+        sample = Sample(self.dataset, rows.get(self.dataset), confidence)
+        if requirement.metric in DROPS:
+            return None if self.method == "distillation" else never_shown_of_pairs(requirement, sample)
+        if requirement.metric in RATES:
+            return never_shown(requirement, "share", sample, "none of them changed")
+        return never_shown(requirement, "mean", sample) if requirement.metric in MEANS else None
+
+    def needs(self) -> tuple[Need, ...]:
+        """Predictions of all models, the rows, and timings in pairs with the baseline."""
+        models = (self.baseline, *self.others)
+        answers = tuple(NeedPredictions(self.dataset, model) for model in models)
+        seconds = PAIRS * (2 * START_S + 4 * BLOCK_S)
+        timings = [NeedTiming(self.dataset, model, PAIRS * QUERIES, seconds) for model in self.others]
+        timings.append(NeedTiming(self.dataset, self.baseline, PAIRS * QUERIES * len(self.others), 0.0))
+        return (*answers, NeedRows(self.dataset, label=True), *(timings if self.speed else ()))
+
+    def same(self, requirement: Requirement) -> Same | None:
+        """Points lost, which `quality` may require too."""
+        metric = LOST.get(requirement.metric)
+        if metric is None:
+            return None
+        strict, margin = requirement.op == "<", -requirement.threshold
+        return Same(metric, self.dataset, self.model, self.baseline, strict, margin)
+
+
+def uncalibrated(model: str, quantization: Mapping[str, str], judged: str) -> str | None:
+    """What is missing of how a model was quantized; None: nothing.
+
+    Args:
+        model: Its name.
+        quantization: Its field of that name.
+        judged: The dataset that it is judged on.
+    """
+    if "method" not in quantization:
+        return (
+            f"nothing says how {model} was quantized; add `quantization: {{method: static, calibration: train}}` to "
+            "the model (method: dynamic or weight_only needs no calibration)"
+        )
+    if quantization["method"] in ("dynamic", "weight_only", "weight-only", "qat"):
+        return None
+    if "calibration" not in quantization:
+        return (
+            f"nothing says which rows {model} was calibrated on; add `calibration:`, the name of that dataset, to its "
+            "`quantization:`"
+        )
+    if quantization["calibration"] == judged:
+        return f"{model} was calibrated on {judged}, so {judged} can't judge it; take rows that it has not seen"
+    return None

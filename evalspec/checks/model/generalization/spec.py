@@ -1,0 +1,197 @@
+"""`generalization`: does it hold where it was not at home: another site, another time, another device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evalspec.errors import Problem
+from evalspec.evidence.metric import Metric
+from evalspec.language.declarations import ClassOfModel, Listing, Rows
+from evalspec.language.parts import Check, DatasetName, Need, NeedPredictions, NeedRows, SpecNames
+from evalspec.language.units import custom_error
+from evalspec.scoring.catalogue.metrics import SliceMetric
+from evalspec.scoring.sample_size import Sample, kind_of, never_shown
+
+if TYPE_CHECKING:
+    from evalspec.language.requirement import Requirement
+
+_BETWEEN = (
+    "Miettinen and Nurminen's score interval of separate rows, corrected for skewness and continuity; of what is no "
+    "share of independent rows MOVER over the two intervals of `quality`"
+)
+OF_VALUES = {"ood_gap_mae": "mae", "ood_gap_rmse": "rmse"}
+
+
+class Generalization(Check):
+    """How much worse a model is on data from elsewhere than on data like that it was made with.
+
+    ## What it measures
+    A metric of `quality` on a dataset from inside (the sites, times and devices that training data came from too) and
+    on others from outside. `ood_gap(field)` is how much worse it is on `field`, in points; negative where it is better.
+    `metric:` says which metric (default: `accuracy`). For models with values: `ood_gap_mae` and `ood_gap_rmse`, in the
+    label's unit. Without a part a sentence is about every origin. With `by: site` the origins are the values of that
+    column in the outside datasets: `ood_gap(site=north)`.
+
+    ## Why it matters
+    A holdout from the same source answers how the model does on more of the same. Published models that score 97 % at
+    home and 70 % at the next hospital passed every holdout that they were given.
+
+    ## Method
+    On each side the estimate and interval of `quality`, clusters included. The rows of the two sides are separate: the
+    difference of shares of independent rows by a score test, of anything else by MOVER. Where and when data were
+    collected is what the spec states under `origin:`; inside and outside must differ in something that both state. From
+    the same origin there is nothing to be learnt about others, and the spec is refused. With `by: site` a value of the
+    column takes the place of what the outside dataset states as its `site`: the value that the inside dataset states
+    is left out, with a note, and a column with no other value is refused.
+
+    References: Koh et al., WILDS, ICML 2021. Miettinen and Nurminen, Statistics in Medicine 1985. Zou and Donner,
+    Statistics in Medicine 2008 (MOVER).
+
+    ## What it cannot show
+    Origins that no dataset is from. Why it is worse there: see `shift` for what differs, `slices` for who is hit, and
+    look whether labels are given alike. Whether `origin:` is true.
+
+    ## Example
+    ```yaml
+    - check: generalization
+      inside: test
+      outside: [field]
+      require:
+        - ood_gap <= 5 pp
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric(
+            "ood_gap", "pp", "lower", "How much worse `metric:` is outside than inside.", parts="origin",
+            interval=_BETWEEN,
+            extreme=True,
+        ),
+        Metric(
+            "ood_gap_mae", "label", "lower", "How much larger the mean absolute error is outside.", parts="origin",
+            interval=_BETWEEN,
+        ),
+        Metric(
+            "ood_gap_rmse", "label", "lower", "How much larger the root mean squared error is outside.",
+            parts="origin", interval=_BETWEEN,
+        ),
+    )  # fmt: skip
+
+    check: Literal["generalization"] = "generalization"
+    inside: DatasetName
+    outside: Annotated[tuple[DatasetName, ...], Rows("judged")] = Field(
+        min_length=1, description="Datasets from elsewhere."
+    )
+    by: Annotated[str | None, Listing()] = Field(
+        None, description="Column of the outside datasets whose values are the origins."
+    )
+    metric_: SliceMetric = Field("accuracy", alias="metric", description="What `ood_gap` is about; a fraction.")
+    positive: Annotated[str | None, ClassOfModel()] = Field(
+        None, description="Class that precision, recall, f1 and roc_auc are about; default: the second of two."
+    )
+    decision_threshold: float | None = Field(
+        None, gt=0, lt=1, description="Two classes: predict the positive one where its probability is at least this."
+    )
+
+    @model_validator(mode="after")
+    def _elsewhere(self) -> Self:
+        if self.inside in self.outside:
+            raise custom_error(Problem(f"{self.inside!r} is both inside and outside", remedy="name another dataset"))
+        twice = next((name for name in self.outside if self.outside.count(name) > 1), None)
+        if twice is not None:
+            raise custom_error(Problem(f"{twice!r} stands twice in `outside`", remedy="leave one out"))
+        return self
+
+    def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
+        """The outside datasets; None where a column's values are the origins."""
+        return None if self.by is not None else self.outside
+
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """The inside dataset and each of the others."""
+        return tuple((self.inside, one) for one in self.outside)
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """That inside and outside are from different origins, as far as the spec says it."""
+        here = names.origins.get(self.inside, {})
+        for outside in self.outside:
+            there = names.origins.get(outside, {})
+            if self.by is None:
+                same = alike(self.inside, here, outside, there)
+            else:
+                same = self._undecided(here, outside, there, self.by)
+            if same is not None:
+                return same
+        return None
+
+    def _undecided(self, here: Mapping[str, str], outside: str, there: Mapping[str, str], by: str) -> str | None:
+        """Why no value of a column can be told from where the dataset inside is from."""
+        if not here:
+            return f"nothing says where {self.inside} is from; add `origin: {{{by}: ...}}` to the dataset"
+        besides = {key: value for key, value in there.items() if key != by}
+        if by in here or alike(self.inside, here, outside, besides) is None:
+            return None
+        return (
+            f"the origin of {self.inside} ({', '.join(here)}) does not say which {by} it is from, so no {by} of "
+            f"{outside} is shown to be another; add `{by}:` to its `origin:`"
+        )
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why it can't pass: it compares models, or `ood_gap` is not in points of its metric, or too few rows."""
+        from evalspec.scoring.catalogue.metrics import SLICED
+
+        if requirement.model is not None:
+            return f"{requirement.metric} is not compared between models; require it of each"
+        unit = next(metric.unit for metric in SLICED if metric.name == self.metric_)
+        if requirement.metric == "ood_gap" and unit != "fraction":
+            instead = next((name for name, metric in OF_VALUES.items() if metric == self.metric_), None)
+            remedy = f"write {instead}" if instead else "take a metric that is a fraction, such as accuracy"
+            return f"ood_gap is in points and {self.metric_} is no fraction; {remedy}"
+        kind = kind_of(OF_VALUES.get(requirement.metric, self.metric_))
+        if kind in ("share", "f1"):
+            return None
+        samples = (Sample(dataset, rows.get(dataset), confidence) for dataset in (self.inside, *self.outside))
+        found = (never_shown(requirement, kind, sample) for sample in samples)
+        return next((why for why in found if why is not None), None)
+
+    def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
+        """The column of origins."""
+        return {} if self.by is None else {outside: (self.by,) for outside in self.outside}
+
+    def needs(self) -> tuple[Need, ...]:
+        """Predictions on every dataset."""
+        everywhere = (self.inside, *self.outside)
+        answers = tuple(NeedPredictions(dataset, self.model) for dataset in everywhere)
+        return (*answers, *(NeedRows(dataset, label=True) for dataset in everywhere))
+
+
+def alike(inside: str, here: Mapping[str, str], outside: str, there: Mapping[str, str]) -> str | None:
+    """Why a dataset is not shown to be from elsewhere; None: it is.
+
+    Args:
+        inside: Name of the dataset from inside.
+        here: Its ``origin:``.
+        outside: Name of the other one.
+        there: Its ``origin:``.
+    """
+    shared = [key for key in here if key in there]
+    if any(here[key] != there[key] for key in shared):
+        return None
+    if shared:
+        same = ", ".join(f"{key}: {here[key]}" for key in shared)
+        return (
+            f"{outside} has the same origin as {inside} ({same}), so it can't show how the model does elsewhere; "
+            "name a dataset from another site, time or device"
+        )
+    bare = next((name for name, origin in ((inside, here), (outside, there)) if not origin), None)
+    if bare is not None:
+        return f"nothing says where {bare} is from; add `origin: {{site: ..., collected: ...}}` to the dataset"
+    return (
+        f"the origins of {inside} ({', '.join(here)}) and {outside} ({', '.join(there)}) state nothing that could be "
+        "compared; state the same keys for both"
+    )

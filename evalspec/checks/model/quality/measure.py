@@ -1,0 +1,175 @@
+"""What `quality` does when it runs: which metrics, their estimates and comparisons, what to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalspec.errors import NotRunError
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Parts
+from evalspec.evidence.record import Counts
+from evalspec.language.parts import CheckResult
+from evalspec.scoring import show
+from evalspec.scoring.blind_answers import of_quality
+from evalspec.scoring.family import PART_KINDS, QualityContext, ScoredMetrics, plain_parts
+from evalspec.scoring.ranking.lists import queries_of
+from evalspec.scoring.scored_rows import Scored, TextOptions, Undefined, aligned, scored
+from evalspec.scoring.scores import Estimators
+from evalspec.scoring.tasks import families, family_of, score
+from evalspec.stats.value_only import ValueOnly
+
+if TYPE_CHECKING:
+    from evalspec.checks.model.quality.spec import Quality
+    from evalspec.evidence.blocks import AnyBlock
+    from evalspec.evidence.frozen import Cell
+    from evalspec.language.inputs import Inputs
+
+
+def measure(check: Quality, inputs: Inputs) -> CheckResult:
+    """Score a model's answers.
+
+    Args:
+        check: The check.
+        inputs: What it is handed.
+
+    Raises:
+        InputError: The answers or the labels can't be scored.
+    """
+    rows = _answers(check, inputs, check.model)
+    tools = Estimators.of(inputs)
+    found = ScoredMetrics()
+    for metric, parts in wanted(check, rows).items():
+        _estimate(found, metric, parts, rows, tools)
+    comparisons = _comparisons(check, inputs, rows, tools, found)
+    seen = QualityContext(check, inputs, rows, found, tools)
+    weakens = tuple(sentence for family in families(rows) for sentence in family.weakens(seen))
+    notes = [sentence for family in families(rows) for sentence in family.notes(seen)]
+    return CheckResult(
+        estimates=found.estimates,
+        comparisons=comparisons,
+        missing=found.missing,
+        blocks=_shown(seen),
+        counts=Counts(attempted=rows.n, used=rows.n),
+        conditions=_conditions(check, seen),
+        notes=(*weakens, *notes),
+        weakens=weakens,
+        blind=of_quality(seen),
+    )
+
+
+def wanted(check: Quality, rows: Scored) -> dict[str, tuple[str, ...] | None]:
+    """Metrics to compute, with their parts (None: it has none).
+
+    Args:
+        check: The check.
+        rows: The candidate's rows.
+    """
+    required = [requirement.metric for requirement in check.requirements]
+    listed = check.listed or [name for family in families(rows) for name in family.listed(rows, check)]
+    return {metric: _parts(metric, check, rows) for metric in dict.fromkeys((*required, *listed))}
+
+
+def _parts(metric: str, check: Quality, rows: Scored) -> tuple[str, ...] | None:
+    if PART_KINDS[metric] is None:
+        return None
+    asked = [r.part for r in check.requirements if r.metric == metric and r.part is not None]
+    try:
+        plain = family_of(metric, rows).parts(metric, rows, check)
+    except Undefined:
+        # The sentence that says why stands with each part, and one there must be.
+        plain = plain_parts(metric, rows, check)
+    found = tuple(dict.fromkeys((*plain, *asked)))
+    return tuple(sorted(found, key=int)) if PART_KINDS[metric] == "k" else found
+
+
+def _estimate(found: ScoredMetrics, metric: str, parts: Sequence[str] | None, rows: Scored, tools: Estimators) -> None:
+    if parts is None:
+        try:
+            found.estimates[metric] = score(metric, None, rows).estimate(rows, tools)
+        except Undefined as undefined:
+            found.missing[metric] = str(undefined)
+        return
+    estimates: dict[str, Estimate] = {}
+    for part in parts:
+        try:
+            estimates[part] = score(metric, part, rows).estimate(rows, tools)
+        except Undefined as undefined:
+            found.missing[f"{metric}({part})"] = str(undefined)
+            if PART_KINDS[metric] == "class" and part in (rows.classes or ()):
+                # It stays among the parts, so that a sentence over all classes can't pass without it.
+                estimates[part] = ValueOnly(None, 0, str(undefined))
+    if all(estimate.value is None for estimate in estimates.values()):
+        reasons = [found.missing[f"{metric}({part})"] for part in parts]
+        found.missing[metric] = reasons[0] if reasons else _without_parts(metric, rows)
+        return
+    found.estimates[metric] = Parts(estimates)
+
+
+def _without_parts(metric: str, rows: Scored) -> str:
+    try:
+        family_of(metric, rows)
+    except Undefined as undefined:
+        return str(undefined)
+    return f"no part of {metric} can be computed"
+
+
+def _comparisons(
+    check: Quality, inputs: Inputs, rows: Scored, tools: Estimators, found: ScoredMetrics
+) -> Mapping[tuple[str, str], Comparison | ComparisonParts]:
+    comparisons: dict[tuple[str, str], Comparison | ComparisonParts] = {}
+    asked = dict.fromkeys((r.metric, r.model) for r in check.requirements if r.model is not None)
+    for metric, model in asked:
+        assert model is not None
+        sentences = [r for r in check.requirements if (r.metric, r.model) == (metric, model)]
+        parts = _compared_parts(metric, [r.part for r in sentences], found)
+        try:
+            other = aligned(_answers(check, inputs, model), rows)
+        except NotRunError as reason:
+            found.missing[f"{metric} vs {model}"] = str(reason)
+            continue
+        made: dict[str | None, Comparison] = {}
+        for part in parts:
+            name = metric if part is None else f"{metric}({part})"
+            try:
+                made[part] = score(metric, part, rows).compare(rows, other, tools)
+            except Undefined as undefined:
+                found.missing[f"{name} vs {model}"] = str(undefined)
+        if None in made:
+            comparisons[metric, model] = made[None]
+        elif made:
+            comparisons[metric, model] = ComparisonParts({part: one for part, one in made.items() if part is not None})
+    return comparisons
+
+
+def _compared_parts(metric: str, asked: Sequence[str | None], found: ScoredMetrics) -> tuple[str | None, ...]:
+    if PART_KINDS[metric] is None:
+        return (None,)
+    estimates = found.estimates.get(metric)
+    every = tuple(estimates.parts) if isinstance(estimates, Parts) else ()
+    return every if None in asked else tuple(dict.fromkeys(asked))
+
+
+def _answers(check: Quality, inputs: Inputs, model: str) -> Scored:
+    rows = scored(
+        inputs, check.dataset, model, positive=check.positive, decision_threshold=check.decision_threshold,
+        options=TextOptions(check.normalize, check.bleu_tokenize),
+    )  # fmt: skip
+    return rows if check.query is None else replace(rows, queries=queries_of(inputs, check.dataset, check.query))
+
+
+def _shown(seen: QualityContext) -> Sequence[AnyBlock]:
+    used = families(seen.rows)
+    return [show.metric_table(seen, used), *(block for family in used for block in family.blocks(seen))]
+
+
+def _conditions(check: Quality, seen: QualityContext) -> dict[str, Cell]:
+    rows = seen.rows
+    conditions: dict[str, Cell] = {}
+    if rows.classes is not None and rows.positive is not None:
+        conditions["positive class"] = rows.classes[rows.positive]
+    if check.decision_threshold is not None:
+        conditions["decision threshold"] = check.decision_threshold
+    for family in families(rows):
+        conditions |= family.conditions(seen)
+    return conditions

@@ -1,0 +1,171 @@
+"""One process of a run of `load`: what was asked for, what came of it, and how late our generator was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.evidence.units import format_number
+from evalspec.language.inputs import TIMED_OUT, Schedule
+from evalspec.measure.open_loop import generator_lag_ns, served_without_lag_ns
+from evalspec.stats.timing.changepoints import LevelStep, step
+from evalspec.timing import samples as timing_samples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.checks.system.load.schedule import Traffic
+    from evalspec.language.inputs import Samples
+
+RATE_OFF = 0.001
+"""Share by which the driven times may be stretched against the schedule's own."""
+EARLY_NS = 100_000
+
+
+@dataclass(frozen=True)
+class Driven:
+    """A process at one rate.
+
+    Args:
+        traffic: Times that were asked for.
+        samples: What came of them, in the order of due times.
+        schedule: That was driven.
+    """
+
+    traffic: Traffic
+    samples: Samples
+    schedule: Schedule
+
+    @cached_property
+    def due_ns(self) -> NDArray[np.int64]:
+        """When each query was due, from the start of the schedule; shape (q,)."""
+        intended = self.samples.intended_ns
+        return intended - (intended[0] - self.traffic.times_ns[0]) if len(intended) else intended
+
+    @cached_property
+    def latencies_ms(self) -> NDArray[np.float64]:
+        """From due to end, infinite where it failed; shape (q,)."""
+        return timing_samples.latencies_ms(self.samples)
+
+    @cached_property
+    def steady(self) -> NDArray[np.bool_]:
+        """Queries that are judged, shape (q,)."""
+        return self._of(self.traffic.steady)
+
+    @cached_property
+    def spike(self) -> NDArray[np.bool_]:
+        """Queries of the spike, shape (q,)."""
+        return self._of(self.traffic.spike)
+
+    def _of(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """A stretch of the schedule, as far as it was measured: queries are due in its order."""
+        found = np.zeros(len(self.samples.end_ns), dtype=np.bool_)
+        found[: len(mask)] = mask[: len(found)]
+        return found
+
+    @cached_property
+    def judged_ms(self) -> NDArray[np.float64]:
+        """Latencies of the steady part."""
+        return self.latencies_ms[self.steady]
+
+    @cached_property
+    def judged_s(self) -> NDArray[np.float64]:
+        """When those were due, from the start of the schedule."""
+        return self.due_ns[self.steady] / 1e9
+
+    @property
+    def in_process(self) -> bool:
+        """The server is ours; samples that do not tell are of such a one."""
+        return self.samples.details.get("in_process") is not False
+
+    @cached_property
+    def handed(self) -> NDArray[np.bool_]:
+        """Queries that were sent at all, shape (q,)."""
+        return self.samples.end_ns > self.samples.sent_ns
+
+    @cached_property
+    def freed_ms(self) -> NDArray[np.float64]:
+        """Latencies as they would have been without our lag, infinite where it failed otherwise; shape (q,).
+
+        In process queries are served in their order with the service times that were measured, each batch of them as
+        soon as it is due and the server is free. Of a server that is asked it is the time from sending to the end:
+        that also takes away what a query waited for a connection, so a violation of it is one of the server alone.
+        """
+        one, schedule = self.samples, self.schedule
+        if self.in_process:
+            freed = served_without_lag_ns(
+                one.intended_ns, one.sent_ns, one.end_ns,
+                max_batch=schedule.max_batch, queue_delay_ns=int(schedule.queue_delay_s * 1e9),
+            )  # fmt: skip
+        else:
+            freed = one.end_ns - one.sent_ns
+        spent = np.minimum(freed / 1e6, (one.end_ns - one.intended_ns) / 1e6)
+        late = ~one.ok if one.outcome is None else one.outcome == TIMED_OUT
+        answered = one.ok | (late & self.handed & (spent < 1e3 * schedule.timeout_s))
+        found: NDArray[np.float64] = np.where(answered, spent, np.inf)
+        return found
+
+    @cached_property
+    def lag_ms(self) -> NDArray[np.float64]:
+        """How late the generator was by its own fault, shape (k,): a query, or a batch of them, each."""
+        one = self.samples
+        if self.in_process:
+            lag = generator_lag_ns(
+                one.intended_ns, one.sent_ns, one.end_ns,
+                max_batch=self.schedule.max_batch, queue_delay_ns=int(self.schedule.queue_delay_s * 1e9),
+            )  # fmt: skip
+        else:
+            lag = self._sent_late_ns[self.handed]
+        return np.maximum(lag, 0) / 1e6
+
+    @cached_property
+    def _sent_late_ns(self) -> NDArray[np.int64]:
+        """From due, or from when a connection became free, to sent; shape (q,)."""
+        one, lanes, clients = self.samples, self.schedule.connections, self.schedule.clients
+        free = np.full(len(one.sent_ns), np.iinfo(np.int64).min)
+        for client in range(clients):
+            # Each client has every so many-th query, and connections of its own.
+            own = np.arange(client, len(free), clients)
+            order = own[np.argsort(one.sent_ns[own], kind="stable")]
+            free[order[lanes:]] = np.sort(one.end_ns[own])[: max(0, len(order) - lanes)]
+        late: NDArray[np.int64] = one.sent_ns - np.maximum(one.intended_ns, np.minimum(free, one.sent_ns))
+        return late
+
+    @cached_property
+    def waited_ms(self) -> NDArray[np.float64]:
+        """From due to sent of those that were sent, shape (k,)."""
+        one = self.samples
+        waited: NDArray[np.float64] = np.maximum(one.sent_ns - one.intended_ns, 0)[self.handed] / 1e6
+        return waited
+
+    @property
+    def other_times(self) -> str | None:
+        """The times that were driven are not those that were asked for."""
+        asked, driven = (np.diff(times).astype(np.float64) for times in (self.traffic.times_ns, self.due_ns))
+        off = float(driven.sum() / asked.sum() - 1.0) if len(asked) and asked.sum() > 0 else 0.0
+        if abs(off) > RATE_OFF:
+            rate = self.traffic.asked_qps
+            return (
+                f"the generator did not keep to the schedule: {format_number(rate)} qps were asked for and "
+                f"{format_number(rate / (1.0 + off))} qps were due"
+            )
+        moved = np.abs(self.due_ns - self.traffic.times_ns).max(initial=0)
+        if moved > max(EARLY_NS, RATE_OFF * self.traffic.times_ns[-1]):
+            return f"the generator did not keep to the schedule: a query was due {moved / 1e6:,.1f} ms off its time"
+        one = self.samples
+        early = int((one.sent_ns < one.intended_ns - EARLY_NS).sum())
+        if early:
+            return f"{early:,} queries were sent before they were due"
+        backwards = int((one.end_ns < one.sent_ns).sum())
+        return f"{backwards:,} queries were answered before they were sent" if backwards else None
+
+    @cached_property
+    def step(self) -> LevelStep | None:
+        """A lasting change of latency in the steady part; its time is from the start of the schedule."""
+        kept = np.isfinite(self.judged_ms)
+        when = self.judged_s[kept]
+        found = step(self.judged_ms[kept], when)
+        return None if found is None else LevelStep(found.at_s + float(when[0]), found.change, found.p_value)

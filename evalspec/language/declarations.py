@@ -1,0 +1,73 @@
+"""What a check can say of its own fields, so that nothing else has to know them.
+
+A field says it in its type: ``queries: Annotated[int, Effort()] = 500``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel
+
+RowsRole = Literal["judged", "beside", "trained"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """A field that says how much is measured or told, and not what: with another value numbers still compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstance:
+    """A field whose value stands among the conditions of every number, under its own name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A field that lists parts: with another list a part that stands in both is still the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassOfModel:
+    """A field that names a class of the model: refused where the spec states the classes and it is none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A field that names one dataset or several.
+
+    Args:
+        role: What the rows are to the check. ``judged``: it is about them; ``beside``: it holds them against others,
+            and one of these is what the model is judged on; ``trained``: the model has seen them.
+    """
+
+    role: RowsRole
+
+
+Saying = type[Effort] | type[Circumstance] | type[Listing] | type[ClassOfModel]
+
+
+def fields_that_say(check: type[BaseModel], what: Saying) -> Mapping[str, str]:
+    """Fields whose type says something, in the order of the class: key in a spec, name of the attribute."""
+    return {
+        about.alias or name: name
+        for name, about in check.model_fields.items()
+        if any(isinstance(one, what) for one in about.metadata)
+    }
+
+
+def datasets_named(check: BaseModel, *roles: RowsRole) -> tuple[str, ...]:
+    """Datasets that a check's fields name in one of these roles; of a field that says several the last one counts."""
+    return tuple(dict.fromkeys(_named(check, roles)))
+
+
+def _named(check: BaseModel, roles: tuple[RowsRole, ...]) -> Iterator[str]:
+    for name, about in type(check).model_fields.items():
+        said = [one.role for one in about.metadata if isinstance(one, Rows)]
+        if not said or said[-1] not in roles:
+            continue
+        value = getattr(check, name)
+        many = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
+        yield from (one for one in many if isinstance(one, str))

@@ -1,0 +1,1 @@
+"""What sets two numbers or two records side by side: comparability, settings, changes of a spec, history."""

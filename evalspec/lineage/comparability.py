@@ -1,0 +1,147 @@
+"""What a number holds for: the fields that two numbers must share before they are set side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from evalspec.evidence.frozen import Cell
+from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
+from evalspec.evidence.test import Test
+from evalspec.evidence.words import short_digest
+from evalspec.lineage.declared import is_shown
+
+NOT_SHOWN = "not shown"
+FIELDS = (
+    "hardware", "device", "precision", "batch", "scenario", "stages", "dataset", "framework", "provider", "threads",
+    "power limit",
+)  # fmt: skip
+"""What must be alike, in the order in which it is read."""
+SUBJECT = ("precision", "framework", "provider", "stages")
+"""Of these, fields that may change with the subject on purpose: they are named, and the numbers still compared."""
+MAY_BE_NONE = ("provider", "power limit", "threads")
+"""Of these some runs truly have none, so that their absence alone makes nothing incomparable."""
+BASELINE = "model "
+"""What a field begins with that names the artifact which a number is held against."""
+
+
+def holds_for(record: Record, check: CheckRecord, model: ModelRecord) -> dict[str, str]:
+    """Each field of `FIELDS` in words, for what one check measured of one model.
+
+    A field that nobody recorded says so; it is not the same as any value, nor as itself elsewhere.
+    """
+    own = not check.models or model.name == next((m for m in check.models if m not in check.baseline_models), "")
+    conditions = check.conditions if own else {}
+    shared = {name: check.conditions.get(name) for name in ("scenario", "batch", "threads")}
+    known: dict[str, Cell] = {**shared, **conditions}
+    limit = record.environment.facts.get(f"gpu{_index(model)}_power_limit_W") if "cuda" in model.device else None
+    preprocessing = f" (preprocessing {model.preprocess_digest[:8]})" if model.preprocess else ""
+    digests = {one.name: short_digest(one.digest) for one in record.datasets}
+    found = {
+        "hardware": _hardware(record, model),
+        "device": model.device_observed or model.device or known.get("device"),
+        "precision": model.precision_observed or model.precision or known.get("precision"),
+        "batch": known.get("batch"),
+        "scenario": known.get("scenario"),
+        "stages": ", ".join((*model.preprocess, "model")) + preprocessing,
+        "dataset": ", ".join(f"{name} {digests.get(name, NOT_SHOWN)}" for name in check.datasets) or None,
+        "framework": model.details.get("framework", known.get("framework")),
+        "provider": model.details.get("provider"),
+        "threads": model.details.get("threads", known.get("threads")),
+        "power limit": None if limit is None else f"{limit} W",
+    }  # fmt: skip
+    return {name: _text(found[name]) for name in FIELDS}
+
+
+def comparability_key(fields: Mapping[str, str]) -> str:
+    """A digest of `holds_for`; two numbers with the same one, and nothing not shown, are alike."""
+    return hashlib.sha256(json.dumps(dict(fields), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def unlike(ours: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the fields in which two numbers are not alike, or not known to be."""
+    found = []
+    for name in FIELDS:
+        one, other = ours.get(name, NOT_SHOWN), theirs.get(name, NOT_SHOWN)
+        unknown = NOT_SHOWN in (one, other) and name not in MAY_BE_NONE
+        if one != other or unknown:
+            found.append(name)
+    return tuple(found)
+
+
+def own_fields(record: Record, check: CheckRecord, test: Test) -> dict[str, str]:
+    """`holds_for` of the model that a check is about; of a check that has none, the dataset alone.
+
+    With it stand the column of the truth, and the artifact of each model that the number of ``test`` is held against.
+    """
+    models = {one.name: one for one in record.models}
+    relative = is_shown(check, test, "only a difference of models")
+    others = (test.against,) if test.against else check.baseline_models if relative else ()
+    against = {f"{BASELINE}{name}": short_digest(models[name].digest) for name in others if name in models}
+    labels = {one.name: one.label for one in record.datasets if one.label is not None and one.name in check.datasets}
+    if labels and check.dimension == "model":
+        against["label"] = ", ".join(f"{label} of {name}" for name, label in labels.items())
+    own = [name for name in check.models if name not in check.baseline_models and name in models]
+    if own:
+        return holds_for(record, check, models[own[0]]) | against
+    digests = {one.name: short_digest(one.digest) for one in record.datasets}
+    found = ", ".join(f"{name} {digests.get(name, NOT_SHOWN)}" for name in check.datasets) or NOT_SHOWN
+    return {"dataset": found, **against}
+
+
+class Dissimilarity(NamedTuple):
+    """In what two numbers of one requirement are not alike, each ``field: before, then after``.
+
+    Args:
+        forbids: What keeps them from being set side by side.
+        named: What may change with the subject on purpose.
+    """
+
+    forbids: tuple[str, ...]
+    named: tuple[str, ...]
+
+
+def apart(dimension: Dimension, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Dissimilarity:
+    """Hold the fields of one requirement in two runs against each other.
+
+    A timing needs all of them alike, a score only its rows and their truth, and what is held against another model the
+    same one, which must be shown. What else neither run recorded is no difference.
+
+    Args:
+        dimension: Of the check.
+        ours: `own_fields` of the earlier run.
+        theirs: Of the later run.
+    """
+    others = sorted(name for name in {**ours, **theirs} if name.startswith(BASELINE))
+    wanted = (*(FIELDS if dimension == "system" else ("dataset", "label")), *others)
+    words = {
+        name: f"{name}: {ours.get(name, NOT_SHOWN)}, then {theirs.get(name, NOT_SHOWN)}"
+        for name in wanted
+        if ours.get(name, NOT_SHOWN) != theirs.get(name, NOT_SHOWN) or (name in others and ours.get(name) == NOT_SHOWN)
+    }
+    return Dissimilarity(
+        tuple(text for name, text in words.items() if name not in SUBJECT),
+        tuple(text for name, text in words.items() if name in SUBJECT),
+    )
+
+
+def _text(value: Cell) -> str:
+    if value is None or value == "":
+        return NOT_SHOWN
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _hardware(record: Record, model: ModelRecord) -> str | None:
+    facts = record.environment.facts
+    cpu, cores = facts.get("cpu"), facts.get("cores")
+    if cpu is None:
+        return None
+    gpu = facts.get(f"gpu{_index(model)}_name") if "cuda" in model.device else None
+    return ", ".join(str(word) for word in (cpu, None if cores is None else f"{cores} cores", gpu) if word)
+
+
+def _index(model: ModelRecord) -> str:
+    """Of the GPU that the model runs on."""
+    return model.device.partition(":")[2] or "0"

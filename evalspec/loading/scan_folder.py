@@ -1,0 +1,209 @@
+"""What stands in a folder, for a new spec: files that look like a model, a test set or a label column."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalspec.errors import InputError
+from evalspec.language.parts import Access
+from evalspec.language.registry import Registry
+from evalspec.loading.class_files import KINDS
+
+MODELS = {".onnx": "onnx", ".pt2": "torch", ".skops": "sklearn", ".joblib": "sklearn"}
+"""Ending of a model's file: its kind."""
+BASELINES = ("baseline", "fp32", "float", "previous", "old")
+ROLES = {
+    "train": ("train",),
+    "traffic": ("traffic", "prod", "field", "current", "today", "live"),
+    "elsewhere": ("elsewhere", "external", "outside", "other"),
+    "test": ("test", "valid", "eval", "holdout"),
+}
+LABELS = (
+    *("label", "labels", "target", "class", "y", "outcome", "answer", "truth", "category", "species", "diagnosis"),
+    *("sentiment", "digit", "score", "rating"),
+)
+NO_FEATURES = ("id", "key", "index", "group", "patient", "audited", "reader_1", "reader_2", "time")
+TEXTS = ("text", "sentence", "review", "comment", "message", "prompt", "question", "title", "name", "path", "url")
+WORDS = ("string", "large_string", "dictionary")
+WHOLE = ("int", "uint", "bool")
+NUMBERS = ("int", "uint", "float", "double", "half", "bool", "list", "fixed_size_list", "large_list")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_WORDS = frozenset(("null", "true", "false"))
+
+
+INPUTS = {"onnx": "input", "torch": "x", "sklearn": "X"}
+"""Kind of model: what its input is often called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """A model's file.
+
+    Args:
+        precision: What it computes in.
+        takes: Name of each input: the column that it reads, or several in brackets.
+        gives: Name of its output.
+        scores: What that output is: ``logits`` or ``probabilities``.
+    """
+
+    precision: str
+    takes: Mapping[str, str]
+    gives: str = "output"
+    scores: str = "logits"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found, as a new spec says it; what was not has a name that is to be replaced.
+
+    Args:
+        models: Role: kind and path.
+        datasets: Role: kind and path.
+        found: Roles that files were found for.
+        label: Name of the label's column.
+        looks: Role: what the model takes, gives and computes in, read from its file where that tells, else a guess.
+        doubles: Features are numbers of 64 bits, which few models take.
+    """
+
+    models: Mapping[str, tuple[str, str]]
+    datasets: Mapping[str, tuple[str, str]]
+    found: frozenset[str]
+    label: str
+    looks: Mapping[str, Looks]
+    doubles: bool
+
+    def lines(self, roles: Container[str]) -> list[str]:
+        """What was found of these roles, and what was not, in lines."""
+        named = {role: path for role, (_, path) in (*self.models.items(), *self.datasets.items()) if role in roles}
+        here = [f"{path} ({role})" for role, path in named.items() if role in self.found]
+        lines = [f"Found here: {', '.join(here)}.", self.left(roles)]
+        return [line for line in (lines if here else lines[1:]) if line]
+
+    def left(self, roles: Container[str]) -> str:
+        """A sentence on the files of these roles that were not found; empty: all were."""
+        named = {role: path for role, (_, path) in (*self.models.items(), *self.datasets.items()) if role in roles}
+        paths = [path for role, path in named.items() if role not in self.found]
+        return f"Still to be put here, or named otherwise: {', '.join(paths)}." if paths else ""
+
+
+def find(folder: Path, registry: Registry) -> Finding:
+    """Look at the names of a folder's files, and at the columns of its test set.
+
+    Args:
+        folder: It need not be there.
+        registry: The kinds of dataset.
+    """
+    files = sorted(one.name for one in folder.iterdir() if one.is_file()) if folder.is_dir() else []
+    models = _models([name for name in files if Path(name).suffix.lower() in MODELS])
+    datasets = _datasets([name for name in files if Path(name).suffix.lower() in KINDS])
+    found = frozenset((*models, *datasets))
+    models = {role: models.get(role, f"{name}.onnx") for role, name in (("candidate", "model"), ("baseline",) * 2)}
+    datasets = {role: datasets.get(role, f"{role}.parquet") for role in ("test", "train", "traffic", "elsewhere")}
+    columns = _columns(folder, datasets["test"], registry)
+    label = _label(columns)
+    features = _features(columns, label)
+    return Finding(
+        models={role: (MODELS[Path(name).suffix.lower()], name) for role, name in models.items()},
+        datasets={role: (KINDS[Path(name).suffix.lower()], name) for role, name in datasets.items()},
+        found=found,
+        label=plain(label),
+        looks={role: _looks(folder / name, columns, label, features) for role, name in models.items()},
+        doubles=any("double" in columns[name] for name in features),
+    )
+
+
+def plain(text: str) -> str:
+    """A text as YAML reads it back, quoted where it must be."""
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)
+
+
+def _models(files: Sequence[str]) -> dict[str, str]:
+    """Which file is the candidate, and which the baseline."""
+    before = [name for name in files if any(word in name.lower() for word in BASELINES)]
+    rest = [name for name in files if name not in before]
+    ordered = [*rest, *before]
+    found = dict(zip(("candidate",), ordered, strict=False))
+    left = before if rest else before[1:]
+    if left or len(rest) > 1:
+        found["baseline"] = left[0] if left else rest[1]
+    return found
+
+
+def _datasets(files: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in files:
+        role = next((role for role, words in ROLES.items() if any(word in name.lower() for word in words)), None)
+        if role is not None:
+            found.setdefault(role, name)
+    if not found and len(files) == 1:
+        found["test"] = files[0]
+    return found
+
+
+def _columns(folder: Path, name: str, registry: Registry) -> Mapping[str, str]:
+    """Columns of a file and their types; none where it can't be read."""
+    kind = KINDS[Path(name).suffix.lower()]
+    try:
+        return registry.source(kind).model_validate({"kind": kind, "path": name}).header(Access(folder)).columns
+    except (InputError, OSError):
+        return {}
+
+
+def _looks(path: Path, columns: Iterable[str], label: str, features: Sequence[str]) -> Looks:
+    kind = MODELS[path.suffix.lower()]
+    guess = Looks("fp64" if kind == "sklearn" else "fp32", {INPUTS[kind]: _listed(features)})
+    if kind != "onnx":
+        return guess
+    from evalspec.runtimes.onnx_model.graph import read_graph
+
+    try:
+        graph = read_graph(path, path.name)
+    except (InputError, OSError):
+        return guess
+    likely = [name for name in graph.outputs if "prob" in name.lower()]
+    return Looks(
+        precision=graph.precision or guess.precision,
+        takes=_takes(tuple(graph.inputs), [name for name in columns if name != label], features) or guess.takes,
+        gives=next(iter((*likely, *graph.outputs)), guess.gives),
+        scores="probabilities" if likely else guess.scores,
+    )
+
+
+def _takes(inputs: Sequence[str], columns: Iterable[str], features: Sequence[str]) -> dict[str, str]:
+    """Which columns each input reads: of several inputs each that of its own name, else what no other one reads."""
+    if len(inputs) == 1:
+        return {inputs[0]: _listed(features)}
+    known = {name.lower(): name for name in columns}
+    own = {name: known[name.lower()] for name in inputs if name.lower() in known}
+    rest = _listed([name for name in features if name not in own.values()])
+    return {name: plain(own[name]) if name in own else rest for name in inputs}
+
+
+def _label(columns: Mapping[str, str]) -> str:
+    """The column that is called as labels are, else the only one of words, else the only one of whole numbers."""
+    named = [name for one in LABELS for name in columns if name.lower() == one]
+    named += [name for name in columns if name.lower().rpartition("_")[2] in LABELS]
+    others = {name: kind for name, kind in columns.items() if name.lower() not in (*NO_FEATURES, *TEXTS)}
+    for kinds in (WORDS, WHOLE):
+        alike = [name for name, kind in others.items() if kind.startswith(kinds)]
+        named += alike if len(alike) == 1 and len(columns) > 1 else []
+    return named[0] if named else "label"
+
+
+def _features(columns: Mapping[str, str], label: str) -> list[str]:
+    """Columns of numbers that are neither the label nor name a row."""
+    return [
+        name
+        for name, kind in columns.items()
+        if name != label and name.lower() not in NO_FEATURES and kind.startswith(NUMBERS)
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Columns as a spec names them; none is a name to be replaced."""
+    shown = [plain(name) for name in names] or ["features"]
+    return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"

@@ -1,0 +1,143 @@
+"""A new spec to start from: a commented template, and the schema that an editor completes it with."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from evalspec.errors import Problem, SpecError
+from evalspec.language.parts import Access
+from evalspec.language.registry import Registry, discover
+from evalspec.loading.profile import LoadedProfile, known_profile, load_profile
+from evalspec.loading.profile_match import COARSE, MIXED
+from evalspec.loading.scan_folder import Finding, Looks, find, plain
+from evalspec.loading.schema import SPEC_VERSION, dump, spec_schema
+
+SPEC_FILE = "evalspec.yaml"
+SCHEMA_FILE = f"spec.v{SPEC_VERSION}.json"
+WIDTH = 116
+"""Of a line of comment."""
+CLASSES = "classes: [no, yes]"
+GUESSED = (
+    "what it gives (logits, probabilities, value, ...), and what it calls that",
+    "replace these: the label of each index, in its order",
+)
+"""Comments on the lines that no file tells."""
+_TOKEN = re.compile(r"@(\w+)@")
+
+
+class Started(NamedTuple):
+    """What was written.
+
+    Args:
+        spec: The spec's file.
+        schema: Its schema's.
+        left: A sentence on the files that it names and that are not there; empty: none is known of.
+    """
+
+    spec: Path
+    schema: Path
+    left: str
+
+
+def template() -> str:
+    """The text of the template."""
+    return resources.files("evalspec.loading").joinpath("template.yaml").read_text(encoding="utf-8")
+
+
+def profile_template(profile: str, folder: Path, registry: Registry) -> tuple[str, str]:
+    """A new spec for a profile, with the files that are there and suggested thresholds.
+
+    Args:
+        profile: Name of a profile that comes with evalspec.
+        folder: Where the spec will stand.
+        registry: The kinds there are.
+
+    Returns:
+        Its text, and a sentence on the files that are still missing; empty: none is.
+
+    Raises:
+        SpecError: There is no such profile; with the choices.
+    """
+    name = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower()).strip("-._") or "my-model"
+    loaded = load_profile(known_profile(profile), Access(folder), registry)
+    starts = resources.files("evalspec.loading").joinpath("starts")
+    text = "".join(starts.joinpath(f"{one}.yaml").read_text(encoding="utf-8") for one in ("_head", profile))
+    found, tokens = find(folder, registry), frozenset(_TOKEN.findall(text))
+    for token, value in (_values(loaded, found, tokens) | {"name": plain(name)}).items():
+        text = text.replace(f"@{token}@", value)
+    return text, found.left(tokens | {"candidate"})
+
+
+def _values(loaded: LoadedProfile, found: Finding, tokens: frozenset[str]) -> dict[str, str]:
+    """What stands in a template for each of its tokens."""
+    roles = tokens | {"candidate"}
+    about = [f"{loaded.file.name}: {loaded.file.about}", *found.lines(roles)]
+    values = {
+        "about": "\n# ".join(line for text in about for line in textwrap.wrap(text, WIDTH)),
+        "profile": loaded.file.name,
+        "label": found.label,
+        "inputs": _inputs(found.looks["candidate"]),
+        "artifact": plain(found.models["candidate"][1]),
+    }
+    values |= {role: _model(role, found) for role in found.models}
+    return values | {role: f"kind: {kind}, path: {plain(path)}" for role, (kind, path) in found.datasets.items()}
+
+
+def _model(role: str, found: Finding) -> str:
+    kind, path = found.models[role]
+    looks = found.looks[role]
+    precision = looks.precision
+    lines = [f"kind: {kind}", f"path: {plain(path)}", f"precision: {precision}"]
+    if precision in COARSE:
+        lines.append("quantization: {method: static, calibration: train}")
+    elif precision == MIXED:
+        lines.append("quantization: {method: dynamic}")
+    if found.doubles and kind != "sklearn":
+        lines.append("preprocess: [{cast: float32}]")
+    lines.append(f"inputs: {_inputs(looks)}")
+    if kind != "sklearn":
+        guesses = [f"outputs: {{{looks.scores}: {plain(looks.gives)}}}", CLASSES]
+        if role == "candidate":
+            guesses = [f"{line:<34} # {why}" for line, why in zip(guesses, GUESSED, strict=True)]
+        lines += guesses
+    return "\n    ".join(lines)
+
+
+def _inputs(looks: Looks) -> str:
+    return f"{{{', '.join(f'{plain(name)}: {columns}' for name, columns in looks.takes.items())}}}"
+
+
+def start(
+    folder: Path, *, force: bool = False, registry: Registry | None = None, profile: str | None = None
+) -> Started:
+    """Write a spec and its schema into a folder, which is made where it is not there.
+
+    Args:
+        folder: Where.
+        force: Files that are there may be overwritten.
+        registry: The kinds that the schema shows; None: all that are installed.
+        profile: Name of the profile that the spec is for; None: the template that shows the language.
+
+    Raises:
+        SpecError: A file is there already, the folder can't be written, or there is no such profile.
+    """
+    registry = registry or discover()
+    content, left = (template(), "") if profile is None else profile_template(profile, folder, registry)
+    spec, schema = folder / SPEC_FILE, folder / SCHEMA_FILE
+    there = [path for path in (spec, schema) if path.exists()]
+    if there and not force:
+        remedy = "pass --force to overwrite it, or name another folder"
+        raise SpecError([Problem("this file is there already", file=str(path), remedy=remedy) for path in there])
+    text = dump(spec_schema(registry))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        schema.write_text(text, encoding="utf-8")
+        spec.write_text(content, encoding="utf-8")
+    except OSError as error:
+        message = f"can't be written: {error.strerror or error}"
+        raise SpecError(Problem(message, file=error.filename or str(folder))) from error
+    return Started(spec, schema, left)

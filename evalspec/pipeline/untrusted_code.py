@@ -1,0 +1,134 @@
+"""Code that the spec names: found and run only under ``--trust``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalspec.errors import InputError
+from evalspec.language.parts import Access
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def need_trust(access: Access, what: str) -> None:
+    """Stop where code would run that the caller has not allowed.
+
+    Raises:
+        InputError: The caller did not pass ``--trust``.
+    """
+    if not access.trust:
+        raise InputError(what, remedy="pass --trust if you know where it comes from")
+
+
+def source_file(reference: str, access: Access) -> Path:
+    """The file that ``package.module:name`` is defined in; nothing is imported to find one in the spec's folder.
+
+    Raises:
+        InputError: There is none.
+    """
+    module = reference.partition(":")[0]
+    stem = access.folder.joinpath(*module.split("."))
+    if module.endswith(".py") and (access.folder / module).is_file():
+        raise InputError(
+            f"{module!r} is a file, not a module", remedy=f"write {module.removesuffix('.py')!r} before the colon"
+        )
+    for path in (stem.with_name(stem.name + ".py"), stem / "__init__.py"):
+        if path.is_file():
+            return path
+    # Parents of an installed module are imported by this look-up, so it is code that runs.
+    need_trust(access, f"{module!r} is not in the spec's folder, so finding it runs code")
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"there is no module {module!r} in {access.folder} nor installed: {error}") from error
+    if found is None or found.origin is None:
+        raise InputError(f"there is no module {module!r} in {access.folder} nor installed")
+    return Path(found.origin)
+
+
+def load_reference(reference: str, access: Access, what: str) -> Callable[..., Any]:
+    """The callable named by ``package.module:name``, with the spec's folder searched first.
+
+    Args:
+        reference: ``package.module:name``.
+        access: Where code may come from, and whether it may run.
+        what: Who names it, for the sentence.
+
+    Raises:
+        InputError: It may not run, can't be imported, or is no callable.
+    """
+    need_trust(access, f"{what} runs the code {reference}")
+    source_file(reference, access)
+    folder = str(access.folder.resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    module_name, _, name = reference.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except AttributeError as error:
+        raise InputError(f"{module_name} has no {name!r}, which {what} names") from error
+    except Exception as error:
+        raise InputError(f"importing {module_name} raised {type(error).__name__}: {first_line(error)}") from error
+    if isinstance(found, type):
+        found = call(found, reference)
+    if not callable(found):
+        raise InputError(f"{reference} is a {type(found).__name__}, which can't be called")
+    function: Callable[..., Any] = found
+    return function
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line of at most 300 characters."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__
+
+
+def call(function: Callable[..., Any], reference: str, *args: Any) -> Any:
+    """Run the user's code, and say whose it was when it raises.
+
+    Raises:
+        InputError: It raised; evalspec's own errors go through as they are.
+    """
+    try:
+        return function(*args)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{reference} raised {type(error).__name__}: {first_line(error)}") from error
+
+
+def checked_arrays(value: Any, reference: str) -> dict[str, NDArray[Any]]:
+    """What the user's code returned, as arrays by name.
+
+    Raises:
+        InputError: It is no dict of arrays.
+    """
+    if not isinstance(value, Mapping) or not value or not all(isinstance(name, str) for name in value):
+        raise InputError(f"{reference} returned {type(value).__name__}, not a dict of arrays by name")
+    arrays = {name: _array(array) for name, array in value.items()}
+    for name, array in arrays.items():
+        if array.ndim == 0:
+            raise InputError(f"{reference} returned a single value as {name!r}, not one for each row")
+    return arrays
+
+
+def _array(value: Any) -> NDArray[Any]:
+    """As an array; lists of another length in each row as objects."""
+    import numpy as np
+
+    try:
+        return np.asarray(value)
+    except ValueError:
+        rows = list(value)
+        found = np.empty(len(rows), dtype=object)
+        for index, row in enumerate(rows):
+            found[index] = row
+        return found

@@ -1,7 +1,0 @@
-"""Spec -> Plan: what will be measured, in which order, for which family of requirements, and what it can show."""
-
-from __future__ import annotations
-
-from evalspec.plan.planning import Plan, PlannedCheck, plan
-
-__all__ = ["Plan", "PlannedCheck", "plan"]

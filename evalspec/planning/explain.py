@@ -1,0 +1,431 @@
+"""What a plan says: checks, order, n, time, and what each requirement can detect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalspec.evidence.estimate import Side
+from evalspec.evidence.methods import IntervalFamily, is_distance, is_timed, processes_in, units_in
+from evalspec.evidence.metric import Metric
+from evalspec.evidence.record import CheckRecord, Record
+from evalspec.evidence.test import Test, holds
+from evalspec.evidence.units import UNITS, format_quantity, from_unit, to_unit
+from evalspec.language.parts import Check
+from evalspec.language.requirement import Requirement
+from evalspec.loading.summary import doubts, profile_json, profile_lines
+from evalspec.planning.permissions import Permission
+from evalspec.planning.plan import Plan
+from evalspec.stats.error_design import recorded_error, recorded_increase, recorded_largest
+from evalspec.stats.power import (
+    Better,
+    Design,
+    PairedDesign,
+    ProportionDesign,
+    chance_of_pass,
+    detectable,
+)
+from evalspec.stats.recorded import recorded_proportion
+from evalspec.stats.recorded_design import (
+    Growth,
+    even,
+    of_losses,
+    of_range,
+    recorded_distance,
+    recorded_percentile,
+    recorded_share,
+    recorded_student,
+    recorded_wald,
+    standard_error,
+)
+from evalspec.stats.scaled_design import recorded_area, recorded_f1
+
+ASSUMED_DISCORDANCE = 0.05
+"""Share of rows on which two versions of a model differ, where no record tells."""
+FEWEST = 5
+"""Processes at the least that queries are timed over."""
+SHARES = ("fraction", "%")
+LOSSES = ("score", "label")
+SIGNED = ("temperature", "score", "label", "difference")
+"""Kinds of quantity that may be below 0."""
+_ENDED = {"not_run": "not run", "invalid": "invalid", "error": "crashed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Detects:
+    """What one requirement can decide.
+
+    Args:
+        name: Of the requirement.
+        sentence: As written.
+        n: Rows or queries, where known.
+        unit: Of headroom and violation.
+        headroom: Distance on the good side at which PASS comes out in 1 - 0.1/m of runs; None: not known, or never.
+        violation: Distance on the bad side at which FAIL comes out in 80 %.
+        assumed: Nuisance values, and whence.
+        chance: Of PASS if the truth is as it was measured before; None where nothing was.
+        blocking: It blocks.
+        note: Why something is not known.
+    """
+
+    name: str
+    sentence: str
+    n: int | None
+    unit: str
+    headroom: float | None
+    violation: float | None
+    assumed: str
+    chance: float | None
+    blocking: bool
+    note: str = ""
+
+
+def detects(plan: Plan, before: Record | None) -> list[Detects]:
+    """For each requirement what it can detect at the n that is known.
+
+    Args:
+        plan: The plan.
+        before: An earlier record of the spec, for assumed truths and standard errors.
+    """
+    known = {} if before is None else {test.name: (check, test) for check in before.checks for test in check.tests}
+    lines = []
+    for planned in plan.checks:
+        check = planned.check
+        for one in check.requirements:
+            metric = check.metric(one.metric)
+            if metric is None:
+                continue
+            record, test = known.get(one.name(check.name), (None, None))
+            void = None if record is None or test is None else _void(record, test)
+            blocking = one in check.blocking
+            if void is not None:
+                lines.append(_not_known(one, one.name(check.name), None, None, blocking, void))
+            else:
+                lines.append(_detects(plan, check, one, metric, test, blocking=blocking))
+    return lines
+
+
+def _void(record: CheckRecord, test: Test) -> str | None:
+    """Why an earlier run tells nothing of a requirement; None: it tells something."""
+    if record.status != "measured":
+        return f"{_ENDED[record.status]} in that run, so no headroom is known: {record.reason}"
+    if test.invalid is not None:
+        return f"{_ENDED['invalid']} in that run, so no headroom is known: {test.invalid}"
+    return None if test.missing is None else f"without a value in that run, so no headroom is known: {test.missing}"
+
+
+def _detects(
+    plan: Plan, check: Check, one: Requirement, metric: Metric, test: Test | None, *, blocking: bool
+) -> Detects:
+    name, unit = one.name(check.name), one.unit
+    if metric.exact and one.model is None:
+        chance = None if test is None or test.value is None else float(holds(test.op, test.value, test.threshold))
+        return _not_known(one, name, None, chance, blocking, "an exact fact: no sampling error")
+    threshold = from_unit(one.factor if one.is_ratio else one.threshold, unit)
+    design = _design(plan, check, one, metric, test)
+    if design is None:
+        if test is None:
+            return _not_known(one, name, None, None, blocking, "known after a first run")
+        note = "no standard error can be had from its bounds"
+        if test.p_pass is None:
+            note = "the last run gave no bound here"
+        elif test.part_unit is not None:
+            note = (
+                "it moves in whole parts, each held against its own limit: a record tells no headroom of their number"
+            )
+        return _not_known(one, name, test.n, _as_then(plan, test), blocking, note)
+    family = plan.family if blocking else plan.family_warn
+    better: Better = "lower" if one.upper else "higher"
+    found = detectable(
+        design,
+        threshold,
+        better,
+        alpha_pass=plan.alpha,
+        alpha_fail=plan.alpha / max(1, len(family)),
+        family=len(family),
+    )
+    chance = None if test is None else _chance(plan, design, test, threshold, one)
+    rows = test.n if test is not None and test.n else _rows(plan, check)
+    return Detects(
+        name=name,
+        sentence=one.sentence,
+        n=rows,
+        unit=unit,
+        headroom=None if found.headroom is None else to_unit(found.headroom, unit),
+        violation=None if found.violation is None else to_unit(found.violation, unit),
+        assumed=found.assumed,
+        chance=chance,
+        blocking=blocking,
+    )
+
+
+def _not_known(one: Requirement, name: str, n: int | None, chance: float | None, blocking: bool, note: str) -> Detects:
+    return Detects(
+        name=name,
+        sentence=one.sentence,
+        n=n,
+        unit=one.unit,
+        headroom=None,
+        violation=None,
+        assumed="",
+        chance=chance,
+        blocking=blocking,
+        note=note,
+    )
+
+
+def _rows(plan: Plan, check: Check) -> int | None:
+    dataset = getattr(check, "dataset", None)
+    header = plan.spec.headers.get(dataset) if isinstance(dataset, str) else None
+    where = plan.spec.datasets[dataset].where if isinstance(dataset, str) and dataset in plan.spec.datasets else None
+    return header.rows if header is not None and where is None else None
+
+
+def _design(plan: Plan, check: Check, one: Requirement, metric: Metric, test: Test | None) -> Design | None:
+    """How the requirement will be measured: from the last record, or from what the spec alone tells."""
+    if test is not None:
+        return _recorded(plan, one, metric, test)
+    n = _rows(plan, check)
+    parts = metric.parts is not None and not metric.whole
+    of_parts = parts or metric.extreme
+    if (
+        n is None
+        or one.part is not None
+        or of_parts
+        or _clustered(plan, check)
+        or metric.family is not IntervalFamily.CLOPPER_PEARSON
+    ):
+        return None
+    return ProportionDesign(n) if one.model is None else PairedDesign(n, ASSUMED_DISCORDANCE)
+
+
+def _clustered(plan: Plan, check: Check) -> bool:
+    """Rows share clusters, and nothing tells the design effect before a first run."""
+    dataset = getattr(check, "dataset", None)
+    return (
+        isinstance(dataset, str) and dataset in plan.spec.datasets and plan.spec.datasets[dataset].cluster is not None
+    )
+
+
+def _recorded(plan: Plan, one: Requirement, metric: Metric, test: Test) -> Design | None:
+    bound = test.upper if one.upper else test.lower
+    if test.value is None or bound is None or test.n < 1 or test.part_unit is not None:
+        return None
+    value, edge = from_unit(test.value, test.unit), from_unit(bound, test.unit)
+    other = test.lower if one.upper else test.upper
+    far = edge if other is None else from_unit(other, test.unit)
+    confidence, limits = plan.spec.policy.confidence, _limits(one, metric)
+    if value == edge:
+        return None
+    scaled = _scaled(metric, test, value, edge, confidence)
+    if scaled is not None:
+        return scaled
+    if is_distance(test.method) and one.upper and one.model is None:
+        return recorded_distance(value, far, edge, confidence, limits[1])
+    by_processes, timed = processes_in(test.method), is_timed(test.method)
+    passes: Side = "upper" if one.upper else "lower"
+    if one.model is None and test.unit in SHARES and by_processes is None and limits[0] >= 0.0:
+        clusters = units_in(test.method)
+        return recorded_share(value, (edge, far), confidence, test.n, passes, timed=timed, clusters=clusters)
+    if by_processes is not None or timed:
+        design = recorded_percentile if timed else recorded_student
+        log, counted = one.model is None or one.is_ratio, by_processes is None
+        count = FEWEST if by_processes is None else by_processes
+        return design(value, (edge, far), confidence, passes, count, limits, log=log, counted=counted)
+    n = units_in(test.method) or test.n
+    growth: Growth = even
+    if one.model is None and value > 0.0:
+        if one.upper and metric.unit in LOSSES and (metric.least == 0.0 or (metric.least is None and far > 0.0)):
+            growth = of_losses(value, standard_error(value, edge, confidence), metric.most, n)
+        elif not one.upper and metric.least is not None and metric.most is not None:
+            growth = of_range(value, metric.least, metric.most)
+    return recorded_wald(value, (edge, far), confidence, passes, n, growth, limits)
+
+
+def _scaled(metric: Metric, test: Test, value: float, edge: float, confidence: float) -> Design | None:
+    """The design of a metric whose error changes with the truth in a known way; None of others."""
+    if test.against is not None:
+        return None
+    lower, upper = (None if bound is None else from_unit(bound, test.unit) for bound in (test.lower, test.upper))
+    if metric.scales == "area":
+        area = recorded_area(value, lower, upper, confidence, test.n)
+        return recorded_proportion(value, edge, confidence, test.n) if area is None else area
+    if metric.scales == "error":
+        return recorded_error(value, edge, confidence)
+    if metric.scales == "largest error":
+        return recorded_largest(value, edge, confidence)
+    if metric.scales == "increase of an error":
+        return recorded_increase(value, lower, edge, confidence)
+    return recorded_f1(value, edge, confidence, test.n) if metric.scales == "harmonic mean" else None
+
+
+def _limits(one: Requirement, metric: Metric) -> tuple[float, float]:
+    """Between which values the truth of a requirement must lie."""
+    if one.is_ratio:
+        return 0.0, math.inf
+    if metric.unit in SHARES:
+        signed = one.model is not None or metric.neutral is not None
+        return -1.0 if signed else metric.least or 0.0, 1.0
+    unit = UNITS.get(metric.unit)
+    if one.model is not None or unit is None:
+        return -math.inf, math.inf
+    least, most = metric.least, metric.most
+    return (-math.inf if unit.kind in SIGNED else 0.0) if least is None else least, math.inf if most is None else most
+
+
+def _chance(plan: Plan, design: Design, test: Test, threshold: float, one: Requirement) -> float:
+    """Chance of PASS if the truth is as it was measured; over parts, that all of them pass."""
+    better: Better = "lower" if one.upper else "higher"
+    if test.parts and test.must_hold == len(test.parts):
+        chances = [
+            chance_of_pass(ProportionDesign(part.n), from_unit(part.value, test.unit), threshold, better, plan.alpha)
+            for part in test.parts
+            if part.value is not None and test.family is IntervalFamily.CLOPPER_PEARSON
+        ]
+        if len(chances) == len(test.parts):
+            return math.prod(chances)
+    assert test.value is not None
+    return chance_of_pass(design, from_unit(test.value, test.unit), threshold, better, plan.alpha)
+
+
+def _as_then(plan: Plan, test: Test) -> float:
+    """Chance of PASS from the p-value alone: that of a normal score around the one that was seen."""
+    from scipy.special import ndtr, ndtri
+
+    if test.p_pass is None:
+        return 0.0
+    return float(ndtr(-ndtri(max(test.p_pass, 1e-12)) + ndtri(plan.alpha)))
+
+
+def chance_of_ready(found: list[Detects]) -> float | None:
+    """The product over blocking requirements; None where one is not known."""
+    chances = [one.chance for one in found if one.blocking]
+    if not chances or any(chance is None for chance in chances):
+        return None
+    return math.prod(chance for chance in chances if chance is not None)
+
+
+def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ()) -> list[str]:
+    """The plan for people.
+
+    Args:
+        plan: The plan.
+        before: An earlier record of the spec.
+        lacks: What a run would be refused for.
+    """
+    found = detects(plan, before)
+    lines = [f"{plan.spec.name}: {len(plan.checks)} checks, about {_duration(_seconds(plan, before))}"]
+    if before is None:
+        lines.append("no earlier run of this spec is here: times are guesses, and chances are not known")
+    else:
+        lines.append(f"times and assumed truths are those of the run of {before.started}")
+    lines += profile_lines(plan.spec)
+    lines += [f"doubtful: {line}" for line in doubts(plan.spec)]
+    for option in dict.fromkeys(one.option for one in lacks):
+        lines.append(f"a run needs {option}: {'; '.join(one.why for one in lacks if one.option == option)}")
+    lines += ["", "order"]
+    if plan.predictions:
+        lines.append("  predictions: " + ", ".join(f"{model} on {dataset}" for dataset, model in plan.predictions))
+    for one in plan.checks:
+        counted = f"{one.queries:,} timed queries" if one.queries else ""
+        asked = " and ".join(words for words in (counted, one.more) if words)
+        line = f"  {one.check.dimension}: {one.check.name} on {', '.join(one.datasets)}"
+        lines.append(f"{line}, {asked}" if asked else line)
+    alpha = plan.alpha
+    lines += [
+        "",
+        f"{len(plan.family)} blocking requirements are decided from samples: PASS at level {alpha:.3g} each, "
+        f"FAIL after Holm, at its strictest level {plan.alpha_fail:.3g}",
+        "",
+    ]
+    for row in found:
+        lines += _lines(row)
+    ready = chance_of_ready(found)
+    if ready is None and before is None:
+        lines.append("chance of READY: not known before a first run")
+    elif ready is None:
+        unknown = [row.name for row in found if row.blocking and row.chance is None]
+        lines.append(f"chance of READY: not known, since that run does not tell it of {', '.join(unknown)}")
+    else:
+        lines.append(
+            f"chance of READY if the truth is as it was measured then: {ready:.2f} (product over requirements)"
+        )
+    lines += [f"not verified: {line}" for line in plan.spec.unverified]
+    return lines
+
+
+def _lines(row: Detects) -> list[str]:
+    n = f", n {row.n:,}" if row.n else ""
+    lines = [f"{row.name}: {row.sentence}{n}"]
+    if row.note:
+        lines.append(f"  {row.note}")
+    elif row.headroom is None:
+        lines.append("  no possible truth passes often enough at this n")
+    else:
+        lines.append(f"  passes nearly always from {format_quantity(row.headroom, row.unit)} of headroom on")
+    if row.violation is not None:
+        lines.append(f"  fails in 4 of 5 runs from a violation of {format_quantity(row.violation, row.unit)} on")
+    elif not row.note:
+        lines.append("  no possible violation fails in 4 of 5 runs at this n")
+    if row.assumed:
+        lines.append(f"  assumes {row.assumed}")
+    if row.chance is not None:
+        lines.append(f"  chance of PASS {row.chance:.3f}")
+    return lines
+
+
+def _seconds(plan: Plan, before: Record | None) -> float:
+    done = () if before is None else before.checks
+    measured = {check.id: check.duration_s for check in done if check.status == "measured"}
+    return sum(measured.get(one.check.name, one.seconds) for one in plan.checks)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ()) -> dict[str, Any]:
+    """The plan for machines; as `explain`."""
+    found = detects(plan, before)
+    return {
+        "spec": plan.spec.name,
+        "seconds": _seconds(plan, before),
+        "predictions": [{"dataset": dataset, "model": model} for dataset, model in plan.predictions],
+        "checks": [
+            {
+                "id": one.check.name,
+                "check": one.check.check,
+                "dimension": one.check.dimension,
+                "datasets": list(one.datasets),
+                "models": list(one.models),
+                "queries": one.queries,
+                "more": one.more,
+            }
+            for one in plan.checks
+        ],
+        "alpha": plan.alpha,
+        "alpha_fail": plan.alpha_fail,
+        "family": list(plan.family),
+        "requirements": [
+            {
+                "name": row.name,
+                "sentence": row.sentence,
+                "n": row.n,
+                "unit": row.unit,
+                "headroom": row.headroom,
+                "violation": row.violation,
+                "assumed": row.assumed,
+                "chance_of_pass": row.chance,
+                "blocking": row.blocking,
+                "note": row.note,
+            }
+            for row in found
+        ],
+        "chance_of_ready": chance_of_ready(found),
+        "profile": profile_json(plan.spec),
+        "doubtful": list(doubts(plan.spec)),
+        "unverified": list(plan.spec.unverified),
+        "needs": [{"option": one.option, "path": one.path, "why": one.why} for one in lacks],
+    }

@@ -1,0 +1,1 @@
+"""What the report draws: charts, strips, tables, trends."""

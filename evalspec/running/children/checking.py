@@ -1,0 +1,136 @@
+"""A child that runs one check and writes down what it says about each requirement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from evalspec.errors import EvalspecError, InputError
+from evalspec.evidence.frozen import Cell
+from evalspec.evidence.record import CheckRecord, EvidenceFile
+from evalspec.imports import arrow_without_pandas
+from evalspec.language.parts import CheckResult
+from evalspec.language.undemanding import measured_undemanding
+from evalspec.running.children.child import Handler
+from evalspec.running.children.inputs import RunInputs
+from evalspec.running.children.jobs import CheckJob, probes_file, samples_file
+from evalspec.running.children.messages import Message, Progress
+from evalspec.running.children.scans import Scans
+from evalspec.running.describe import declaration_of, words
+from evalspec.running.files import sha256_of
+from evalspec.running.guardrail import guarded, unjudged
+from evalspec.running.journal.replay import Replay
+from evalspec.running.probes import write_probes
+from evalspec.running.requirements import SignificanceLevels, measured_values, write_tests
+from evalspec.running.samples import write_samples
+from evalspec.running.timing import Timing, Workers
+
+
+def start(job: CheckJob, scans: Scans | None = None) -> Handler:
+    """The handler of this child; ``scans`` keeps what checks see that share it."""
+    arrow_without_pandas()
+
+    def handle(question: Message, progress: Progress) -> Message:
+        if job.timings_from is not None:
+            return _replayed(job, progress)
+        workers = Workers(job)
+        try:
+            result = run_check(job, progress, workers, scans)
+        except EvalspecError:
+            # Nothing that was measured is lost because of what came after it.
+            _written(job, workers)
+            raise
+        finally:
+            workers.close()
+        record = check_record(job, result, [*result.evidence, *_written(job, workers)])
+        return {
+            "record": record.model_dump(mode="json"),
+            "observed": workers.observed,
+            "read": workers.answering.read,
+        }
+
+    return handle
+
+
+def _written(job: CheckJob, workers: Workers) -> list[tuple[str, str]]:
+    """Files of what was measured, and what they hold."""
+    files = list(workers.answering.files)
+    if workers.samples:
+        name = samples_file(job.check.name)
+        write_samples(workers.samples, job.evidence / name)
+        files.append((name, "every query: intended, sent and end time"))
+    if workers.probes:
+        name = probes_file(job.check.name)
+        write_probes(workers.probes, job.evidence / name)
+        files.append((name, "what each process found"))
+    return files
+
+
+def _replayed(job: CheckJob, progress: Progress) -> Message:
+    assert job.timings_from is not None
+    result = run_check(job, progress, Replay(job.timings_from / "evidence", job.check.name))
+    record = check_record(job, result, [(name, what) for name, what in result.evidence])
+    return {"record": record.model_dump(mode="json"), "observed": {}, "read": {}}
+
+
+def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | None = None) -> CheckResult:
+    """The check's own result, void where the answers that were timed are not those that quality is computed on.
+
+    Raises:
+        InputError: It found a value that is not a number where it said that it has one.
+    """
+    inputs = RunInputs(job, progress, timing, scans)
+    result = job.check.run(inputs)
+    equal = inputs.equal_rows.lines()
+    result = replace(result, notes=(*result.notes, *equal), weakens=(*result.weakens, *equal))
+    result = guarded(result, timing.samples, job.answers, job.confidence, draft=job.draft)
+    return replace(result, weakens=(*result.weakens, *unjudged(job.check, timing.samples, job.judged)))
+
+
+def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]]) -> CheckRecord:
+    """What a check found, as it stands in the record."""
+    check = job.check
+    values, units = measured_values(check, result)
+    tests = write_tests(check, result, SignificanceLevels(job.confidence, job.alpha_fail))
+    summary, cannot_show = words(check)
+    return CheckRecord(
+        id=check.name,
+        check=check.check,
+        dimension=check.dimension,
+        status="measured",
+        tests=tests,
+        blocks=tuple(result.blocks),
+        measured=dict(values),
+        units=units,
+        conditions=_cells(result.conditions),
+        counts=result.counts,
+        notes=tuple(result.notes),
+        weakens=(*result.weakens, *measured_undemanding(check, result, tests)),
+        evidence=tuple(_file(job.evidence, name, what) for name, what in files),
+        baseline_models=check.baselines,
+        seed=job.seed,
+        why=check.why,
+        owner=check.owner,
+        report_only=check.report_only,
+        summary=summary,
+        cannot_show=cannot_show,
+        declares=declaration_of(type(check)),
+    )
+
+
+def _cells(values: Mapping[str, Cell]) -> dict[str, Cell]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
+    }
+
+
+def _file(folder: Path, name: str, what: str) -> EvidenceFile:
+    import pyarrow.parquet as pq
+
+    path = folder / name
+    if not path.exists():
+        raise InputError(f"the check named evidence {name!r} and did not write it")
+    rows = pq.read_metadata(path).num_rows if path.suffix == ".parquet" else 0
+    return EvidenceFile(path=f"{folder.name}/{name}", digest=sha256_of(path), rows=rows, what=what)

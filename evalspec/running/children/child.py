@@ -1,0 +1,67 @@
+"""Entry point of every child process: ``python -m evalspec.running.children.child FD PARENT FD``.
+
+The last descriptor takes the number of the process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from evalspec.errors import EvalspecError
+from evalspec.guardian import stand
+from evalspec.redaction import Redaction
+from evalspec.running.children.messages import Message, Progress, receive, receive_bytes, send
+
+Handler = Callable[[Message, Progress], Message]
+
+
+def main() -> None:
+    """Read the job, then answer questions until the other side goes."""
+    descriptor, parent, announced = (int(one) for one in sys.argv[1:])
+    os.set_inheritable(announced, False)
+    stand(parent, announced, adopts=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = socket.socket(fileno=descriptor)
+    body = receive_bytes(channel)
+    if body is None:
+        return
+    role, job, secrets = pickle.loads(body)
+    hidden = Redaction.of(secrets)
+
+    def progress(done: float, total: float, what: str) -> None:
+        send(channel, {"progress": [float(done), float(total), hidden.text(what)]})
+
+    handle: Handler | None = None
+    while (question := receive(channel)) is not None:
+        try:
+            if handle is None:
+                handle = importlib.import_module(role).start(job)
+            answer = handle(question, progress)
+        except EvalspecError as error:
+            answer = {"error": {"kind": type(error).__name__, "message": str(error)}}
+        except Exception as error:  # noqa: BLE001  # the process is the boundary: whatever its code raises is the answer
+            traceback.print_exc()
+            answer = {"error": {"kind": "crash", "message": _sentence(error, hidden)}}
+        # What a model or a server said ends here: no secret that it echoes gets further.
+        send(channel, hidden.value(answer))
+
+
+def _sentence(error: Exception, hidden: Redaction) -> str:
+    """The error in one line, with the last place of it in code that is not ours."""
+    frames: list[Any] = traceback.extract_tb(error.__traceback__)
+    where = f" (in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    text = hidden.text(str(error)).strip().splitlines()
+    first = text[0][:300] if text else "no message"
+    return f"{type(error).__name__}: {first}{where}"
+
+
+if __name__ == "__main__":
+    main()

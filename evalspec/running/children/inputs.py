@@ -1,0 +1,290 @@
+"""What a check is handed while it runs: rows, predictions made before, timings made now."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evalspec.errors import EvalspecError, InputError
+from evalspec.language.inputs import Cells, Predictions, Probe, Samples, Schedule, SliceMask
+from evalspec.language.parts import BATCH_ROWS
+from evalspec.language.scans import Scan
+from evalspec.running.children.jobs import CheckJob, predictions_key
+from evalspec.running.children.messages import Progress
+from evalspec.running.children.scans import Scans
+from evalspec.running.children.tables import Tables
+from evalspec.running.equal_rows import EqualRows, columns_read
+from evalspec.running.timing import Timing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from evalspec.answers.file import Answers
+    from evalspec.sources.reading.copies import Copies
+
+
+DRAFT_WARMUP = 4
+
+
+class RunInputs:
+    """`evalspec.language.inputs.Inputs` over the files of a run."""
+
+    def __init__(self, job: CheckJob, progress: Progress, timing: Timing, scans: Scans | None = None) -> None:
+        """``timing`` measures, or gives back what was measured before; ``scans`` keeps what other checks see."""
+        self._job = job
+        self._tables = Tables(job.parts)
+        self._progress = progress
+        self.timing = timing
+        self._scans = Scans() if scans is None else scans
+        self.equal_rows = EqualRows(job.parts, self._tables, job.repeating)
+        self.rng = np.random.default_rng(job.seed)
+
+    @property
+    def confidence(self) -> float:
+        """Of the policy."""
+        return self._job.confidence
+
+    @property
+    def alpha_fail(self) -> float:
+        """The strictest level that Holm asks for."""
+        return self._job.alpha_fail
+
+    @property
+    def draft(self) -> bool:
+        """Few queries."""
+        return self._job.draft
+
+    @property
+    def today(self) -> date:
+        """The day on which the run began."""
+        return self._job.today
+
+    @property
+    def evidence(self) -> Path:
+        """Folder for raw samples."""
+        return self._job.evidence
+
+    def table(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows of a dataset."""
+        return self._tables.get(dataset, columns)
+
+    def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The same rows, some at a time."""
+        return self._tables.batches(dataset, columns)
+
+    def scan(self, scans: Sequence[Scan]) -> list[Any]:
+        """Watchers, when all rows went by."""
+        return self._scans.give(self._job.check.name, scans, self._evenly, self._wanted_later)
+
+    def _evenly(self, dataset: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """Rows as watchers see them: the same at a time whatever else is read, so that sums are equal to the bit."""
+        from evalspec.sources.reading.batches import evenly
+
+        batches = self._tables.batches(dataset, columns)
+        return evenly(batches, BATCH_ROWS) if self._job.parts.datasets[dataset].rows_fit else batches
+
+    def _wanted_later(self) -> dict[str, list[Scan]]:
+        """Check that comes later: what it will want to see, where that is handed on as in a pass of its own."""
+        found: dict[str, list[Scan]] = {}
+        for check, seed in self._scans.ahead:
+            inputs = RunInputs(replace(self._job, check=check, seed=seed), self._progress, self.timing)
+            inputs._tables = self._tables
+            with contextlib.suppress(EvalspecError):
+                scans = check.scans(inputs)
+                found[check.name] = [one for one in scans if self._job.parts.datasets[one.dataset].rows_fit]
+        return found
+
+    def label(self, dataset: str) -> str | None:
+        """Name of the label column."""
+        return self._job.parts.datasets[dataset].label
+
+    def label_unit(self, dataset: str) -> str | None:
+        """Unit of a regression label."""
+        return self._job.parts.datasets[dataset].label_unit
+
+    def origin(self, dataset: str) -> Mapping[str, str]:
+        """As the spec states it."""
+        return self._job.parts.datasets[dataset].origin
+
+    def column_names(self, dataset: str) -> tuple[str, ...]:
+        """Its columns."""
+        return self._tables.names(dataset)
+
+    def has_clusters(self, dataset: str) -> bool:
+        """It names a column of what rows share, or many of its rows are equal."""
+        return self._job.parts.datasets[dataset].cluster is not None or self._equal(dataset) is not None
+
+    def feature_columns(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the candidate is said to read, or all that are neither label, key nor cluster."""
+        names = self._tables.names(dataset)
+        read = self._columns_read()
+        if read and all(name in names for name in read):
+            return read
+        # A column that slices look at may well be read by the model, so only these are surely none of its inputs.
+        part = self._job.parts.datasets[dataset]
+        return tuple(name for name in names if name not in (part.label, part.key, part.cluster))
+
+    def stated_columns(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the candidate is said to read, of those that are there."""
+        names = self._tables.names(dataset)
+        return tuple(name for name in self._columns_read() if name in names)
+
+    def _columns_read(self) -> tuple[str, ...]:
+        return columns_read(self._job.parts)
+
+    def clusters(self, dataset: str) -> NDArray[np.int64] | None:
+        """Index of each row's cluster."""
+        column = self._job.parts.datasets[dataset].cluster
+        own = None if column is None else self._clusters(dataset, self._tables.column(dataset, column))
+        return own if self._job.draft else self.equal_rows.clusters(dataset, own)
+
+    def _equal(self, dataset: str) -> Copies | None:
+        return None if self._job.draft else self.equal_rows.of(dataset)
+
+    def _clusters(self, dataset: str, table: pa.Table) -> NDArray[np.int64] | None:
+        from evalspec.sources.reading.open import clusters
+
+        column = self._job.parts.datasets[dataset].cluster
+        return None if column is None else clusters(table, column)
+
+    def predictions(self, dataset: str, model: str | None = None) -> Predictions:
+        """Predictions made before, with the truth of each row.
+
+        Raises:
+            InputError: Labels don't fit the model's classes.
+        """
+        from evalspec.answers.file import read_answers
+
+        model = model or self._job.check.model
+        answers = read_answers(Path(self._job.predictions[predictions_key(dataset, model)]))
+        part = self._job.parts.datasets[dataset]
+        used = [name for name in (part.label, part.cluster) if name is not None]
+        told = self._told(answers, self._tables.having(dataset, used), dataset, model)
+        if self._job.draft:
+            return told
+        return replace(told, clusters=self.equal_rows.clusters(dataset, told.clusters))
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
+        """Predictions made now, of rows that the check made.
+
+        Raises:
+            InputError: Labels don't fit the model's classes.
+            NotRunError: The model is read from files.
+        """
+        from evalspec.answers.file import read_answers
+
+        model = model or self._job.check.model
+        path = self.timing.predict(rows, dataset, name, model, self._progress)
+        return self._told(read_answers(path), rows, dataset, model)
+
+    def _told(self, answers: Answers, table: pa.Table, dataset: str, model: str) -> Predictions:
+        """Answers beside the truth of their rows."""
+        from evalspec.answers.from_labels import true_answers
+
+        if answers.n != table.num_rows:
+            raise InputError(f"{model} answered {answers.n:,} rows of {dataset}, which has {table.num_rows:,} now")
+        label = self.label(dataset)
+        truth, true_boxes = None, None
+        if label is not None:
+            truth, true_boxes = true_answers(table, label, answers, self._job.parts.access)
+        return Predictions(
+            model=model,
+            dataset=dataset,
+            n=answers.n,
+            classes=answers.classes,
+            probabilities=answers.probabilities,
+            predicted=answers.predicted,
+            values=answers.values,
+            lower=answers.lower,
+            upper=answers.upper,
+            truth=truth,
+            clusters=self._clusters(dataset, table),
+            digest=str(self.model_facts(model).get("digest") or ""),
+            label_unit=self.label_unit(dataset),
+            details=answers.details,
+            members=answers.members,
+            texts=answers.texts,
+            masks=answers.masks,
+            boxes=answers.boxes,
+            true_boxes=true_boxes,
+            embeddings=answers.embeddings,
+        )
+
+    def slice_names(self) -> tuple[str, ...]:
+        """Names in the spec's ``slices:``."""
+        return tuple(self._job.parts.slices)
+
+    def slice_where(self, name: str) -> str:
+        """As in the spec's ``slices:``."""
+        return self._job.parts.slices[name]
+
+    def slice_mask(self, name: str, dataset: str) -> SliceMask:
+        """Rows of a named slice."""
+        from evalspec.language.where import mask, parse_where
+
+        where = parse_where(self._job.parts.slices[name])
+        return mask(self._tables.having(dataset, where.columns), where)
+
+    def _drafted(self, schedule: Schedule) -> Schedule:
+        """A draft shows that it runs: a few queries come before, settled or not."""
+        if not self._job.draft:
+            return schedule
+        few = min(schedule.warmup_queries, DRAFT_WARMUP)
+        return replace(schedule, warmup_queries=few, warmup_s=0.0, settle=False)
+
+    def measure(self, schedule: Schedule, dataset: str, model: str | None = None) -> list[Samples]:
+        """Fresh processes, one after the other."""
+        return self.timing.measure(self._drafted(schedule), dataset, model or self._job.check.model, self._progress)
+
+    def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
+        """A B B A blocks in pairs of fresh processes."""
+        asked, model = self._drafted(schedule), self._job.check.model
+        return self.timing.measure_paired(asked, dataset, model, baseline, self._progress)
+
+    def probe(
+        self,
+        probe: str,
+        dataset: str,
+        model: str | None = None,
+        *,
+        processes: int = 1,
+        options: Cells | None = None,
+        telemetry_s: float | None = None,
+    ) -> list[Probe]:
+        """What fresh processes find out, one after the other."""
+        name = model or self._job.check.model
+        return self.timing.probe(probe, dataset, name, processes, options or {}, telemetry_s, self._progress)
+
+    def model_facts(self, model: str | None = None) -> Cells:
+        """What is known of a model."""
+        name = model or self._job.check.model
+        part = self._job.parts.models.get(name)
+        told = {"served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere}
+        return {**told, **self._job.model_facts.get(name, {})}
+
+    def code(self, path: str, what: str) -> Path:
+        """A file of code, where the caller allows code to run."""
+        from evalspec.pipeline.untrusted_code import need_trust
+
+        access = self._job.parts.access
+        need_trust(access, f"{what} runs the code {path}")
+        return access.path(path)
+
+    def file(self, path: str) -> Path:
+        """A file that the check names."""
+        return self._job.parts.access.path(path)
+
+    def files(self, dataset: str) -> tuple[Path, ...]:
+        """The files that a dataset is read from."""
+        return self._job.parts.datasets[dataset].files(self._job.parts.access)
+
+    def progress(self, done: float, total: float, what: str) -> None:
+        """Tell how far the check has come."""
+        self._progress(done, total, what)

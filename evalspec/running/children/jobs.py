@@ -1,0 +1,145 @@
+"""What the children are handed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalspec.evidence.frozen import Cell
+from evalspec.evidence.units import UNITS
+from evalspec.language.parts import Access, Check, Dataset, Model
+from evalspec.language.undemanding import UNBOUNDED
+from evalspec.running.children.process import Limits
+
+if TYPE_CHECKING:
+    from evalspec.planning import Plan, PlannedCheck
+
+DRAFT_ROWS = 64
+"""Rows of each dataset that a draft looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecParts:
+    """The parts of the spec that a child may need."""
+
+    models: Mapping[str, Model]
+    datasets: Mapping[str, Dataset]
+    slices: Mapping[str, str]
+    access: Access
+    rows: int | None = None
+    """Only so many rows of each dataset (a draft); None: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerJob:
+    """A worker holds one model."""
+
+    parts: SpecParts
+    model: str
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJob:
+    """A check process runs one check.
+
+    Args:
+        parts: As in `SpecParts`.
+        check: The check.
+        predictions: ``dataset/model``: file of predictions.
+        model_facts: Model: what is known of it.
+        confidence: Of the policy.
+        alpha_fail: The strictest level that Holm asks for.
+        seed: The check's own, from the spec's seed and its id.
+        draft: Few queries.
+        evidence: Folder for raw samples.
+        limits: For the workers that it starts.
+        threads: Of each worker.
+        environment: Of the workers.
+        timings_from: Folder of a run whose raw timings are used; None: time now.
+        answers: Timed model: file of the answers that quality is computed on, on the rows that are timed.
+        judged: Timed models of whose answers on these rows a blocking requirement asks something.
+        repeating: Datasets of which many rows may be copies of others.
+        today: The day on which the run began (UTC).
+    """
+
+    parts: SpecParts
+    check: Check
+    predictions: Mapping[str, str]
+    model_facts: Mapping[str, Mapping[str, Cell]]
+    confidence: float
+    alpha_fail: float
+    seed: int
+    draft: bool
+    evidence: Path
+    limits: Limits
+    threads: int
+    environment: Mapping[str, str]
+    timings_from: Path | None = None
+    answers: Mapping[str, Path] = field(default_factory=dict)
+    judged: frozenset[str] = frozenset()
+    repeating: frozenset[str] = frozenset()
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())
+
+
+def predictions_file(dataset: str, model: str) -> str:
+    """Name of a file of predictions in the folder of evidence."""
+    return f"predictions-{model}-{dataset}.parquet"
+
+
+def samples_file(check: str) -> str:
+    """Name of a check's file of raw timings in the folder of evidence."""
+    return f"samples-{check}.parquet"
+
+
+def probes_file(check: str) -> str:
+    """Name of a check's file of what probes found in the folder of evidence."""
+    return f"probes-{check}.json"
+
+
+def altered_file(check: str, model: str, dataset: str, name: str) -> str:
+    """Name of a file of answers to rows that a check made, in the folder of evidence."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+    return f"answers-{check}-{model}-{dataset}-{plain}.parquet"
+
+
+def predictions_key(dataset: str, model: str) -> str:
+    """How a file of predictions is named in a job."""
+    return f"{dataset}/{model}"
+
+
+def answers_beside(plan: Plan, planned: PlannedCheck) -> dict[str, tuple[str, str]]:
+    """Timed model: the (dataset, model) whose answers some other check judges, where there is one."""
+    return {
+        model: (dataset, model)
+        for model in planned.timed
+        for dataset in planned.datasets
+        if (dataset, model) in plan.predictions
+    }
+
+
+def judged_beside(plan: Plan, planned: PlannedCheck) -> frozenset[str]:
+    """Timed models of whose answers, on rows that they are timed on, a blocking requirement asks something."""
+    beside = answers_beside(plan, planned)
+    return frozenset(
+        model
+        for model, pair in beside.items()
+        if any(pair in one.predictions and _about_answers(one.check) for one in plan.checks)
+    )
+
+
+def _about_answers(check: Check) -> bool:
+    """It requires something of answers: not only of time, size or energy."""
+    found = (check.metric(one.metric) for one in check.blocking)
+    units = (UNITS.get(one.unit) for one in found if one is not None)
+    return check.dimension == "model" and any(unit is not None and unit.kind not in UNBOUNDED for unit in units)
+
+
+def seed_of(seed: int, name: str) -> int:
+    """A seed of a check's own: adding a check doesn't change what another one draws."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4], "big")

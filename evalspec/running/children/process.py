@@ -1,0 +1,233 @@
+"""A process of its own for everything that may crash, hang or eat all memory.
+
+A guardian stands between the child and its parent (see `evalspec.guardian`): whichever of the two ends, all that the
+child has started ends, also what has left its session. Any end without an answer is an error, exit code 0 too. Memory
+is watched as resident size of the child and all below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NoReturn, Self
+
+from evalspec.errors import InputError, InvalidError, NotRunError, WorkerError, WriteError
+from evalspec.logs import Log, last_line
+from evalspec.processes import Guarded, import_path
+from evalspec.redaction import Redaction
+from evalspec.running.children.messages import Message, Progress, receive, send, send_bytes
+from evalspec.running.files import make_folder
+
+WATCH_EVERY_S = 0.2
+GONE_S = 5.0
+"""Longest time for a child to end that has closed its channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a child may use.
+
+    Args:
+        time_s: Longest time for one answer.
+        memory_bytes: Largest resident size of the child and all that it starts.
+    """
+
+    time_s: float = 1800.0
+    memory_bytes: int | None = None
+
+
+class Child:
+    """One child process, started with a job, asked questions over a socket pair."""
+
+    def __init__(
+        self,
+        role: str,
+        job: Any,
+        *,
+        limits: Limits,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        secrets: Iterable[str] = (),
+        on_read: Callable[[Mapping[str, str]], None] | None = None,
+    ) -> None:
+        """Starts the child.
+
+        Args:
+            role: The module that serves it: its ``start(job)`` gives the handler of questions.
+            job: Handed over pickled; it comes from this process, never from outside.
+            limits: Time for each answer and memory.
+            log: File for what it writes to its standard streams.
+            environment: Added to this process's environment before anything is imported.
+            secrets: Variables of the environment whose values leave the child neither in an answer nor in its log.
+            on_read: Told of the files that a worker says its model's code has read, and their digests.
+        """
+        secrets = tuple(secrets)
+        self.role = role.rpartition(".")[2]
+        self.limits = limits
+        self.log = log
+        self._log = Log(log, Redaction.of(secrets))
+        self._on_read = on_read
+        ours, theirs = socket.socketpair()
+        with theirs, _opened(self._log) as output:
+            self._process = Guarded(
+                # -P: nothing is imported from the folder that the user happens to stand in.
+                [sys.executable, "-P", "-m", "evalspec.running.children.child", str(theirs.fileno()), str(os.getpid())],
+                output,
+                passed=(theirs.fileno(),),
+                environment=os.environ | import_path() | dict(environment or {}),
+            )
+        self._channel = ours
+        self.peak_bytes = 0
+        try:
+            send_bytes(ours, pickle.dumps((role, job, secrets)))
+        except ConnectionError:
+            self._gone()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """It can be asked something more."""
+        return self._process.ended is None
+
+    def ask(self, question: Message, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
+        """One question, one answer.
+
+        Raises:
+            WorkerError: It ended without an answer, or went past a limit; it has then been killed.
+            InputError, NotRunError, InvalidError: As the child raised it.
+        """
+        self.tell(question)
+        return self.answer(progress=progress, time_s=time_s)
+
+    def tell(self, question: Message) -> None:
+        """Ask, and go on; `answer` waits for what it says.
+
+        Raises:
+            WorkerError: It has ended.
+        """
+        try:
+            send(self._channel, question)
+        except ConnectionError:
+            self._gone()
+
+    def answer(self, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
+        """Wait for the answer; as `ask`."""
+        allowed_s = self.limits.time_s if time_s is None else time_s
+        deadline = time.monotonic() + allowed_s
+        while True:
+            ready, _, _ = select.select([self._channel], [], [], WATCH_EVERY_S)
+            if ready:
+                message = receive(self._channel)
+                if message is None:
+                    self._gone()
+                if "progress" not in message:
+                    if self._on_read is not None:
+                        self._on_read(message.pop("read", {}))
+                    return _answered(message)
+                if progress is not None:
+                    progress(*message["progress"])
+            self._watch_memory()
+            if time.monotonic() > deadline:
+                self.kill()
+                raise WorkerError(f"{self.role} gave no answer within {allowed_s:g} s and was killed")
+
+    def _watch_memory(self) -> None:
+        used = resident_bytes(self.pid)
+        self.peak_bytes = max(self.peak_bytes, used)
+        limit = self.limits.memory_bytes
+        if limit is not None and used > limit:
+            self.kill()
+            raise WorkerError(
+                f"{self.role} used {used / 2**20:,.0f} MiB of resident memory, over the limit of "
+                f"{limit / 2**20:,.0f} MiB, and was killed; raise --memory-limit if it needs more"
+            )
+
+    def _gone(self) -> NoReturn:
+        code = self._process.wait(GONE_S)
+        self.kill()
+        line = last_line(self.log)
+        said = f"; its last line: {line}" if line else ""
+        raise WorkerError(f"{self.role} {_ending(code)} without an answer{said}")
+
+    def kill(self) -> None:
+        """Kill it and all that it has started."""
+        self._process.end()
+        self._channel.close()
+        self._log.finish()
+
+    def close(self) -> None:
+        """Let it go, and make sure that nothing of it stays."""
+        self.kill()
+
+
+@contextlib.contextmanager
+def _opened(log: Log) -> Iterator[IO[bytes]]:
+    make_folder(log.path.parent)
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(log.opened())
+        except OSError as error:
+            raise WriteError(f"{log.path} can't be written: {error.strerror or error}") from error
+        yield file
+
+
+def _answered(message: Message) -> Message:
+    """The answer, or the error that it carries."""
+    error = message.get("error")
+    if error is None:
+        return message
+    kinds = {"InputError": InputError, "NotRunError": NotRunError, "InvalidError": InvalidError}
+    raise kinds.get(error["kind"], WorkerError)(error["message"])
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return "closed its channel"
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = str(-code)
+        hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+        return f"was killed by {name}{hint}"
+    return f"exited with code {code}"
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident size of a process and its descendants; 0 where it is gone."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return 0
+    total = 0
+    for one in family:
+        try:
+            total += one.memory_info().rss
+        except psutil.Error:
+            continue
+    return total

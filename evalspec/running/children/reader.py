@@ -1,0 +1,135 @@
+"""A child that looks at datasets and models and says what they are: digest, rows, columns, size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from evalspec.evidence.model_card import Benchmark
+from evalspec.evidence.record import DatasetRecord, ModelRecord
+from evalspec.imports import arrow_without_pandas
+from evalspec.language.parts import Access, Dataset, Model
+from evalspec.running.children.child import Handler
+from evalspec.running.children.jobs import SpecParts
+from evalspec.running.children.messages import Message, Progress
+
+
+def start(parts: SpecParts) -> Handler:
+    """The handler of this child."""
+    arrow_without_pandas()
+
+    def handle(question: Message, progress: Progress) -> Message:
+        name = str(question["name"])
+        if question["do"] == "dataset":
+            progress(0.0, 1.0, f"reading {name}")
+            return {"record": dataset_record(name, parts).model_dump(mode="json")}
+        return {"record": model_record(name, parts.models[name], parts.access).model_dump(mode="json")}
+
+    return handle
+
+
+def dataset_record(name: str, parts: SpecParts) -> DatasetRecord:
+    """A dataset as it is read: its rows after ``where``.
+
+    Raises:
+        InputError: It can't be read.
+    """
+    import pyarrow as pa
+
+    from evalspec.running.equal_rows import RepeatWatch
+    from evalspec.sources.reading.open import open_batches
+    from evalspec.sources.reading.rows import TableDigest
+
+    dataset: Dataset = parts.datasets[name]
+    opened = open_batches(dataset, parts.access)
+    digest, fields, repeats = TableDigest(), {}, RepeatWatch(name, parts)
+    for batch in opened:
+        repeats.update(batch)
+        fields = {field.name: str(field.type) for field in batch.schema}
+        table = pa.Table.from_batches([batch])
+        digest.update(table if parts.rows is None else table.slice(0, max(0, parts.rows - digest.rows)))
+    return DatasetRecord(
+        name=name,
+        kind=dataset.kind,
+        digest=digest.end(),
+        rows=digest.rows,
+        columns=fields,
+        label=dataset.label,
+        label_unit=dataset.label_unit,
+        cluster=dataset.cluster,
+        path=getattr(dataset, "path", None),
+        where=dataset.where,
+        rows_read=opened.rows,
+        origin=dict(dataset.origin),
+        hub=benchmark_of(dataset),
+        may_repeat=parts.rows is None and repeats.end(),
+    )
+
+
+def benchmark_of(dataset: Dataset) -> Benchmark | None:
+    """The benchmark that its rows are, at the commit that they are read at where the spec names no other."""
+    revision = getattr(dataset, "revision", None)
+    if dataset.hub is None or dataset.hub.revision is not None or revision is None:
+        return dataset.hub
+    return dataset.hub.model_copy(update={"revision": revision})
+
+
+def model_record(name: str, model: Model, access: Access) -> ModelRecord:
+    """A model as it stands on disk; nothing of it is run.
+
+    Raises:
+        InputError: A file of it is missing.
+    """
+    from evalspec.answers.classes import read_classes
+    from evalspec.pipeline.artifact import contents_digest, contents_of
+    from evalspec.pipeline.digest import preprocess_digest
+    from evalspec.pipeline.preprocess import stage_names
+
+    contents = contents_of(model, access)
+    known = {path: one.digest for path, one in contents.items()}
+    files, digest, stated = _subject(model, access, known)
+    return ModelRecord(
+        name=name,
+        kind=model.kind,
+        digest=digest,
+        files=max(1, len(files)),
+        digest_stated=stated,
+        path=getattr(model, "path", None),
+        size_bytes=sum(file.stat().st_size for file in files) if files else None,
+        precision=model.precision,
+        device=model.device,
+        batch=model.batch,
+        preprocess_digest=preprocess_digest(model.preprocess, access),
+        preprocess=stage_names(model.preprocess),
+        quantization=dict(model.quantization),
+        classes=read_classes(model.classes, access),
+        content_digest=contents_digest(contents),
+        contents=tuple(contents.values()),
+    )
+
+
+def _subject(model: Model, access: Access, known: Mapping[Path, str]) -> tuple[list[Path], str | None, bool]:
+    """The files that stand for the subject, their digest, and whether it is only stated.
+
+    Of a model that is read here they are its own files. A file of predictions is not the model that made them, and
+    what a server serves can't be seen: only ``artifact:`` ties them to one.
+
+    Raises:
+        InputError: One is missing, or what is stated is not what is read.
+    """
+    from evalspec.pipeline.artifact import artifact_files, check_artifact, read_here, stated_digest
+    from evalspec.pipeline.digest import all_files, artifact_digest
+
+    if read_here(model) and (files := all_files(model.files(access))):
+        digest = artifact_digest(files, known)
+        check_artifact(model, access, digest, known)
+        return files, digest, False
+    kept = model.kept_digest(access)
+    if kept is not None:
+        check_artifact(model, access, kept)
+        return [], kept, True
+    stated = stated_digest(model)
+    if stated is not None:
+        return [], stated, True
+    named = list(artifact_files(model, access))
+    return named, artifact_digest(named, known) if named else None, bool(named)

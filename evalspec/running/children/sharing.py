@@ -1,0 +1,92 @@
+"""One child for checks that time nothing: a process for each would take longer than most of them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import pickle
+
+from evalspec.errors import WorkerError
+from evalspec.running.children.child import Handler
+from evalspec.running.children.jobs import CheckJob
+from evalspec.running.children.messages import Message, Progress
+from evalspec.running.children.process import Child, resident_bytes
+from evalspec.running.children.scans import MOST_BYTES, Ahead, Scans
+from evalspec.running.subjects import Children
+
+
+class SharedChild:
+    """Runs checks one after the other in one child; one that kills it, or leaves it full, leaves the next a new one.
+
+    Checks that look at the same rows share a pass over them. Where one dies of that, it runs again by itself, and no
+    pass is shared any more.
+    """
+
+    def __init__(self, children: Children) -> None:
+        """``children`` of the run."""
+        self._children = children
+        self._open = contextlib.ExitStack()
+        self._child: Child | None = None
+        self._keeps = False
+        self._alone = False
+
+    def ask(self, job: CheckJob, *, progress: Progress, time_s: float, ahead: Ahead = ()) -> Message:
+        """As a child of the check's own would answer.
+
+        Args:
+            job: The check's.
+            progress: Told how far it has come.
+            time_s: Longest time for the answer.
+            ahead: Checks that come later and look at rows as this one does.
+
+        Raises:
+            EvalspecError: As it.
+        """
+        ahead = () if self._alone else ahead
+        try:
+            return self._ask(job, progress, time_s, ahead)
+        except WorkerError:
+            if not ahead:
+                raise
+            self._alone = True
+            self.close()
+        return self._ask(job, progress, time_s, ())
+
+    def _ask(self, job: CheckJob, progress: Progress, time_s: float, ahead: Ahead) -> Message:
+        if self._child is None or not self._child.alive or self._full(self._child):
+            self.close()
+            self._child = self._open.enter_context(self._children.start(__name__, None, "checks"))
+        packed = base64.b64encode(pickle.dumps((job, ahead))).decode("ascii")
+        self._keeps = False
+        answer = self._child.ask({"do": "run", "job": packed}, progress=progress, time_s=time_s)
+        self._keeps = answer["keeps"]
+        return answer
+
+    def _full(self, child: Child) -> bool:
+        """It holds so much that the next check had better have its whole share of memory, in a new one.
+
+        What was seen for checks that come may be as much again.
+        """
+        return resident_bytes(child.pid) > (2 if self._keeps else 1) * MOST_BYTES
+
+    def close(self) -> None:
+        """Let the child go."""
+        self._open.close()
+        self._child = None
+
+
+def start(job: None) -> Handler:
+    """The handler of that child."""
+    from evalspec.running.children import checking
+
+    scans = Scans()
+
+    def handle(question: Message, progress: Progress) -> Message:
+        # It comes from the process that started this one, over a socket that nobody else has.
+        one: CheckJob
+        one, ahead = pickle.loads(base64.b64decode(question["job"]))
+        scans.expect(one.check.name, ahead)
+        answer = checking.start(one, scans)({"do": "run"}, progress)
+        return {**answer, "keeps": scans.kept > 0}
+
+    return handle

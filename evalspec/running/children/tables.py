@@ -1,0 +1,130 @@
+"""Datasets as the children read them, each once a process; some columns of it, and all where more are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evalspec.running.children.jobs import SpecParts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.pipeline.inputs import DatasetFacts
+
+
+class Tables:
+    """Rows of the spec's datasets; a draft sees only the first."""
+
+    def __init__(self, parts: SpecParts) -> None:
+        """``parts`` of the spec."""
+        self._parts = parts
+        self._read: dict[str, pa.Table] = {}
+        self._some: dict[str, pa.Table] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
+
+    def get(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows after ``where``, in the dataset's order.
+
+        Raises:
+            InputError: It can't be read, or a column isn't there.
+        """
+        from evalspec.sources.reading.table import choose
+
+        if columns and not {dataset} & {*self._read, *self._some}:
+            wanted = choose(columns, self.names(dataset), f"dataset {dataset}")
+            self._some[dataset] = self._open(dataset, wanted)
+        table = self.having(dataset, columns)
+        return table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))
+
+    def having(self, dataset: str, columns: Sequence[str] | None) -> pa.Table:
+        """All rows with these columns at least: what was read before where it has them, else all columns; None: all.
+
+        Raises:
+            InputError: It can't be read.
+        """
+        some = self._some.get(dataset)
+        if some is not None and columns is not None and set(columns) <= set(some.column_names):
+            return some
+        if dataset not in self._read:
+            self._read[dataset] = self._open(dataset, None)
+            self._some.pop(dataset, None)
+        return self._read[dataset]
+
+    def _open(self, dataset: str, columns: Sequence[str] | None) -> pa.Table:
+        from evalspec.sources.reading.open import open_dataset
+
+        table = open_dataset(self._parts.datasets[dataset], self._parts.access, columns)
+        return table if self._parts.rows is None else table.slice(0, self._parts.rows)
+
+    def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The same rows, some at a time; they come from the table where it was read before.
+
+        Raises:
+            InputError: It can't be read, or a column isn't there.
+        """
+        from evalspec.language.parts import BATCH_ROWS
+        from evalspec.sources.reading.open import open_batches
+        from evalspec.sources.reading.table import choose
+
+        wanted = None if columns is None else choose(columns, self.names(dataset), f"dataset {dataset}")
+        if dataset in self._read:
+            yield from self.get(dataset, wanted).to_batches(max_chunksize=BATCH_ROWS)
+            return
+        left = self._parts.rows
+        for batch in open_batches(self._parts.datasets[dataset], self._parts.access, wanted):
+            batch = batch if wanted is None else batch.select(wanted)
+            yield batch if left is None else batch.slice(0, left)
+            if left is not None:
+                left -= batch.num_rows
+                if left <= 0:
+                    return
+
+    def names(self, dataset: str) -> tuple[str, ...]:
+        """Its columns, without reading rows where the format allows.
+
+        Raises:
+            InputError: It can't be read.
+        """
+        if dataset in self._read:
+            return tuple(self._read[dataset].column_names)
+        if dataset not in self._names:
+            self._names[dataset] = tuple(self._parts.datasets[dataset].header(self._parts.access).columns)
+        return self._names[dataset]
+
+    def column(self, dataset: str, name: str) -> pa.Table:
+        """A table with one of its columns, all rows.
+
+        Raises:
+            InputError: It can't be read, or the column isn't there.
+        """
+        import pyarrow as pa
+
+        from evalspec.sources.reading.table import choose
+
+        choose([name], self.names(dataset), f"dataset {dataset}")
+        return pa.Table.from_batches(self.batches(dataset, [name]))
+
+    def reserved(self, dataset: str) -> tuple[str, ...]:
+        """Columns that mean something else than an input: cluster, and what slices and ``where`` look at."""
+        from evalspec.language.where import parse_where
+
+        part = self._parts.datasets[dataset]
+        named = [part.cluster] if part.cluster else []
+        for where in (part.where, *self._parts.slices.values()):
+            if where:
+                named += parse_where(where).columns
+        return tuple(dict.fromkeys(named))
+
+    def facts(self, dataset: str) -> DatasetFacts:
+        """What a model is told of a dataset."""
+        from evalspec.pipeline.inputs import DatasetFacts
+
+        part = self._parts.datasets[dataset]
+        return DatasetFacts(
+            name=dataset,
+            label=part.label,
+            key=part.key,
+            reserved=self.reserved(dataset),
+            subset=part.where is not None or self._parts.rows is not None,
+        )

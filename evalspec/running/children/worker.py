@@ -1,0 +1,189 @@
+"""A child that holds one model and knows no check: load, predict, measure, probe."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalspec.clocks import now_ns
+from evalspec.errors import WorkerError
+from evalspec.language.abilities import AsksAgain
+from evalspec.language.inputs import Schedule
+from evalspec.running.children.child import Handler
+from evalspec.running.children.jobs import WorkerJob
+from evalspec.running.children.messages import Message, Progress
+from evalspec.running.children.tables import Tables
+from evalspec.running.children.workers import read_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from evalspec.language.parts import Access, Model
+    from evalspec.measure.session import Session
+    from evalspec.pipeline.code_files import CodeFiles
+    from evalspec.pipeline.serve import Served, ServedRows
+
+
+def start(job: WorkerJob) -> Handler:
+    """The handler of this child."""
+    return _Worker(job).handle
+
+
+class _Worker:
+    """One model, loaded once."""
+
+    def __init__(self, job: WorkerJob) -> None:
+        self.job = job
+        self.model = job.parts.models[job.model]
+        self.tables = Tables(job.parts)
+        self.served: dict[str, Served] = {}
+        self.session: Session | None = None
+        self.code = _code_files(self.model, job.parts.access)
+        began = now_ns()
+        for package in self.model.packages:
+            importlib.import_module(package)
+        imported = now_ns()
+        with self._code_runs():
+            self.loaded = self.model.load(job.parts.access, threads=job.threads)
+        self.import_s, self.load_s = (imported - began) / 1e9, (now_ns() - imported) / 1e9
+
+    def handle(self, question: Message, progress: Progress) -> Message:
+        """``load`` (already done when this is made), ``predict``, ``prepare``, ``block``, ``finish``, ``probe``."""
+        if question["do"] == "load":
+            told = {"import_s": self.import_s, "load_s": self.load_s, "observed": dict(self.loaded.observed)}
+            return told | (self._read_so_far() if question.get("read") else {})
+        if question["do"] == "predict":
+            return self._predict(question, progress) | self._read(question)
+        if question["do"] == "prepare":
+            return self._prepare(question)
+        if question["do"] == "probe":
+            return self._probe(question, progress) | self._read()
+        if self.session is None:
+            raise WorkerError("a worker was asked to measure before it was prepared")
+        with self._code_runs():
+            if question["do"] == "block":
+                begin = {"start_ns": int(question["start_ns"])} if "start_ns" in question else {}
+                self.session.block(int(question["block"]), int(question["queries"]), float(question["min_s"]), **begin)
+                return {"queries": self.session.count}
+            details = self.session.finish()
+        return {"details": details, "observed": dict(self.loaded.observed)} | self._read()
+
+    def _read_so_far(self) -> Message:
+        """As `_read`, with the stages ready to run; digests take time, so only where nobody waits for the loading."""
+        from evalspec.pipeline.preprocess import Pipeline, as_stages
+
+        with self._code_runs():
+            Pipeline(as_stages(self.model.preprocess), self.job.parts.access)
+        return self._read()
+
+    def _code_runs(self) -> contextlib.AbstractContextManager[None]:
+        """The spec's own code may run meanwhile, and what it reads is noted."""
+        return contextlib.nullcontext() if self.code is None else self.code.watching()
+
+    def _read(self, question: Message | None = None) -> Message:
+        """Files that the model's code was seen to read, and the file of answers that was asked for: their digests."""
+        from evalspec.pipeline.artifact import shown_path
+        from evalspec.pipeline.digest import file_digest
+
+        access = self.job.parts.access
+        found = {} if self.code is None else self.code.digests()
+        asked = None if question is None else self.model.answer_files().get(str(question["dataset"]))
+        if asked is not None:
+            path = access.path(asked)
+            found[str(path)] = file_digest(path)
+        return {"read": {shown_path(Path(path), access.folder): digest for path, digest in found.items()}}
+
+    def _serve(self, dataset: str) -> Served:
+        from evalspec.pipeline.serve import Served
+
+        if dataset not in self.served:
+            facts = self.tables.facts(dataset)
+            with self._code_runs():
+                self.served[dataset] = Served(self.model, self.loaded, self.job.parts.access, facts)
+        return self.served[dataset]
+
+    def _rows(self, dataset: str) -> ServedRows:
+        table = self.tables.get(dataset)
+        with self._code_runs():
+            return self._serve(dataset).rows(table)
+
+    def _predict(self, question: Message, progress: Progress) -> Message:
+        from evalspec.answers.file import write_answers
+
+        dataset = str(question["dataset"])
+        table = read_rows(Path(question["table"])) if "table" in question else self.tables.get(dataset)
+        if "rows" in question:
+            table = _spread(table, int(question["rows"]))
+        served = self._serve(dataset)
+        if isinstance(self.loaded, AsksAgain):
+            self.loaded.patient = bool(question.get("patient"))
+        progress(0.0, float(len(table)), f"{len(table):,} rows")
+        with self._code_runs():
+            answers = served.predict_all(table)
+        if "rows_digest" in question:
+            answers = replace(answers, details={**answers.details, "rows_digest": question["rows_digest"]})
+        write_answers(answers, Path(question["out"]))
+        return {"rows": answers.n, "observed": dict(served.loaded.observed) | dict(answers.details)}
+
+    def _prepare(self, question: Message) -> Message:
+        from evalspec.measure.session import Session
+
+        schedule = _with_arrays(Schedule(**question["schedule"]), question.get("arrays"))
+        rows = self._rows(str(question["dataset"]))
+        self.session = Session(rows, schedule, Path(question["out"]), origin_ns=int(question["origin_ns"]))
+        with self._code_runs():
+            return {"details": self.session.warm_up()}
+
+    def _probe(self, question: Message, progress: Progress) -> Message:
+        from evalspec.measure.probes import Context
+        from evalspec.running.as_json import found_as_json
+
+        rows = self._rows(str(question["dataset"]))
+
+        def tensors(index: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+            return dict(rows.served.prepare(rows.raw(index)))
+
+        context = Context(
+            model=self.model, loaded=rows.served.loaded, rows=rows, tensors=tensors, access=self.job.parts.access,
+            options=question["options"], seed=int(question["seed"]), progress=progress,
+        )  # fmt: skip
+        probe = importlib.import_module(f"evalspec.measure.probes.{question['probe']}").probe
+        with self._code_runs():
+            found = probe(context)
+        return {**found_as_json(found), "observed": dict(rows.served.loaded.observed)}
+
+
+def _code_files(model: Model, access: Access) -> CodeFiles | None:
+    """What notes which files the model's code reads; None: none of the spec's code runs beside it here."""
+    if not model.runs_code():
+        return None
+    from evalspec.pipeline.artifact import content_paths
+    from evalspec.pipeline.code_files import CodeFiles, code_folders
+
+    paths = content_paths(model, access)
+    if model.served and "code" not in paths.values():
+        return None
+    return CodeFiles(*code_folders(paths, access.folder))
+
+
+def _spread(table: pa.Table, rows: int) -> pa.Table:
+    """So many rows at the most, evenly spread over a table; always the same ones."""
+    import numpy as np
+
+    return table.take(np.unique(np.linspace(0, len(table) - 1, min(rows, len(table))).astype(np.int64)))
+
+
+def _with_arrays(schedule: Schedule, path: str | None) -> Schedule:
+    """The schedule with what `evalspec.running.timing` put beside it."""
+    import numpy as np
+
+    if path is None:
+        return schedule
+    with np.load(path, allow_pickle=False) as file:
+        found = {name: file[name] for name in file.files}
+    return replace(schedule, **found)

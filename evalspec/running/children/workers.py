@@ -1,0 +1,148 @@
+"""Answers to rows that a check made itself: one worker for each model, asked as often as it takes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalspec.errors import NotRunError
+from evalspec.pipeline.code_files import CHANGED
+from evalspec.running.children.jobs import CheckJob, WorkerJob, altered_file
+from evalspec.running.children.messages import Progress
+from evalspec.running.children.process import Child
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.evidence.frozen import Cell
+
+
+class Answering:
+    """Asks workers, and keeps what they answered.
+
+    Args:
+        job: Of the check that asks.
+    """
+
+    def __init__(self, job: CheckJob) -> None:
+        self._job = job
+        self._workers: dict[str, Child] = {}
+        self.files: list[tuple[str, str]] = []
+        """Files in the folder of evidence, and what they hold."""
+        self.observed: dict[str, dict[str, Cell]] = {}
+        self.read: dict[str, dict[str, str]] = {}
+        """Model: files that its code was seen to read, and their digests."""
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+        """The file with a model's answers to these rows.
+
+        Raises:
+            NotRunError: The model is read from files, which hold no answers to other rows.
+        """
+        if not self._job.parts.models[model].timed:
+            raise NotRunError(f"model {model} is a file of predictions: it can't be asked again, nor about other rows")
+        file = altered_file(self._job.check.name, model, dataset, name)
+        out = self._job.evidence / file
+        out.parent.mkdir(parents=True, exist_ok=True)
+        asked = out.with_name(f".{file}.rows")
+        _write_rows(rows, asked)
+        try:
+            question = {
+                "do": "predict", "dataset": dataset, "out": str(out), "table": str(asked),
+                "rows_digest": rows_digest(rows),
+            }  # fmt: skip
+            answer = self._worker(model).ask(question, progress=progress)
+        finally:
+            asked.unlink(missing_ok=True)
+        self.observed[model] = dict(answer["observed"])
+        self.files.append((file, f"answers of {model} to rows that this check made"))
+        return out
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self._workers.values():
+            worker.close()
+        self._workers.clear()
+
+    def _worker(self, model: str) -> Child:
+        worker = self._workers.get(model)
+        if worker is None or not worker.alive:
+            log = f"answering-{self._job.check.name}-{model}"
+            worker = self._workers[model] = started(self._job, model, log, self.read)
+        return worker
+
+
+def started(job: CheckJob, model: str, log: str, read: dict[str, dict[str, str]]) -> Child:
+    """A fresh worker that holds a model.
+
+    Args:
+        job: Of the check that asks.
+        model: Its name.
+        log: Name of its log.
+        read: Takes the files that the model's code was seen to read.
+    """
+    return Child(
+        "evalspec.running.children.worker",
+        WorkerJob(job.parts, model, job.threads),
+        limits=job.limits,
+        log=job.evidence.parent / "logs" / f"{log}.log",
+        environment=job.environment,
+        secrets=job.parts.access.env,
+        on_read=lambda files: note_read(read, model, files),
+    )
+
+
+def note_read(read: dict[str, dict[str, str]], model: str, files: Mapping[str, str]) -> None:
+    """Add files that a model's code was seen to read; one that was two things in one run is noted as changed."""
+    known = read.setdefault(model, {})
+    for path, digest in files.items():
+        known[path] = digest if known.get(path, digest) == digest else CHANGED
+
+
+def kept_answers(evidence: Path, check: str, rows: pa.Table, dataset: str, name: str, model: str) -> Path:
+    """The file that `Answering.predict` wrote for these rows.
+
+    Raises:
+        NotRunError: There is none, or it is about other rows.
+    """
+    from evalspec.answers.file import read_answers
+
+    path = evidence / altered_file(check, model, dataset, name)
+    if not path.exists():
+        raise NotRunError(f"the evidence holds no answers of {model} to {name}")
+    if read_answers(path).details.get("rows_digest") != rows_digest(rows):
+        raise NotRunError(f"the evidence holds answers of {model} to other rows than {name}")
+    return path
+
+
+def rows_digest(rows: pa.Table) -> str:
+    """Digest of a table's names and values."""
+    digest = hashlib.sha256()
+    _stream(rows, digest.update)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def read_rows(path: Path) -> pa.Table:
+    """What `Answering.predict` handed over."""
+    import pyarrow as pa
+
+    with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
+        return reader.read_all()
+
+
+def _write_rows(rows: pa.Table, path: Path) -> None:
+    with path.open("wb") as file:
+        _stream(rows, file.write)
+
+
+def _stream(rows: pa.Table, take: Callable[[bytes], object]) -> None:
+    """The table as an arrow stream, in one chunk so that equal rows give equal bytes."""
+    import pyarrow as pa
+
+    plain = rows.replace_schema_metadata(None).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, plain.schema) as writer:
+        writer.write_table(plain)
+    take(sink.getvalue().to_pybytes())

@@ -1,0 +1,165 @@
+"""Equal rows of the datasets that a check scores: they say as much as one, whatever their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.errors import InputError
+from evalspec.evidence.words import plural, verb
+from evalspec.running.children.jobs import SpecParts
+from evalspec.running.children.tables import Tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from evalspec.sources.reading.copies import Copies
+
+MOST_ROWS = 5_000_000
+"""Larger datasets are not looked through: it takes memory for every row."""
+MOST_BYTES = 1 << 30
+"""Of files that don't say how many rows they hold."""
+MOST_PICTURES = 20_000
+"""Of what does not fit into memory and is read, and hashed, a few at a time."""
+
+
+def columns_read(parts: SpecParts) -> tuple[str, ...]:
+    """Columns that the candidate is said to read; empty: not known."""
+    candidate = parts.models.get("candidate")
+    named = () if candidate is None else candidate.inputs.values()
+    return tuple(dict.fromkeys(name for one in named for name in ([one] if isinstance(one, str) else one)))
+
+
+class RepeatWatch:
+    """Whether many rows of a dataset may be copies, seen in the pass that makes its digest.
+
+    One column of numbers with fractions that tells rows apart settles it, which most tables have. Where the candidate
+    is said to read columns it must be one of these: what else a copy is given tells nothing.
+    """
+
+    def __init__(self, name: str, parts: SpecParts) -> None:
+        """``name`` of the dataset."""
+        self._part, self._stated = parts.datasets[name], columns_read(parts)
+        self._column: str | None = None
+        self._values: list[NDArray[np.float64]] = []
+        self._rows = 0
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """More rows."""
+        if not self._rows:
+            self._column = self._chosen(batch.schema)
+        self._rows += batch.num_rows
+        if self._column is not None and self._rows <= MOST_ROWS:
+            values = batch.column(batch.schema.get_field_index(self._column)).to_numpy(zero_copy_only=False)
+            self._values.append(np.asarray(values, dtype=np.float64))
+
+    def end(self) -> bool:
+        """They may, so that it is worth while to look at all columns."""
+        from evalspec.sources.reading.copies import FEW
+
+        if self._rows > MOST_ROWS:
+            return False
+        if self._column is None:
+            return self._rows > 1
+        return self._rows - len(np.unique(np.concatenate(self._values))) >= max(2.0, FEW * self._rows)
+
+    def _chosen(self, schema: pa.Schema) -> str | None:
+        import pyarrow as pa
+
+        read = [name for name in self._stated if name in schema.names]
+        names = read if len(read) == len(self._stated) and read else schema.names
+        found = (name for name in names if pa.types.is_floating(schema.field(name).type))
+        return next((name for name in found if name not in (self._part.key, self._part.cluster)), None)
+
+
+class EqualRows:
+    """Looks for copies once a dataset, when somebody asks what its rows share."""
+
+    def __init__(self, parts: SpecParts, tables: Tables, repeating: Collection[str]) -> None:
+        """``repeating``: datasets of which many rows may be copies; no other is looked through."""
+        self._parts, self._tables, self._repeating = parts, tables, repeating
+        self._stated = columns_read(parts)
+        self._found: dict[str, Copies | None] = {}
+
+    def clusters(self, dataset: str, own: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """What rows share: what the dataset says, and being equal.
+
+        Args:
+            dataset: Name.
+            own: shape (n,), of its ``cluster:``, or None.
+        """
+        found = self.of(dataset)
+        if found is None or (own is not None and len(own) != found.n):
+            return own
+        from evalspec.sources.reading.copies import joined_groups
+
+        return found.groups if own is None else joined_groups(own, found.groups)
+
+    def of(self, dataset: str) -> Copies | None:
+        """Copies among its rows; None: there are none to speak of."""
+        if dataset not in self._found:
+            try:
+                self._found[dataset] = self._look(dataset)
+            except (InputError, OSError):
+                # What can't be read or compared is told of where it is needed.
+                self._found[dataset] = None
+        return self._found[dataset]
+
+    def lines(self) -> list[str]:
+        """What there is to say of datasets that were asked for."""
+        what = "what the model reads and in the label" if self._stated else "all that is neither a key nor a name"
+        found = [(name, one) for name, one in self._found.items() if one is not None]
+        return [
+            f"of {plural(one.n, 'row')} of {name} only {one.different:,} {verb(one.different, 'differs', 'differ')}: "
+            f"rows that are equal in {what} count as one"
+            for name, one in found
+        ]
+
+    def _look(self, dataset: str) -> Copies | None:
+        from evalspec.sources.reading.copies import find_copies, finest_first
+
+        if dataset not in self._repeating:
+            return None
+        part = self._parts.datasets[dataset]
+        header = part.header(self._parts.access)
+        most = MOST_ROWS if part.rows_fit else MOST_PICTURES
+        if header.rows is None and sum(one.stat().st_size for one in part.files(self._parts.access)) > MOST_BYTES:
+            return None
+        if header.rows is not None and header.rows > most:
+            return None
+        names = [name for name in self._counting(dataset) if name in self._tables.names(dataset)]
+        read = self._values if part.rows_fit else self._digests
+        return find_copies(lambda name: read(dataset, name), finest_first(header.columns, names))
+
+    def _counting(self, dataset: str) -> tuple[str, ...]:
+        """Columns in which copies are equal."""
+        from evalspec.tables.row_names import row_names
+
+        part, names = self._parts.datasets[dataset], self._tables.names(dataset)
+        if self._stated and all(name in names for name in self._stated):
+            return (*self._stated, *((part.label,) if part.label else ()))
+        if not part.rows_fit:
+            return tuple(name for name in names if name not in (part.key, part.cluster, "path", "file"))
+        named = tuple(name for name in names if name not in (part.key, part.cluster))
+        table = self._tables.having(dataset, named)
+        called = row_names([table], named, (), [table.num_rows])
+        return tuple(name for name in named if name not in called)
+
+    def _values(self, dataset: str, name: str) -> pa.ChunkedArray:
+        return self._tables.column(dataset, name).column(name)
+
+    def _digests(self, dataset: str, name: str) -> pa.ChunkedArray:
+        """Of values that memory does not hold: two numbers each."""
+        import pyarrow as pa
+
+        from evalspec.sources.reading.rows import row_digests
+
+        kind = pa.binary(16)
+        batches = self._tables.batches(dataset, [name])
+        made = [pa.Table.from_batches([batch]).select([name]) for batch in batches]
+        return pa.chunked_array(
+            [pa.array([row.tobytes() for row in row_digests(one)], kind) for one in made], type=kind
+        )

@@ -1,0 +1,1 @@
+"""The journal of a run: written, closed, read back, gone on from."""

@@ -1,0 +1,275 @@
+"""Going on from a run that has ended: what had no valid evidence for want of a quiet machine is measured again.
+
+Everything else stays as it is, word for word: what was decided by a run is never measured again until it looks better.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalspec.errors import RecordError, WriteError
+from evalspec.evidence.names import owner_of
+from evalspec.evidence.profile import Profile
+from evalspec.evidence.record import (
+    Attempt,
+    CheckRecord,
+    Continued,
+    DatasetRecord,
+    Environment,
+    ModelRecord,
+    Record,
+)
+from evalspec.evidence.verdict import Decision
+from evalspec.planning import Plan
+from evalspec.running.children.workers import note_read
+from evalspec.running.environment import differences
+from evalspec.running.files import Journal, is_whole, make_folder
+from evalspec.running.folders import JOURNAL, read_record
+from evalspec.running.journal.closing import check_as_written
+from evalspec.running.journal.events import JournalEvents, otherwise
+from evalspec.running.subjects import Subjects, is_another
+from evalspec.verdict import decide
+from evalspec.version import __version__
+
+FRESH = "start a new run instead"
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A run that is gone on from.
+
+    Args:
+        folder: Of that run.
+        record: Its record.
+        events: Of its journal.
+        journal: What they say.
+        checks: Those that are measured again: why.
+    """
+
+    folder: Path
+    record: Record
+    events: tuple[Mapping[str, Any], ...]
+    journal: JournalEvents
+    checks: Mapping[str, str]
+
+    def kept(self, name: str) -> CheckRecord | None:
+        """The record of a check that is not measured again."""
+        return None if name in self.checks else _of(self.record, name)
+
+    def attempts(self, name: str) -> tuple[Attempt, ...]:
+        """How a check was measured before, oldest first."""
+        before = _of(self.record, name)
+        if before is None or name not in self.checks:
+            return ()
+        this = Attempt(
+            run=self.folder.name, started=self.record.started, status=before.status, reason=self.checks[name]
+        )
+        return (*before.attempts, this)
+
+    @property
+    def continues(self) -> tuple[Continued, ...]:
+        """The runs that are gone on from, oldest first."""
+        return (*self.record.continues, Continued(run=self.folder.name, started=self.record.started))
+
+    def check(
+        self,
+        now: Environment,
+        datasets: Mapping[str, DatasetRecord],
+        models: Mapping[str, ModelRecord],
+        basis: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        """Refuse what would not go together with what is kept.
+
+        Args:
+            now: Where this run takes place.
+            datasets: As they are now, by name.
+            models: Likewise.
+            basis: Check: all that its result rests on, by name.
+
+        Raises:
+            RecordError: Another machine or other software, other data, another artifact, other settings; names it.
+        """
+        self._check_environment(now)
+        self._check_subjects(datasets, models)
+        for name, one in basis.items():
+            self._check_basis(name, one)
+
+    def _check_environment(self, now: Environment) -> None:
+        found = differences(self.record.environment, now)
+        if found:
+            raise RecordError(f"this is not the environment of {self.folder}: {'; '.join(found[:3])}; {FRESH}")
+
+    def _check_subjects(self, datasets: Mapping[str, DatasetRecord], models: Mapping[str, ModelRecord]) -> None:
+        for then in self.record.datasets:
+            if then.name not in datasets or datasets[then.name].digest != then.digest:
+                raise RecordError(f"dataset {then.name} is another one than in {self.folder}; {FRESH}")
+        for model in self.record.models:
+            now = models.get(model.name)
+            if model.content_digest is None and now is not None and now.content_digest is not None:
+                raise RecordError(f"the record in {self.folder} does not say what model {model.name} was; {FRESH}")
+            if now is None or is_another(model, now):
+                raise RecordError(f"model {model.name} is another one than in {self.folder}; {FRESH}")
+
+    def _check_basis(self, name: str, basis: Mapping[str, str]) -> None:
+        event = self.journal.last.get(name)
+        before = _of(self.record, name)
+        never = event is None and before is not None and before.status == "not_run"
+        if never:
+            return
+        if event is None:
+            raise RecordError(f"the journal in {self.folder} does not say what {name} rests on; {FRESH}")
+        if event.basis != basis:
+            why = otherwise(event.basis, basis)
+            raise RecordError(
+                f"{name} is not run as it was in {self.folder}, such as with other --threads: {why}; {FRESH}"
+            )
+
+    def check_code(self, subjects: Subjects) -> None:
+        """Refuse where the code of a model reads another file by now than for what is kept.
+
+        Raises:
+            RecordError: It does.
+        """
+        read: dict[str, dict[str, str]] = {}
+        for answered in self.journal.answers.values():
+            note_read(read, answered.model, answered.read)
+        for measured in self.journal.last.values():
+            for model, files in measured.read.items():
+                note_read(read, model, files)
+        for model, files in read.items():
+            other = subjects.reads_otherwise(model, files) if model in subjects.models else None
+            if other is not None:
+                raise RecordError(f"{other}: model {model} is not that of {self.folder}; {FRESH}")
+
+    def copy_evidence(self, folder: Path) -> None:
+        """Copy the evidence of what is kept into the folder of a new run.
+
+        Raises:
+            RecordError: A file of it was changed, or is gone.
+            WriteError: It can't be written.
+        """
+        make_folder(folder / "evidence")
+        kept = [one for one in self.record.checks if one.id not in self.checks]
+        # A server is asked anew.
+        answers = [file for file in self.record.predictions if not file.path.startswith("evidence/server-")]
+        for file in (*answers, *(file for one in kept for file in one.evidence)):
+            source, place = self.folder / file.path, folder / file.path
+            if not is_whole(source, file.digest):
+                raise RecordError(f"{source} is gone, or is not what was written; {FRESH}")
+            try:
+                shutil.copyfile(source, place)
+            except OSError as error:
+                raise WriteError(f"{place} can't be written: {error.strerror or error}") from error
+
+
+def again(folder: Path, plan: Plan) -> Again:
+    """What of a run may be measured again.
+
+    Args:
+        folder: Of a run that has ended.
+        plan: Of the spec as it reads now.
+
+    Raises:
+        RecordError: It is no such run, its record was changed, it is of another spec, or nothing in it may be measured
+            again.
+    """
+    folder = folder.resolve()
+    record = read_record(folder)
+    check_as_written(folder)
+    _same_spec(folder, record, plan)
+    events = tuple(Journal(folder / JOURNAL).read())
+    checks, refused = measurable(record)
+    if not checks:
+        why = f": {'; '.join(refused)}" if refused else ""
+        raise RecordError(f"nothing in {folder} had to be given up for want of a quiet machine{why}")
+    return Again(folder, record, events, JournalEvents(events), checks)
+
+
+def gone_on_from(events: Iterable[Mapping[str, Any]], plan: Plan) -> Again | None:
+    """What a run that is resumed went on from itself; None: nothing.
+
+    Args:
+        events: Of its journal.
+        plan: Of the spec as it reads now.
+    """
+    begun = (event for event in events if event["event"] == "start" and "remeasures" in event)
+    return next((again(Path(str(event["remeasures"])), plan) for event in begun), None)
+
+
+def _same_spec(folder: Path, record: Record, plan: Plan) -> None:
+    part = next(
+        (
+            what
+            for what, found in (
+                ("a draft", record.draft),
+                ("a part of a spec (--only)", bool(record.only)),
+                ("a run with the timings of another", record.timings_from is not None),
+            )
+            if found
+        ),
+        None,
+    )
+    if part is not None:
+        raise RecordError(f"{folder} is {part}, from which nothing is kept; {FRESH}")
+    if record.verdict is None or record.interrupted:
+        raise RecordError(f"the run in {folder} did not end; go on with it by --resume")
+    if record.spec_digest != plan.spec.digest:
+        raise RecordError(f"the run in {folder} is of another spec than {plan.spec.file} as it reads now; {FRESH}")
+    if profile_digest(record.profile) != profile_digest(plan.spec.profile):
+        raise RecordError(f"the profile of {plan.spec.file} is another one than in {folder}; {FRESH}")
+    if record.evalspec != __version__:
+        raise RecordError(f"the run in {folder} was made by evalspec {record.evalspec}, this is {__version__}; {FRESH}")
+
+
+def profile_digest(profile: Profile | None) -> str | None:
+    """Of a profile's content; None: there is none."""
+    return None if profile is None else profile.digest
+
+
+def measurable(record: Record) -> tuple[dict[str, str], list[str]]:
+    """Checks of a run that may be measured again.
+
+    Those that were not run, and those of which something is INVALID because the machine was busy and everything else
+    is so too, or PASS. A check of which anything is FAIL or INCONCLUSIVE never is.
+
+    Args:
+        record: Of the run.
+
+    Returns:
+        Check: why it had no valid evidence; and why others that have none may not be measured again.
+    """
+    decided = {one.name: one for one in decide(record).decisions}
+    found: dict[str, str] = {}
+    refused: list[str] = []
+    only = {owner_of(name) for name in record.only}
+    for check in record.checks:
+        if check.status == "not_run" and (not only or check.id in only):
+            found[check.id] = str(check.reason)
+            continue
+        void = [test for test in check.tests if test.invalid is not None]
+        if check.status != "measured" or not void:
+            if check.status in ("invalid", "error"):
+                refused.append(f"{check.id} ended otherwise: {check.reason}")
+            continue
+        others = [decided[test.name] for test in check.tests if test.invalid is None and test.name in decided]
+        stands = next((one for one in others if one.status != "PASS"), None)
+        outside = next((test for test in void if not test.by_surroundings), None)
+        if stands is not None:
+            refused.append(_stands(check, stands))
+        elif outside is not None:
+            refused.append(f"{check.id} is void for another reason: {outside.invalid}")
+        else:
+            found[check.id] = str(void[0].invalid)
+    return found, refused
+
+
+def _stands(check: CheckRecord, one: Decision) -> str:
+    return f"{check.id} is not measured again, since {one.name} is {one.status}, which stands"
+
+
+def _of(record: Record, name: str) -> CheckRecord | None:
+    return next((one for one in record.checks if one.id == name), None)

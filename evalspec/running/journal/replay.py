@@ -1,0 +1,105 @@
+"""What was measured before, given back in the order in which a check asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalspec.errors import NotRunError
+from evalspec.evidence.record import ModelRecord
+from evalspec.language.inputs import Cells, Probe, Samples, Schedule
+from evalspec.running.children.jobs import probes_file, samples_file
+from evalspec.running.children.messages import Progress
+from evalspec.running.children.workers import kept_answers
+from evalspec.running.folders import read_record
+from evalspec.running.options import Options
+from evalspec.running.probes import read_probes
+from evalspec.running.samples import read_samples
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Replay:
+    """`evalspec.running.timing.Timing` over the evidence of a check."""
+
+    def __init__(self, evidence: Path, check: str) -> None:
+        """``evidence``: the folder that holds the raw samples, and what probes found, of this check."""
+        self._evidence, self._check = evidence, check
+        samples, probes = evidence / samples_file(check), evidence / probes_file(check)
+        self._left = read_samples(samples) if samples.exists() else []
+        self._probes = read_probes(probes) if probes.exists() else []
+        self.samples: tuple[Samples, ...] = tuple(self._left)
+        self.probes: tuple[Probe, ...] = tuple(self._probes)
+
+    def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
+        """The next processes.
+
+        Raises:
+            NotRunError: The file holds others, or none.
+        """
+        if schedule.repeats > 1 and not (self._left and _repeats(self._left[0]) > 1):
+            raise NotRunError("nothing was asked for twice when these timings were made")
+        first = self._left[0] if self._left else None
+        if first is not None and schedule.seed and first.details.get("order_seed", schedule.seed) != schedule.seed:
+            raise NotRunError("the raw samples hold other processes here: no further ones were measured then")
+        taken = self._next(schedule.processes, model)
+        other = next((one for one in taken if one.details.get("kind", schedule.kind) != schedule.kind), None)
+        if other is not None:
+            raise NotRunError(f"the raw samples hold {other.details['kind']} here, where {schedule.kind} is asked for")
+        if any(one.details.get("repeats", schedule.repeats) != schedule.repeats for one in taken):
+            raise NotRunError(f"the raw samples hold another number of repeats here than {schedule.repeats}")
+        return taken
+
+    def measure_paired(
+        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress
+    ) -> tuple[list[Samples], list[Samples]]:
+        """The next pairs; as `measure`."""
+        return self._next(schedule.processes, model), self._next(schedule.processes, baseline)
+
+    def probe(
+        self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
+        progress: Progress,
+    ) -> list[Probe]:  # fmt: skip
+        """What the next processes found; as `measure`. Of a model that told nothing none is there: others follow."""
+        taken = self._probes[:processes]
+        if len(taken) < processes or any((one.model, one.probe) != (model, probe) for one in taken):
+            raise NotRunError(f"the evidence holds no {processes} probes {probe} of {model} here")
+        self._probes = self._probes[processes:]
+        return taken
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+        """The file that was written then.
+
+        Raises:
+            NotRunError: There is none, or it is about other rows.
+        """
+        return kept_answers(self._evidence, self._check, rows, dataset, name, model)
+
+    def _next(self, count: int, model: str) -> list[Samples]:
+        taken = self._left[:count]
+        if len(taken) < count or any(one.model != model for one in taken):
+            raise NotRunError(f"the raw samples hold no {count} processes of {model} here")
+        self._left = self._left[count:]
+        return taken
+
+
+def _repeats(one: Samples) -> int:
+    """Times that each item was asked for in a row; older samples show it by their blocks."""
+    told = one.details.get("repeats")
+    return int(told) if isinstance(told, int) else 1 + int((one.block > 0).any())
+
+
+def timings_of(options: Options, models: Mapping[str, ModelRecord]) -> Path | None:
+    """Folder of the run whose raw timings are used; None: they are measured.
+
+    Raises:
+        NotRunError: They are of another subject.
+    """
+    folder = options.timings_from
+    if folder is not None:
+        before = {model.name: model.digest for model in read_record(folder).models}
+        if any(before.get(name) != model.digest for name, model in models.items()):
+            raise NotRunError(f"the timings in {folder.name} are of other models")
+    return folder

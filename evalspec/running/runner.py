@@ -1,0 +1,472 @@
+"""Plan -> Record. The parent of all children: it measures nothing and imports nothing heavy."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, RecordError, WriteError
+from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record, Resumption
+from evalspec.interrupts import Interrupts
+from evalspec.language.parts import Check
+from evalspec.loading import PROFILE_FILE
+from evalspec.planning import Plan, PlannedCheck
+from evalspec.redaction import Redaction
+from evalspec.running import environment
+from evalspec.running.basis import files_of
+from evalspec.running.children.jobs import (
+    DRAFT_ROWS,
+    CheckJob,
+    SpecParts,
+    answers_beside,
+    judged_beside,
+    predictions_file,
+    predictions_key,
+    seed_of,
+)
+from evalspec.running.children.scans import Ahead
+from evalspec.running.children.sharing import SharedChild
+from evalspec.running.describe import not_tested, without_evidence
+from evalspec.running.folders import (
+    discard,
+    earlier_runs,
+    last_blessed,
+    point_latest,
+)
+from evalspec.running.journal.closing import write_record
+from evalspec.running.journal.events import JournalEvents
+from evalspec.running.journal.partial_rerun import Again, again, gone_on_from, profile_digest
+from evalspec.running.journal.replay import timings_of
+from evalspec.running.journal.resuming import KeptChecks
+from evalspec.running.options import Options
+from evalspec.running.ownership import RunFolder, claimed
+from evalspec.running.preflight import refuse_unallowed
+from evalspec.running.servers.fingerprint import ServerFingerprint, voided
+from evalspec.running.servers.served import Servers
+from evalspec.running.spec_diff import since_before
+from evalspec.running.standing import violated, void_changed, without_lost
+from evalspec.running.subjects import Children, Observer, Subjects, digest_of, subject_of
+from evalspec.verdict import decide
+from evalspec.version import __version__
+
+
+def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | None = None) -> tuple[Record, Path]:
+    """Run a plan and write its record; a signal ends what is measured, and the record says so.
+
+    Args:
+        plan: The plan.
+        options: How.
+        observer: Who watches.
+        signals: Counts those that come; whoever gives it may go on counting afterwards.
+
+    Returns:
+        The record with its verdict, and its folder.
+
+    Raises:
+        SpecError: The plan needs what the caller has not allowed.
+        RecordError: The run that is to be gone on with is not there, or can't be.
+        WriteError: The record can't be written.
+    """
+    refuse_unallowed(plan, options.access)
+    with signals or Interrupts() as counted:
+        before = None if options.remeasure is None else again(options.remeasure, plan)
+        folder = RunFolder(claimed(plan, options))
+        try:
+            return _Run(plan, options, observer, folder, before, counted).go()
+        finally:
+            folder.let_go()
+
+
+class _Run:
+    """The state of one run; everything that it learns ends in the record."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        observer: Observer,
+        own: RunFolder,
+        before: Again | None,
+        signals: Interrupts,
+    ) -> None:
+        self.signals = signals
+        self.plan = plan
+        self.spec = plan.spec
+        self.options = options
+        self.observer = observer
+        self.parts = SpecParts(
+            models=dict(self.spec.models),
+            datasets=dict(self.spec.datasets),
+            slices={one.name: one.where for one in self.spec.slices},
+            access=options.access,
+            rows=DRAFT_ROWS if options.draft else None,
+        )
+        self.started = datetime.now(UTC)
+        self.hidden = Redaction.of(options.access.env)
+        self.own = own
+        own.journal.signals = signals
+        self.folder = own.path
+        self.journal = own.journal
+        self.journal.hidden = self.hidden
+        events = self.journal.read() if options.resume else []
+        self.again = gone_on_from(events, plan) if options.resume else before
+        known = JournalEvents(events if self.again is None else [*self.again.events, *events])
+        self.children = Children(options.access, options.limits, options.threads, self.folder)
+        self.subjects = Subjects(self.parts, self.children, self.journal, observer, known)
+        self.kept = KeptChecks(JournalEvents(events), self.own, self.journal, self.subjects, observer)
+        self.servers = Servers(self.spec.models, options.access, self.folder, self.journal, observer)
+        self.witness = ServerFingerprint(self.parts, self.children, self.subjects, self.journal)
+        self.shared = SharedChild(self.children)
+        self.checks: list[CheckRecord] = []
+        self.named: dict[str, dict[str, str]] = {}
+        """Check: files that it names, and their digests at the start."""
+        self.interrupted = False
+
+    def go(self) -> tuple[Record, Path]:
+        self.own.write("spec.yaml", self.spec.text)
+        if self.spec.profile is not None:
+            self.own.write(PROFILE_FILE, self.spec.profile_text)
+        self.own.make("evidence")
+        begun = {
+            "evalspec": __version__, "spec": self.spec.digest, "time": _stamp(self.started),
+            "draft": self.options.draft, "command": self.options.command,
+        }  # fmt: skip
+        if self.spec.profile is not None:
+            begun["profile"] = profile_digest(self.spec.profile)
+        if self.again is not None:
+            begun["remeasures"] = str(self.again.folder)
+        self.journal.write("start", **begun)
+        where = environment.capture(self.options.access.folder)
+        self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
+        try:
+            self.observer.step("reading datasets and models")
+            datasets = [name for one in self.plan.checks for name in one.datasets]
+            models = [name for one in self.plan.checks for name in one.models]
+            about = [check.model for check in self.spec.checks if check.uses_model]
+            self.subjects.describe(datasets, [*models, *about])
+            self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
+            self._ask_servers()
+            self._go_on(where)
+            for planned in self.plan.checks:
+                self._check(planned)
+                if self.options.fail_fast and violated(self.checks[-1], self.plan):
+                    break
+            if not self.options.draft:
+                self._same_as_at_the_start()
+            self.signals.hold()
+        except KeyboardInterrupt:
+            self.signals.hold()
+            self.interrupted = True
+            self.observer.step("interrupted: what was measured is kept")
+        finally:
+            self.signals.hold()
+            self.shared.close()
+            self.servers.stop()
+        self._fill_up()
+        self.children.tidy()
+        read = {one.check.name: self._answers_read(one) for one in self.plan.checks}
+        self.checks = without_lost(self.checks, self.own, self.subjects.answered, read)
+        record = self._record(where.model_copy(update={"load_at_end": environment.load()}))
+        write_record(record, self.folder, self.journal)
+        if self.options.output is None:
+            point_latest(self.folder)
+        return record, self.folder
+
+    def _go_on(self, where: Environment) -> None:
+        """Make sure that what is kept of an earlier run and what is measured now go together, and take it over."""
+        if self.again is None:
+            return
+        try:
+            if not self.options.draft:
+                self.witness.go_on(self.again.folder, self.plan, self.again.journal.servers)
+            basis = {one.check.name: self._basis(one) for one in self.plan.checks}
+            self.again.check(where, self.subjects.datasets, self.subjects.models, basis)
+            self.again.check_code(self.subjects)
+            if not self.options.resume:
+                self.again.copy_evidence(self.folder)
+                for one in self.again.journal.answers.values():
+                    self.journal.write("predictions", **one.model_dump())
+        except RecordError:
+            if not self.options.resume:
+                discard(self.journal, keep=self.options.output is not None)
+            raise
+        self.observer.step(f"measured again: {', '.join(self.again.checks)}; all else is kept")
+
+    def _ask_servers(self) -> None:
+        """Start what the plan needs; a server that does not come up is the error of the checks that need it."""
+        with contextlib.suppress(EvalspecError):
+            self.servers.ensure(name for one in self.plan.checks for name in one.models)
+        if not self.options.draft:
+            self.witness.start(self.plan, self.kept.before.servers)
+
+    def _same_as_at_the_start(self) -> None:
+        """Void what was measured of a file that is another one by now, or of a server that answers otherwise."""
+        changed = self.subjects.changed()
+        for one in self.plan.checks:
+            if self._named(one.check) != self.named[one.check.name]:
+                changed[f"check {one.check.name}"] = f"a file that {one.check.name} names"
+        self.checks = void_changed(self.checks, changed)
+        # A server that a check has killed is started again first: its answers are what is asked for.
+        with contextlib.suppress(EvalspecError):
+            self.servers.ensure(name for one in self.plan.checks for name in one.models)
+        self.checks = voided(self.checks, self.witness.end())
+
+    # -- checks -------------------------------------------------------------------------------------------------
+
+    def _basis(self, planned: PlannedCheck) -> dict[str, str]:
+        """By name, the digest of all that a check's result rests on."""
+        settings = digest_of(
+            planned.check.model_dump_json(),
+            self.plan.alpha,
+            self.plan.alpha_fail,
+            self.options.threads,
+            __version__,
+            self.started.date().isoformat() if planned.check.dated else None,
+        )
+        name = planned.check.name
+        files = {f"{path}, which {name} names,": digest for path, digest in self.named[name].items()}
+        return {f"what is asked of {name}": settings, **self.subjects.basis(planned.datasets, planned.models), **files}
+
+    def _key(self, planned: PlannedCheck) -> str:
+        return digest_of("check", self._basis(planned))
+
+    def _named(self, check: Check) -> dict[str, str]:
+        return files_of(check, self.spec.datasets, self.options.access)
+
+    def _answers_read(self, planned: PlannedCheck) -> tuple[tuple[str, str], ...]:
+        """(dataset, model) of the answers that a check reads."""
+        return tuple(dict.fromkeys((*planned.predictions, *answers_beside(self.plan, planned).values())))
+
+    def _check(self, planned: PlannedCheck) -> None:
+        check = planned.check
+        key = self._key(planned)
+        begun = time.monotonic()
+        told: Mapping[str, Any] = {}
+        try:
+            if self._take_over(planned, key):
+                return
+            record, told = self._measure(planned)
+        except NotRunError as error:
+            record = self._without(planned, "not_run", str(error))
+        except InvalidError as error:
+            record = self._without(planned, "invalid", str(error))
+        except WriteError:
+            raise
+        except EvalspecError as error:
+            record = self._without(planned, "error", str(error))
+        update: dict[str, Any] = {"duration_s": round(time.monotonic() - begun, 3)}
+        if self.again is not None:
+            update["attempts"] = self.again.attempts(check.name)
+        self._ended(planned, record.model_copy(update=update), told)
+
+    def _ended(self, planned: PlannedCheck, record: CheckRecord, told: Mapping[str, Any]) -> None:
+        """Write down what came of a check. ``told``: what its models said and read while it ran."""
+        self.checks.append(record)
+        files = {file.path: file.digest for file in self.subjects.answered}
+        answers = {
+            predictions_key(dataset, model): digest
+            for dataset, model in self._answers_read(planned)
+            if (digest := files.get(f"evidence/{predictions_file(dataset, model)}")) is not None
+        }
+        self.journal.write(
+            "check", key=self._key(planned), id=record.id, record=json.loads(record.model_dump_json()),
+            basis=self._basis(planned), answers=answers, observed=told.get("observed", {}), read=told.get("read", {}),
+        )  # fmt: skip
+
+    def _take_over(self, planned: PlannedCheck, key: str) -> bool:
+        """Whether a check is kept as it is, with what it rests on.
+
+        Raises:
+            EvalspecError: There are no such answers any more, or other ones than what is kept rests on.
+        """
+        name = planned.check.name
+        answers = self._answers_read(planned)
+        old = None if self.again is None else self.again.kept(name)
+        event = None
+        if self.again is None or name in self.again.checks:
+            event = self.kept.of(planned, key, self._basis(planned), answers)
+            old = None if event is None else event.record
+        elif old is not None:
+            event = self.again.journal.last.get(name)
+            why = self.kept.not_kept(event, answers) if event is not None and old.status == "measured" else None
+            if why is not None:
+                raise InputError(f"it can't be kept: {why}")
+        if old is None:
+            return False
+        told = {} if event is None else {"observed": event.observed, "read": event.read}
+        self._learn(told)
+        if key in self.kept.before.checks:
+            self.checks.append(old)
+        else:
+            self._ended(planned, old, told)
+        return True
+
+    def _learn(self, told: Mapping[str, Any]) -> None:
+        """What models said and read while a check ran."""
+        for model, found in told.get("observed", {}).items():
+            self.subjects.observe(model, found)
+        for model, files in told.get("read", {}).items():
+            self.subjects.has_read(model, files)
+
+    def _measure(self, planned: PlannedCheck) -> tuple[CheckRecord, Mapping[str, Any]]:
+        """The check's record, and what its models said and read when they ran."""
+        self.subjects.need(planned.datasets, planned.models)
+        for name in planned.timed:
+            if not self.spec.models[name].timed:
+                raise NotRunError(f"model {name} is a file of predictions: nothing can be timed")
+        for name in planned.asked:
+            if not self.spec.models[name].timed:
+                raise NotRunError(
+                    f"model {name} is a file of predictions: it can't be asked again, nor about other rows"
+                )
+        for name, pid in self.servers.ensure(planned.models).items():
+            self.subjects.observe(name, {"server_pid": pid})
+        predictions = {
+            predictions_key(dataset, model): str(self.subjects.predict(dataset, model))
+            for dataset, model in planned.predictions
+        }
+        check = planned.check
+        self.observer.step(f"{check.dimension}: {check.name}")
+        job = CheckJob(
+            parts=self.parts,
+            check=check,
+            predictions=predictions,
+            model_facts=self.subjects.facts(),
+            confidence=self.spec.policy.confidence,
+            alpha_fail=self.plan.alpha_fail,
+            seed=seed_of(self.spec.seed, check.name),
+            draft=self.options.draft,
+            evidence=self.folder / "evidence",
+            limits=self.options.limits,
+            threads=self.options.threads,
+            environment=self.children.environment,
+            timings_from=timings_of(self.options, self.subjects.models) if planned.timed else None,
+            answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
+            judged=judged_beside(self.plan, planned),
+            repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
+            today=self.started.date(),
+        )
+        limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
+        answer = self._answer(job, limit_s)
+        self._learn(answer)
+        update: dict[str, Any] = {"models": planned.models, "datasets": planned.datasets}
+        other = None if check.detects_mismatch else self.subjects.not_as_asked(planned.models)
+        if other is not None:
+            update |= {"status": "invalid", "reason": other}
+        return CheckRecord.model_validate(answer["record"]).model_copy(update=update), answer
+
+    def _answer(self, job: CheckJob, limit_s: float) -> dict[str, Any]:
+        """What a child that runs the check says."""
+        if self.options.draft or job.check.dimension != "system":
+            return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s, ahead=self._ahead(job.check))
+        self.shared.close()
+        with self.children.start("evalspec.running.children.checking", job, f"check-{job.check.name}") as child:
+            return child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
+
+    def _ahead(self, check: Check) -> Ahead:
+        """Checks that come later and look at rows as this one does, each with its seed."""
+        if not _scans(check):
+            return ()
+        place = next(index for index, one in enumerate(self.plan.checks) if one.check is check)
+        later = [one for one in self.plan.checks[place + 1 :] if _scans(one.check)]
+        asked = [one.check for one in later if not self.kept.has(self._key(one))]
+        return tuple((one, seed_of(self.spec.seed, one.name)) for one in asked)
+
+    def _without(self, planned: PlannedCheck, status: CheckStatus, reason: str) -> CheckRecord:
+        return without_evidence(planned, self.spec, status, reason)
+
+    def _fill_up(self) -> None:
+        """Checks that were not reached are NOT_RUN, with the reason."""
+        reached = {record.id for record in self.checks}
+        planned = {one.check.name: one for one in self.plan.checks}
+        reason = "the run was interrupted before" if self.interrupted else "--fail-fast stopped the run before"
+        left = (one for name, one in planned.items() if name not in reached)
+        self.checks += [without_evidence(one, self.spec, "not_run", reason) for one in left]
+        if self.plan.only:
+            from evalspec.planning import plan as plan_all
+
+            for one in plan_all(self.spec).checks:
+                if one.check.name not in planned:
+                    reason = f"left out by --only {', '.join(self.plan.only)}"
+                    self.checks.append(without_evidence(one, self.spec, "not_run", reason))
+
+    # -- the record ---------------------------------------------------------------------------------------------
+
+    def _resumption(self) -> Resumption | None:
+        """What was kept when this run was gone on with; what was measured again in the runs before it stays said."""
+        before = None if self.again is None else self.again.record.resumption
+        if not self.options.resume:
+            return before
+        now = self.kept.resumption
+        return now if before is None else now.model_copy(update={"again": {**before.again, **now.again}})
+
+    def _record(self, where: Any) -> Record:
+        order = {check.name: index for index, check in enumerate(self.spec.checks)}
+        record = Record(
+            evalspec=__version__,
+            spec=self.spec.name,
+            spec_digest=self.spec.digest,
+            spec_file=os.path.relpath(self.spec.folder / Path(self.spec.file).name, self.folder),
+            started=_stamp(self.started),
+            finished=_stamp(datetime.now(UTC)),
+            command=self.options.command,
+            allowed=tuple(
+                dict.fromkeys((*self.options.allowed, *(() if self.again is None else self.again.record.allowed)))
+            ),
+            seed=self.spec.seed,
+            draft=self.options.draft,
+            only=self.plan.only,
+            interrupted=self.interrupted,
+            overrides=self.spec.overrides,
+            timings_from=None if self.options.timings_from is None else self.options.timings_from.name,
+            policy=self.spec.policy,
+            waivers=self.spec.waivers,
+            profile=self.spec.profile,
+            without=self.spec.without,
+            claims=self.spec.claims,
+            rollback=self.spec.rollback,
+            resumption=self._resumption(),
+            continues=() if self.again is None else self.again.continues,
+            subject=subject_of(
+                self.subjects.models,
+                self.subjects.datasets,
+                (check.model for check in self.spec.checks if check.uses_model),
+            ),
+            models=tuple(self.subjects.models.values()),
+            models_named=tuple(self.spec.models),
+            datasets=tuple(self.subjects.datasets.values()),
+            family=self.plan.family,
+            family_warn=self.plan.family_warn,
+            same=dict(self.plan.same),
+            environment=where,
+            predictions=tuple(self.subjects.answered),
+            checks=tuple(sorted(self.checks, key=lambda one: order.get(one.id, 0))),
+        )
+        earlier = earlier_runs(self.folder, self.options.root, record)
+        blessed = last_blessed(self.spec.folder, record)
+        # What let a secret through must not put it into what is published.
+        record = Record.model_validate(self.hidden.value(record.model_dump(mode="json"))) if self.hidden else record
+        record = record.model_copy(
+            update={
+                "earlier_runs": earlier.runs,
+                "earlier_of_subject": earlier.of_subject,
+                "asked_otherwise": since_before(earlier.last, blessed, self.folder, record),
+                "not_tested": not_tested(record, self.spec),
+            }
+        )
+        return record.model_copy(update={"verdict": decide(record)})
+
+
+def _scans(check: Check) -> bool:
+    """It looks at rows by way of scans."""
+    return type(check).scans is not Check.scans
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

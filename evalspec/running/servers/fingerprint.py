@@ -1,0 +1,247 @@
+"""That a server is the same at the start and at the end of a run: its answers about the same rows must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalspec.errors import EvalspecError, RecordError
+from evalspec.evidence.record import CheckRecord, EvidenceFile
+from evalspec.evidence.words import plural
+from evalspec.planning import Plan, PlannedCheck
+from evalspec.running.children.jobs import SpecParts, WorkerJob
+from evalspec.running.files import Journal, is_whole, sha256_of
+from evalspec.running.journal.events import Witnessed
+from evalspec.running.subjects import Children, Subjects
+
+if TYPE_CHECKING:
+    from evalspec.answers.file import Answers
+
+ASKED = 64
+"""Rows that a server is asked about at the start and at the end of a run."""
+CLOSE = 1e-3
+"""Relative: numbers as close as this are the same answer; a server may batch otherwise, and so round otherwise."""
+
+
+class ServerFingerprint:
+    """Answers of each server about the same rows at the start and at the end of a run: they must agree."""
+
+    def __init__(self, parts: SpecParts, children: Children, subjects: Subjects, journal: Journal) -> None:
+        """``subjects`` learn what came of it."""
+        self._parts = parts
+        self._children = children
+        self._subjects = subjects
+        self._journal = journal
+        self._asked: dict[str, str] = {}
+        self._rows: dict[str, int] = {}
+        self._failed: dict[str, int] = {}
+
+    def start(self, plan: Plan, before: Mapping[str, Witnessed]) -> None:
+        """Ask every server of a plan; one that does not answer makes its checks fail by themselves.
+
+        Args:
+            plan: The plan.
+            before: Model: how it answered when this run was begun, where it is gone on with. One that still answers
+                so goes on to be held against that; another one takes its place, and nothing is kept of it.
+        """
+        for name, dataset in _served(plan).items():
+            if self._ask(name, dataset, "now") is None:
+                self._asked[name] = dataset
+                self._take(name, before.get(name))
+
+    def _take(self, name: str, before: Witnessed | None) -> None:
+        """Set down how a server answers at the start: as it did then, or as it does now."""
+        from evalspec.answers.file import read_answers
+
+        now, file = self._file(name, "now"), self._file(name, "start")
+        if before is not None and is_whole(file, before.digest) and not different(
+            read_answers(file), read_answers(now)
+        ):  # fmt: skip
+            now.unlink()
+            stands_for = before.stands_for
+        else:
+            now.replace(file)
+            stands_for = sha256_of(file)
+        self.stands_for(name, stands_for)
+        self._subjects.answered.append(self._evidence(name, "start"))
+
+    def stands_for(self, name: str, digest: str) -> None:
+        """Write down what all that is kept of a server rests on."""
+        self._subjects.servers[name] = digest
+        file = self._file(name, "start")
+        rows = self._rows[name]
+        self._journal.write("server", model=name, rows=rows, digest=sha256_of(file), stands_for=digest)
+
+    def end(self) -> dict[str, str]:
+        """Ask again.
+
+        Returns:
+            Model: how its answers differ. One that can't be asked any more is no subject that was shown.
+        """
+        differ = {}
+        for name, dataset in self._asked.items():
+            error = self._ask(name, dataset, "end")
+            if error is None:
+                self._subjects.answered.append(self._evidence(name, "end"))
+                said = otherwise_at_the_end(self._file(name, "start"), self._file(name, "end"))
+                if said is not None:
+                    differ[name] = said
+                shown = said or f"agree on {self._rows[name]} rows at the start and the end of the run"
+                if self._failed[name]:
+                    shown += f"; {plural(self._failed[name], 'request')} for them failed and had to be sent again"
+            else:
+                shown = f"could not be asked at the end of the run: {error}"
+                self._subjects.not_shown(name)
+            self._subjects.observe(name, {"answers_of_the_server": shown})
+            self._journal.write("witness", model=name, said=shown)
+        return differ
+
+    def check_same(self, folder: Path) -> None:
+        """Refuse a server that answers otherwise than it did in an earlier run.
+
+        Args:
+            folder: Of that run.
+
+        Raises:
+            RecordError: It does.
+        """
+        from evalspec.answers.file import read_answers
+
+        for name in self._asked:
+            before = folder / "evidence" / self._file(name, "start").name
+            if not before.is_file():
+                raise RecordError(
+                    f"nothing in {folder} says how the server of {name} answered; start a new run instead"
+                )
+            if count := different(read_answers(before), read_answers(self._file(name, "start"))):
+                raise RecordError(
+                    f"the server of {name} answers {count} of {self._rows[name]} rows otherwise than in {folder}; "
+                    "start a new run instead"
+                )
+
+    def go_on(self, folder: Path, plan: Plan, before: Mapping[str, Witnessed]) -> None:
+        """Refuse a server that is not the one of an earlier run, and let what is kept of it stand.
+
+        Args:
+            folder: Of that run.
+            plan: The plan.
+            before: Model: how it answered at the start of that run.
+
+        Raises:
+            RecordError: It answers otherwise, does not answer, or what it answered then is not there any more.
+        """
+        for name in _served(plan):
+            if name not in self._asked:
+                raise RecordError(f"the server of {name} does not answer, so nothing shows that it is that of {folder}")
+            file = folder / "evidence" / self._file(name, "start").name
+            if name not in before or not is_whole(file, before[name].digest):
+                raise RecordError(f"{file} is gone, or is not what was written; start a new run instead")
+        self.check_same(folder)
+        for name in self._asked:
+            self.stands_for(name, before[name].stands_for)
+
+    def _ask(self, name: str, dataset: str, when: str) -> str | None:
+        """Have a worker ask; why it could not, or None."""
+        job = WorkerJob(self._parts, name, self._children.threads)
+        try:
+            with self._children.start("evalspec.running.children.worker", job, f"witness-{name}-{when}") as child:
+                # A server that errs at times is still the same one; whether it errs too often is for a check to say.
+                question = {"do": "predict", "dataset": dataset, "out": str(self._file(name, when)), "rows": ASKED,
+                            "patient": True}  # fmt: skip
+                answer = child.ask(question)
+                rows = int(answer["rows"])
+        except EvalspecError as error:
+            return str(error)
+        self._failed[name] = self._failed.get(name, 0) + int(answer["observed"].get("requests_failed", 0))
+        self._rows[name] = rows
+        self._subjects.has_read(name, answer["read"])
+        return None
+
+    def _evidence(self, name: str, when: str) -> EvidenceFile:
+        file = self._file(name, when)
+        what = f"answers of the server of {name} at the {when}"
+        return EvidenceFile(path=f"evidence/{file.name}", digest=sha256_of(file), rows=self._rows[name], what=what)
+
+    def _file(self, name: str, when: str) -> Path:
+        return self._children.folder / "evidence" / server_file(name, when)
+
+
+def server_file(model: str, when: str) -> str:
+    """Name of the file of a server's answers at the ``start`` or the ``end`` of a run, in the folder of evidence."""
+    return f"server-{model}-{when}.parquet"
+
+
+def otherwise_at_the_end(start: Path, end: Path) -> str | None:
+    """That a server answered otherwise at the end of a run than at its start; None: it did not.
+
+    Args:
+        start: File of its answers at the start.
+        end: Of those about the same rows at the end.
+    """
+    from evalspec.answers.file import read_answers
+
+    before, after = read_answers(start), read_answers(end)
+    count = different(before, after)
+    if not count:
+        return None
+    return f"{count} of {before.n} rows were answered otherwise at the end of the run than at its start"
+
+
+def voided(checks: Iterable[CheckRecord], differ: Mapping[str, str]) -> list[CheckRecord]:
+    """Checks of a run, those void that measured a server which answers otherwise by now.
+
+    Args:
+        checks: As they were measured.
+        differ: As `ServerFingerprint.end` gives it.
+    """
+    found = []
+    for record in checks:
+        hit = next((name for name in record.models if name in differ), None)
+        if hit is not None and record.status == "measured":
+            reason = f"the server of {hit} is another one by now: {differ[hit]}"
+            record = record.model_copy(update={"status": "invalid", "reason": reason})
+        found.append(record)
+    return found
+
+
+def different(before: Answers, after: Answers) -> int:
+    """Rows with another answer.
+
+    Args:
+        before: Of some rows.
+        after: Of the same.
+    """
+    import numpy as np
+
+    from evalspec.answers.file import compared_numbers
+
+    if before.n != after.n or before.classes != after.classes or before.task != after.task:
+        return max(before.n, after.n)
+    other = np.zeros(before.n, dtype=bool)
+    if before.predicted is not None and after.predicted is not None:
+        other |= before.predicted != after.predicted
+    for name in ("probabilities", "values", "lower", "upper"):
+        one, two = getattr(before, name), getattr(after, name)
+        if one is not None and two is not None:
+            far = ~np.isclose(one, two, rtol=CLOSE, atol=1e-6)
+            other |= far.reshape(before.n, -1).any(axis=1)
+    if before.task in ("labels", "text"):
+        other |= compared_numbers(before) != compared_numbers(after)
+    elif before.task in ("boxes", "mask"):
+        other |= ~np.isclose(compared_numbers(before), compared_numbers(after), rtol=CLOSE, atol=1e-6)
+    return int(other.sum())
+
+
+def _served(plan: Plan) -> dict[str, str]:
+    """Served model of the plan: a dataset that it is asked about."""
+    found: dict[str, str] = {}
+    for one in plan.checks:
+        for dataset, model in [*one.predictions, *_timed(one)]:
+            if plan.spec.models[model].served:
+                found.setdefault(model, dataset)
+    return found
+
+
+def _timed(planned: PlannedCheck) -> list[tuple[str, str]]:
+    return [(dataset, model) for model in planned.timed for dataset in planned.datasets[:1]]

@@ -1,0 +1,71 @@
+"""Whether what was measured stands at the end of a run: it is about the same things, and its evidence is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from evalspec.evidence.record import CheckRecord, EvidenceFile
+from evalspec.evidence.test import holds
+from evalspec.planning import Plan
+from evalspec.running.children.jobs import predictions_file
+from evalspec.running.ownership import RunFolder
+
+Pair = tuple[str, str]
+
+
+def void_changed(checks: Iterable[CheckRecord], changed: Mapping[str, str]) -> list[CheckRecord]:
+    """Checks of a run, those void of which something is another one by now.
+
+    Args:
+        checks: As they were measured.
+        changed: ``dataset NAME``, ``model NAME`` or ``check NAME``: what of it, in words.
+    """
+    found = []
+    for record in checks:
+        used = [f"dataset {name}" for name in record.datasets] + [f"model {name}" for name in record.models]
+        hit = [changed[what] for what in (*used, f"check {record.id}") if what in changed]
+        if hit and record.status == "measured":
+            reason = f"{hit[0]} was another one at the end of the run than at its start"
+            record = record.model_copy(update={"status": "invalid", "reason": reason})
+        found.append(record)
+    return found
+
+
+def without_lost(
+    checks: Iterable[CheckRecord],
+    folder: RunFolder,
+    answered: Iterable[EvidenceFile],
+    read: Mapping[str, Iterable[Pair]],
+) -> list[CheckRecord]:
+    """Checks of a run, those an error whose evidence is not on disk any more: a number without it is none.
+
+    Args:
+        checks: As they were measured.
+        folder: Of the run.
+        answered: Files of answers that several checks read.
+        read: Check: (dataset, model) of the answers that it reads.
+    """
+    whole = folder.lost()
+    shared = {file.path: folder.first_lost([file]) for file in answered}
+    found = []
+    for record in checks:
+        if record.status == "measured":
+            files = {f"evidence/{predictions_file(dataset, model)}" for dataset, model in read[record.id]}
+            servers = tuple(f"evidence/server-{name}-" for name in record.models)
+            own = [lost for path, lost in shared.items() if lost and (path in files or path.startswith(servers))]
+            reason = whole or next(iter(own), None) or folder.first_lost(record.evidence)
+            if reason is not None:
+                record = record.model_copy(update={"status": "error", "reason": reason})
+        found.append(record)
+    return found
+
+
+def violated(check: CheckRecord, plan: Plan) -> bool:
+    """A check already shows a violation of what blocks, whatever the rest of the family says."""
+    waived = {waiver.of for waiver in plan.spec.waivers}
+    return any(
+        (test.exact and test.value is not None and not holds(test.op, test.value, test.threshold))
+        or (test.p_fail is not None and test.p_fail <= plan.alpha_fail)
+        for test in check.tests
+        if test.severity == "require" and test.invalid is None and test.name not in waived
+    )

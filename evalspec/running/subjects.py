@@ -1,0 +1,409 @@
+"""What a run is about: datasets and models by digest, and what models answered, made once and shared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from evalspec.errors import EvalspecError, InputError, WorkerError
+from evalspec.evidence.frozen import Cell
+from evalspec.evidence.record import ContentFile, DatasetRecord, EvidenceFile, ModelRecord
+from evalspec.evidence.subject import subject_model
+from evalspec.language.parts import Access
+from evalspec.logs import scrub
+from evalspec.redaction import Redaction
+from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
+from evalspec.running.children.process import Child, Limits
+from evalspec.running.children.workers import note_read
+from evalspec.running.files import Journal, is_whole, make_folder, sha256_of
+from evalspec.running.journal.events import JournalEvents, ModelAnswered, otherwise
+
+
+class Observer(Protocol):
+    """Whoever watches a run."""
+
+    def step(self, text: str) -> None:
+        """A new step begins."""
+
+    def progress(self, done: float, total: float, what: str) -> None:
+        """Progress within the step."""
+
+
+class Children:
+    """Starts every child of a run in the same way."""
+
+    def __init__(self, access: Access, limits: Limits, threads: int, folder: Path) -> None:
+        """``folder`` of the run, which takes their logs."""
+        self.limits = limits
+        self.threads = threads
+        self.folder = folder
+        self.secrets = access.env
+        self.environment = _environment(access, threads)
+
+    @contextmanager
+    def start(self, role: str, job: object, name: str) -> Iterator[Child]:
+        """A child for as long as the context lasts."""
+        log = self.folder / "logs" / f"{name}.log"
+        with Child(role, job, limits=self.limits, log=log, environment=self.environment, secrets=self.secrets) as child:
+            yield child
+
+    def tidy(self) -> None:
+        """Remove the logs in which nothing was written, and what secrets are left in the others."""
+        hidden = Redaction.of(self.secrets)
+        for log in (self.folder / "logs").glob("*.log"):
+            if log.stat().st_size == 0:
+                log.unlink()
+            else:
+                scrub(log, hidden)
+
+
+def _environment(access: Access, threads: int) -> dict[str, str]:
+    """Set before a child imports anything."""
+    environment = {
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_EVALUATE_OFFLINE": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "PYTHONHASHSEED": "0",
+    }
+    if not access.trust:
+        environment["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
+    if not access.hub:
+        environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    return environment
+
+
+class Subjects:
+    """Records of datasets and models, and files of answers."""
+
+    def __init__(
+        self,
+        parts: SpecParts,
+        children: Children,
+        journal: Journal,
+        observer: Observer,
+        before: JournalEvents,
+    ) -> None:
+        """``before``: what the run says that is gone on with; nothing for a new one."""
+        self._parts = parts
+        self._children = children
+        self._journal = journal
+        self._observer = observer
+        self._done = dict(before.answers)
+        self._last = {(one.dataset, one.model): one for one in before.answers.values()}
+        self.asked_again: dict[tuple[str, str], str] = {}
+        """(dataset, model) of which answers were there that could not be kept: why."""
+        self._code: dict[str, dict[str, str] | str] = {}
+        self._read: dict[str, dict[str, str]] = {}
+        self.basis_of_all: dict[str, str] = {}
+        """What everything in this run rests on."""
+        self.servers: dict[str, str] = {}
+        """Served model: what stands for its answers at the start."""
+        self._unasked = uuid.uuid4().hex
+        self._broken: dict[str, str] = {}
+        self._files: dict[tuple[str, str], Path] = {}
+        self._refused: dict[tuple[str, str], EvalspecError] = {}
+        self.models: dict[str, ModelRecord] = {}
+        self.datasets: dict[str, DatasetRecord] = {}
+        self.answered: list[EvidenceFile] = []
+
+    def describe(self, datasets: Iterable[str], models: Iterable[str]) -> None:
+        """Digest them, in a child; one that kills the child leaves the others unharmed."""
+        self._look(datasets, models)
+        for what, reason in self._broken.items():
+            kind, _, name = what.partition(" ")
+            self._journal.write("broken", what=kind, name=name, reason=reason)
+
+    def _look(self, datasets: Iterable[str], models: Iterable[str]) -> None:
+        wanted = [("dataset", name) for name in dict.fromkeys(datasets)]
+        wanted += [("model", name) for name in dict.fromkeys(models)]
+        while wanted:
+            wanted = self._describe(wanted)
+
+    def _describe(self, wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Ask one child about all of these; gives back what is left when one of them has killed it."""
+        with self._children.start("evalspec.running.children.reader", self._parts, "reader") as child:
+            for index, (what, name) in enumerate(wanted):
+                try:
+                    answer = child.ask({"do": what, "name": name}, progress=self._observer.progress)["record"]
+                except EvalspecError as error:
+                    self._broken[f"{what} {name}"] = str(error)
+                    if isinstance(error, WorkerError) and not child.alive:
+                        return wanted[index + 1 :]
+                    continue
+                if what == "dataset":
+                    self.datasets[name] = DatasetRecord.model_validate(answer)
+                else:
+                    self.models[name] = ModelRecord.model_validate(answer)
+        return []
+
+    def need(self, datasets: Iterable[str], models: Iterable[str]) -> None:
+        """Make sure that these could be read.
+
+        Raises:
+            InputError: The first that could not, with the reason.
+        """
+        for what in (*(f"dataset {name}" for name in datasets), *(f"model {name}" for name in models)):
+            if what in self._broken:
+                raise InputError(f"{what}: {self._broken[what]}")
+
+    def basis(self, datasets: Sequence[str], models: Sequence[str]) -> dict[str, str]:
+        """By name, the digest of all that these are: what rests on the same need not be made again."""
+        found = {f"dataset {name}": self.datasets[name].digest for name in datasets if name in self.datasets}
+        for name in models:
+            if name in self.models:
+                found |= self._model_basis(name)
+        return found | self.basis_of_all | {"number of rows": str(self._parts.rows)}
+
+    def _model_basis(self, name: str) -> dict[str, str]:
+        record, model = self.models[name], self._parts.models[name]
+        found = {f"{one.path} ({one.what} of {name})": one.digest for one in record.contents}
+        fields = model.model_dump_json(), record.digest, record.preprocess_digest, record.classes
+        found[f"model {name}"] = digest_of(*fields)
+        if model.served:
+            # One that was not asked at the start is like no other.
+            found[f"the server of {name}"] = self.servers.get(name, self._unasked)
+        return found
+
+    def predict(self, dataset: str, model: str) -> Path:
+        """The file with a model's answers on a dataset, made once.
+
+        Raises:
+            EvalspecError: Why there is none; asked again, the same.
+        """
+        pair = (dataset, model)
+        if pair in self._refused:
+            raise self._refused[pair]
+        if pair not in self._files:
+            try:
+                self._files[pair] = self._predict(dataset, model)
+            except EvalspecError as error:
+                self._refused[pair] = error
+                raise
+        return self._files[pair]
+
+    def _predict(self, dataset: str, model: str) -> Path:
+        basis = self.basis([dataset], [model])
+        key = digest_of("predictions", basis)
+        file = self._children.folder / "evidence" / predictions_file(dataset, model)
+        before = self._done.get(key)
+        why = None if (dataset, model) not in self._last else self._not_kept(self._last[dataset, model], before, basis)
+        if before is None or why is not None:
+            if why is not None:
+                self.asked_again[dataset, model] = why
+            kept = self._kept(dataset, model, file) or self._asked(dataset, model, file)
+            self._journal.write("predictions", key=key, basis=basis, dataset=dataset, model=model, **kept)
+            before = ModelAnswered(key=key, basis=basis, dataset=dataset, model=model, **kept)
+        what = f"answers of {model} on {dataset}"
+        self.answered.append(
+            EvidenceFile(path=f"evidence/{file.name}", digest=before.digest, rows=before.rows, what=what)
+        )
+        self.observe(model, before.observed)
+        self.has_read(model, before.read)
+        return file
+
+    def _not_kept(self, last: ModelAnswered, same: ModelAnswered | None, basis: Mapping[str, str]) -> str | None:
+        """Why answers that are there can't be kept; None: they can."""
+        if same is None:
+            return otherwise(last.basis, basis)
+        file = predictions_file(same.dataset, same.model)
+        if not is_whole(self._children.folder / "evidence" / file, same.digest):
+            return f"evidence/{file} is gone, or is not what was written"
+        return self.reads_otherwise(same.model, same.read)
+
+    def _asked(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
+        self._observer.step(f"{model} on {dataset}")
+        job = WorkerJob(self._parts, model, self._children.threads)
+        with self._children.start("evalspec.running.children.worker", job, f"worker-{model}-{dataset}") as child:
+            child.ask({"do": "load"}, progress=self._observer.progress)
+            question = {"do": "predict", "dataset": dataset, "out": str(file)}
+            answer = child.ask(question, progress=self._observer.progress)
+        told = {name: answer[name] for name in ("observed", "rows", "read")}
+        return {**told, "digest": sha256_of(file)}
+
+    def _kept(self, dataset: str, model: str, file: Path) -> dict[str, Any] | None:
+        """What an earlier run kept of a model, copied beside the other answers; None: it is asked now.
+
+        Raises:
+            NotRunError: It was not asked about these rows then.
+        """
+        digest = self.datasets[dataset].digest if dataset in self.datasets else ""
+        kept = self._parts.models[model].kept_answers(self._parts.access, dataset, digest)
+        if kept is None:
+            return None
+        make_folder(file.parent)
+        shutil.copyfile(kept, file)
+        rows = self.datasets[dataset].rows
+        observed = {"framework": "answers of a blessed run"}
+        return {"observed": observed, "rows": rows, "read": {}, "digest": sha256_of(file)}
+
+    def observe(self, model: str, observed: Mapping[str, Any]) -> None:
+        """Add what was got when a model ran: precision, device, provider."""
+        if model in self.models:
+            self.models[model] = observed_of(self.models[model], observed)
+
+    def has_read(self, model: str, files: Mapping[str, str]) -> None:
+        """Add files that were seen to be read when a model ran: path from the spec's folder, and digest."""
+        record = self.models.get(model)
+        if record is None or not files:
+            return
+        note_read(self._read, model, files)
+        known = {one.path for one in record.contents}
+        read = {path: digest for path, digest in sorted(self._read[model].items()) if path not in known}
+        code = tuple(ContentFile(path=path, digest=digest, what="code") for path, digest in read.items())
+        self.models[model] = record.model_copy(update={"code_read": code})
+
+    def reads_otherwise(self, model: str, before: Mapping[str, str]) -> str | None:
+        """That what a model's code reads is another thing than it was, in words; None: it is the same."""
+        other = self._other_file(before)
+        if other is not None:
+            return f"{other}, which {model} reads, is another one"
+        if not self._parts.models[model].timed or self._parts.models[model].served or not before:
+            return None
+        now = self._code_of(model)
+        if isinstance(now, str):
+            return f"model {model} can't be loaded to see what it reads: {now}"
+        new = next((path for path, digest in now.items() if before.get(path) != digest), None)
+        return None if new is None else f"{model} reads {new} now, which it did not then"
+
+    def _code_of(self, model: str) -> dict[str, str] | str:
+        """Files that a model's code reads when it is loaded now, or why it can't be; looked at once."""
+        if model not in self._code:
+            job = WorkerJob(self._parts, model, self._children.threads)
+            try:
+                with self._children.start("evalspec.running.children.worker", job, f"code-{model}") as child:
+                    self._code[model] = child.ask({"do": "load", "read": True})["read"]
+            except EvalspecError as error:
+                self._code[model] = str(error)
+        return self._code[model]
+
+    def _other_file(self, files: Mapping[str, str]) -> str | None:
+        """The first of these that is not what it was."""
+        folder = self._parts.access.folder.resolve()
+        # A link may stand among them: what counts is what is read through it.
+        paths = {path: (folder / path).resolve() for path in files}
+        return next((path for path, digest in files.items() if not is_whole(paths[path], digest)), None)
+
+    def not_shown(self, model: str) -> None:
+        """Nothing ties what was measured of this model to what will ship."""
+        if model in self.models:
+            self.models[model] = self.models[model].model_copy(update={"digest": None})
+
+    def changed(self) -> dict[str, str]:
+        """What is another one now than when it was described, ``dataset NAME`` or ``model NAME``: in words."""
+        now = Subjects(self._parts, self._children, self._journal, self._observer, JournalEvents())
+        now._look(self.datasets, self.models)
+        found = {}
+        for name, one in self.datasets.items():
+            if name not in now.datasets or now.datasets[name].digest != one.digest:
+                found[f"dataset {name}"] = f"dataset {name}"
+        for name, model in self.models.items():
+            other = self._model_changed(model, now.models.get(name))
+            if other is not None:
+                found[f"model {name}"] = other
+        return found
+
+    def _model_changed(self, before: ModelRecord, now: ModelRecord | None) -> str | None:
+        """What of a model is another one now, in words."""
+        if now is None or is_another(before, now):
+            return f"model {before.name}"
+        read = self._read.get(before.name, {})
+        described = {one.path: one.digest for one in before.contents}
+        torn = next((path for path, digest in read.items() if described.get(path, digest) != digest), None)
+        other = torn or self._other_file(read)
+        return None if other is None else f"{other}, which {before.name} reads,"
+
+    def not_as_asked(self, models: Iterable[str]) -> str | None:
+        """That a model ran in another precision or elsewhere than the spec asks, which voids what was measured."""
+        return not_as_asked(self.models[name] for name in models if name in self.models)
+
+    def facts(self) -> dict[str, dict[str, Cell]]:
+        """Model: what is known of it, for the checks."""
+        return {name: model_facts(record) for name, record in self.models.items()}
+
+
+def observed_of(record: ModelRecord, observed: Mapping[str, Any]) -> ModelRecord:
+    """A model's record, with what was got when it ran: precision, device, provider."""
+    details = {name: value for name, value in observed.items() if name not in ("precision", "device")}
+    return record.model_copy(
+        update={
+            "details": record.details | details,
+            "precision_observed": observed.get("precision", record.precision_observed),
+            "device_observed": observed.get("device", record.device_observed),
+        }
+    )
+
+
+def not_as_asked(models: Iterable[ModelRecord]) -> str | None:
+    """That one of some models ran in another precision or elsewhere than the spec asks; None: none did."""
+    for record in models:
+        name = record.name
+        if record.device_observed is not None and _kind(record.device) != _kind(record.device_observed):
+            return (
+                f"model {name} is to run on {record.device} and was seen to run on {record.device_observed}; "
+                f"correct models.{name}.device, or see `evalspec doctor` for what this machine has"
+            )
+        if record.precision in (None, "mixed") or record.precision_observed is None:
+            continue
+        if record.precision != record.precision_observed:
+            return (
+                f"model {name} is to compute in {record.precision} and was seen to in {record.precision_observed}; "
+                f"correct models.{name}.precision, or the artifact"
+            )
+    return None
+
+
+def subject_of(
+    models: Mapping[str, ModelRecord], datasets: Mapping[str, DatasetRecord], named: Iterable[str]
+) -> str | None:
+    """The digest of what the verdict is about: the candidate, else the only model that checks are about.
+
+    A spec that is about data alone has the datasets for its subject.
+
+    Args:
+        models: By name, as they were run.
+        datasets: By name.
+        named: The models that checks are about.
+    """
+    about = set(named)
+    if not about:
+        return digest_of(sorted(one.digest for one in datasets.values())) if datasets else None
+    name = subject_model(about)
+    return models[name].digest if name in models else None
+
+
+def _kind(device: str) -> str:
+    return device.partition(":")[0]
+
+
+def is_another(before: ModelRecord, now: ModelRecord) -> bool:
+    """Two records of a model are of other files, or of what is made of them."""
+    pair = [(one.digest, one.preprocess_digest, one.content_digest, one.classes) for one in (before, now)]
+    return pair[0] != pair[1]
+
+
+def model_facts(record: ModelRecord) -> dict[str, Cell]:
+    """What a check is told of a model."""
+    return {
+        "digest": record.digest,
+        "size_bytes": record.size_bytes,
+        "precision": record.precision,
+        "precision_observed": record.precision_observed,
+        "device": record.device,
+        "batch": record.batch,
+        "preprocess_digest": record.preprocess_digest,
+        **record.details,
+    }
+
+
+def digest_of(*parts: object) -> str:
+    """A digest of anything that JSON can say."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

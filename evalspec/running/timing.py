@@ -1,0 +1,381 @@
+"""Timings for a check: fresh worker processes, one after the other, or pairs of them in A B B A blocks."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from evalspec.clocks import now_ns
+from evalspec.errors import WorkerError
+from evalspec.evidence.frozen import Cell
+from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Telemetry
+from evalspec.running.children.jobs import CheckJob
+from evalspec.running.children.messages import Message, Progress
+from evalspec.running.children.process import Child
+from evalspec.running.children.workers import Answering, started
+from evalspec.running.servers.clients import merged, shares
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.measure.telemetry import Sampler
+
+PATTERNS = (
+    ("candidate", "baseline", "baseline", "candidate"),
+    ("baseline", "candidate", "candidate", "baseline"),
+)
+"""Of even and of odd pairs, so that neither side always comes first."""
+SETTLE_S = 0.05
+"""Between two blocks: the side that ran goes back to sleep."""
+LEAD_S = 3.0
+"""Clients that are to start together are told so long before: they open their connections meanwhile."""
+ARRAYS = ("arrivals_ns", "items", "sizes")
+
+
+class Timing(Protocol):
+    """Whatever gives samples for schedules, answers of probes, and answers to rows that a check made."""
+
+    @property
+    def samples(self) -> tuple[Samples, ...]:
+        """All samples that were given, in order."""
+        ...
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """All that probes found, in order."""
+        ...
+
+    def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
+        """Samples of fresh processes."""
+        ...
+
+    def measure_paired(
+        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress
+    ) -> tuple[list[Samples], list[Samples]]:
+        """Samples of pairs of fresh processes."""
+        ...
+
+    def probe(
+        self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
+        progress: Progress,
+    ) -> list[Probe]:  # fmt: skip
+        """What fresh processes found."""
+        ...
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+        """File with a model's answers to rows that a check made."""
+        ...
+
+
+class _Timed:
+    """One worker while it is timed."""
+
+    def __init__(self, worker: Child, schedule: Schedule, out: Path, origin_ns: int, gpu: int | None) -> None:
+        self.worker = worker
+        self.gpu = gpu
+        self.beside: tuple[int, ...] = ()
+        """Processes that are ours too: the server that is asked, other clients of it."""
+        self.elsewhere = False
+        """The model runs on another machine."""
+        self.telemetry: Telemetry | None = None
+        """What was read of the machine meanwhile."""
+        self.background_rounds_per_s: float | None = None
+        """What the load beside it did, in the block in which it did least."""
+        self.schedule = schedule
+        self.out = out
+        self.origin_ns = origin_ns
+
+    def prepare(self, dataset: str) -> None:
+        """Rows into memory and warm-up."""
+        asked = {one.name: getattr(self.schedule, one.name) for one in fields(Schedule) if one.name not in ARRAYS}
+        question: Message = {
+            "do": "prepare", "dataset": dataset, "schedule": asked, "out": str(self.out), "origin_ns": self.origin_ns,
+        }  # fmt: skip
+        with _written(self.schedule, self.out) as arrays:
+            if arrays is not None:
+                question["arrays"] = str(arrays)
+            self.worker.ask(question, time_s=self.schedule.limit_s)
+
+    def block(self, block: int, queries: int) -> None:
+        """Measure one block, and wait for its end."""
+        self.begin(block, queries)
+        self.end()
+
+    def begin(self, block: int, queries: int, start_ns: int | None = None) -> None:
+        """Have it measure a block, from this reading of the clock on."""
+        question = {"do": "block", "block": block, "queries": queries, "min_s": self.schedule.min_s}
+        self.worker.tell(question | ({} if start_ns is None else {"start_ns": start_ns}))
+
+    def end(self) -> None:
+        """Wait until the block is measured."""
+        self.worker.answer(time_s=self.schedule.limit_s)
+
+
+@contextlib.contextmanager
+def _written(schedule: Schedule, out: Path) -> Iterator[Path | None]:
+    """The schedule's arrays in a file, while it is read."""
+    import numpy as np
+
+    found = {name: getattr(schedule, name) for name in ARRAYS if getattr(schedule, name) is not None}
+    if not found:
+        yield None
+        return
+    path = out.with_suffix(".npz")
+    np.savez(path, **found)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+class Workers:
+    """Measures in worker processes and keeps every sample."""
+
+    def __init__(self, job: CheckJob) -> None:
+        """``job`` of the check that asks."""
+        self._job = job
+        self._made: list[Samples] = []
+        self._found: list[Probe] = []
+        self.observed: dict[str, dict[str, Cell]] = {}
+        self.answering = Answering(job)
+
+    @property
+    def samples(self) -> tuple[Samples, ...]:
+        """Everything that was measured, in order."""
+        return tuple(self._made)
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """Everything that was found, in order."""
+        return tuple(self._found)
+
+    def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
+        """One fresh process after the other; nothing else of ours runs meanwhile."""
+        made: list[Samples] = []
+        try:
+            for process in range(schedule.processes):
+                progress(
+                    process, schedule.processes, f"{_named(model, schedule)} {process + 1} of {schedule.processes}"
+                )
+                if schedule.kind == "open_loop" and schedule.clients > 1:
+                    made.append(self._clients(schedule, dataset, model, process))
+                else:
+                    made.append(self._alone(schedule, dataset, model, process))
+        finally:
+            self._made += made
+        return made
+
+    def measure_paired(
+        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress
+    ) -> tuple[list[Samples], list[Samples]]:
+        """Both models up, blocks A B B A; the idle side waits on its socket, which costs nothing.
+
+        Every other pair starts with the baseline, so that neither side always comes first.
+        """
+        candidate_made: list[Samples] = []
+        baseline_made: list[Samples] = []
+        try:
+            for pair in range(schedule.processes):
+                progress(pair, schedule.processes, f"{model} and {baseline}, pair {pair + 1} of {schedule.processes}")
+                with self._worker(model, pair) as one, self._worker(baseline, pair) as other:
+                    ours = self._prepared(one, schedule, dataset, model, pair)
+                    theirs = self._prepared(other, schedule, dataset, baseline, pair, side="baseline")
+                    ours.beside += (other.pid,)
+                    theirs.beside += (one.pid,)
+                    with self._kept(ours, model, pair), self._kept(theirs, baseline, pair), _read(ours), _read(theirs):
+                        self._blocks(ours, theirs, PATTERNS[pair % 2])
+                    candidate_made.append(self._finish(ours, model, pair))
+                    baseline_made.append(self._finish(theirs, baseline, pair))
+        finally:
+            self._made += [*candidate_made, *baseline_made]
+        return candidate_made, baseline_made
+
+    def _alone(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
+        """One fresh process."""
+        with self._worker(model, process) as worker:
+            timed = self._prepared(worker, schedule, dataset, model, process)
+            with self._kept(timed, model, process), _background(schedule, timed), _read(timed):
+                timed.block(0, schedule.queries)
+            return self._finish(timed, model, process)
+
+    @staticmethod
+    def _blocks(ours: _Timed, theirs: _Timed, pattern: Sequence[str]) -> None:
+        """The blocks of one pair; a background runs beside the candidate's."""
+        queries = max(1, ours.schedule.queries // 2)
+        for block, side in enumerate(pattern):
+            time.sleep(SETTLE_S)
+            if side == "candidate":
+                with _background(ours.schedule, ours):
+                    ours.block(block, queries)
+            else:
+                theirs.block(block, queries)
+
+    def probe(
+        self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
+        progress: Progress,
+    ) -> list[Probe]:  # fmt: skip
+        """One fresh process after the other, asked for what it finds."""
+        from evalspec.running.as_json import found_from_json
+
+        made = []
+        for process in range(processes):
+            progress(process, processes, f"{model}, process {process + 1} of {processes}")
+            began = now_ns()
+            with self._worker(model, process) as worker:
+                loaded = worker.ask({"do": "load"})
+                ready_s = (now_ns() - began) / 1e9
+                question = {
+                    "do": "probe", "probe": probe, "dataset": dataset, "options": dict(options),
+                    "seed": self._job.seed + process,
+                }  # fmt: skip
+                sampler = (
+                    None
+                    if telemetry_s is None
+                    else _sampler(worker, telemetry_s, now_ns(), self._gpu(model), self._server(model))
+                )
+                try:
+                    found = worker.ask(question)
+                finally:
+                    telemetry = None if sampler is None else sampler.stop()
+            self.observed[model] = dict(found["observed"])
+            import_s, load_s = float(loaded["import_s"]), float(loaded["load_s"])
+            begin = {"start_s": max(0.0, ready_s - import_s - load_s), "import_s": import_s, "load_s": load_s}
+            made.append(found_from_json(found).as_probe(probe, model, process, begin=begin, telemetry=telemetry))
+        self._found += made
+        return made
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+        """One worker for each model, which stays until `close`."""
+        out = self.answering.predict(rows, dataset, name, model, progress)
+        self.observed |= self.answering.observed
+        return out
+
+    def close(self) -> None:
+        """End what still runs."""
+        self.answering.close()
+
+    def _clients(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
+        """One open loop, driven by several client processes, each with every so many-th query."""
+        origin = now_ns()
+        with contextlib.ExitStack() as stack:
+            timed = []
+            for client, part in enumerate(shares(schedule)):
+                worker = stack.enter_context(self._worker(model, process * schedule.clients + client))
+                timed.append(
+                    self._prepared(worker, part, dataset, model, process, side=f"client-{client}", origin_ns=origin)
+                )
+            timed[0].beside += tuple(one.worker.pid for one in timed[1:])
+            for one in timed:
+                stack.enter_context(self._kept(one, model, process))
+            with _read(timed[0]):
+                start = now_ns() + int(LEAD_S * 1e9)
+                for one in timed:
+                    one.begin(0, one.schedule.queries, start)
+                for one in timed:
+                    one.end()
+            return merged([self._finish(one, model, process) for one in timed])
+
+    def _worker(self, model: str, process: int) -> Child:
+        log = f"timing-{self._job.check.name}-{model}-{process}"
+        return started(self._job, model, log, self.answering.read)
+
+    def _prepared(
+        self, worker: Child, schedule: Schedule, dataset: str, model: str, process: int, *, side: str = "",
+        origin_ns: int | None = None,
+    ) -> _Timed:  # fmt: skip
+        name = f".{self._job.check.name}-{model}{side}-{len(self._made)}-{process}.samples"
+        out = self._job.evidence / name
+        out.parent.mkdir(parents=True, exist_ok=True)
+        asked = replace(schedule, seed=schedule.seed + process)
+        timed = _Timed(worker, asked, out, now_ns() if origin_ns is None else origin_ns, self._gpu(model))
+        timed.beside = self._server(model)
+        timed.elsewhere = self._job.parts.models[model].elsewhere
+        timed.prepare(dataset)
+        return timed
+
+    def _server(self, model: str) -> tuple[int, ...]:
+        """Process id of the server that is asked, where it is on this machine."""
+        pid = self._job.model_facts.get(model, {}).get("server_pid")
+        return (int(pid),) if isinstance(pid, int) else ()
+
+    def _gpu(self, model: str) -> int | None:
+        """Number of the GPU whose counters are read: the model's; of a server the first; None: it uses none."""
+        part = self._job.parts.models[model]
+        if part.device == "cpu" and not part.served:
+            return None
+        return int(part.device.partition(":")[2] or 0)
+
+    @contextlib.contextmanager
+    def _kept(self, timed: _Timed, model: str, process: int) -> Iterator[None]:
+        """Keeps what was measured until then, where a worker ends in the middle of it."""
+        from evalspec.measure.samples import read_samples
+
+        try:
+            yield
+        except WorkerError:
+            details = {"complete": False, "order_seed": timed.schedule.seed}
+            self._made.append(read_samples(timed.out, model=model, process=process, details=details))
+            timed.out.unlink(missing_ok=True)
+            raise
+
+    def _finish(self, timed: _Timed, model: str, process: int) -> Samples:
+        from evalspec.measure.samples import read_samples
+
+        answer = timed.worker.ask({"do": "finish"})
+        self.observed[model] = dict(answer["observed"])
+        details = dict(answer["details"]) | dict(answer["observed"]) | {"order_seed": timed.schedule.seed}
+        if timed.background_rounds_per_s is not None:
+            details["background_rounds_per_s"] = timed.background_rounds_per_s
+        samples = read_samples(timed.out, model=model, process=process, details=details)
+        timed.out.unlink(missing_ok=True)
+        return replace(samples, telemetry=timed.telemetry)
+
+
+def _named(model: str, schedule: Schedule) -> str:
+    """What runs, for people who wait: a model's process, at a rate where it has one."""
+    arrivals = schedule.arrivals_ns
+    if arrivals is None or len(arrivals) < 2:
+        return f"{model}, process"
+    return f"{model} at {1e9 * len(arrivals) / max(1, int(arrivals[-1])):,.0f} qps, process"
+
+
+@contextlib.contextmanager
+def _read(timed: _Timed) -> Iterator[None]:
+    """Reads the machine's counters meanwhile, where the schedule asks for it."""
+    if timed.schedule.telemetry_s is None:
+        yield
+        return
+    from evalspec.measure.telemetry import of_client
+
+    sampler = _sampler(timed.worker, timed.schedule.telemetry_s, timed.origin_ns, timed.gpu, timed.beside)
+    try:
+        yield
+    finally:
+        told = sampler.stop()
+        timed.telemetry = of_client(told) if timed.elsewhere else told
+
+
+def _sampler(worker: Child, every_s: float, origin_ns: int, gpu: int | None, beside: tuple[int, ...]) -> Sampler:
+    from evalspec.measure.telemetry import Sampler
+
+    sampler = Sampler(worker.pid, every_s, origin_ns, gpu=gpu, beside=beside)
+    sampler.start()
+    return sampler
+
+
+@contextlib.contextmanager
+def _background(schedule: Schedule | None, timed: _Timed) -> Iterator[None]:
+    """Work that runs beside a block, where the schedule asks for it; what it did is kept, to show that it worked."""
+    if schedule is None or schedule.background is None:
+        yield
+        return
+    from evalspec.measure.background import Background
+
+    with Background(schedule.background, schedule.background_workers, timed.gpu or 0) as load:
+        yield
+        done, before = load.stop()["rounds_per_s"], timed.background_rounds_per_s
+        timed.background_rounds_per_s = done if before is None else min(done, before)

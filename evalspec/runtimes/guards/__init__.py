@@ -1,0 +1,1 @@
+"""What a model file must not do, and what it really is."""

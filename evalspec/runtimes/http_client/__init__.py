@@ -1,0 +1,1 @@
+"""A client of served models: connections, loops, wire formats."""

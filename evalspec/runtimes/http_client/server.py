@@ -1,0 +1,124 @@
+"""What the client reads of a server that a spec names, and of one that was reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from evalspec.runtimes.http_client.wire import Address, Reply
+
+if TYPE_CHECKING:
+    import ssl
+
+    from numpy.typing import NDArray
+
+    from evalspec.language.abilities import ServerTiming
+    from evalspec.language.parts import Access
+    from evalspec.redaction import Redaction
+    from evalspec.runtimes.http_client.connection import Connection
+    from evalspec.runtimes.http_client.pool import ConnectionPool
+
+
+class ServerFields(Protocol):
+    """Fields of a server in a spec; `evalspec.runtimes.http.Http` has them."""
+
+    @property
+    def protocol(self) -> Literal["oip", "json"]:
+        """What it speaks."""
+        ...
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+        ...
+
+    @property
+    def model_path(self) -> str:
+        """What the protocol's paths of the model begin with."""
+        ...
+
+    @property
+    def health(self) -> str | None:
+        """Path that answers 200 when it is ready, as the spec has it."""
+        ...
+
+    @property
+    def health_path(self) -> str | None:
+        """What is asked for whether it is ready; None: only a connection can tell."""
+        ...
+
+    @property
+    def outputs(self) -> Mapping[Any, Any]:
+        """Kind of output: its name."""
+        ...
+
+    @property
+    def request(self) -> Any:
+        """Plain JSON: the template of a request."""
+        ...
+
+    @property
+    def response(self) -> Mapping[str, str]:
+        """Plain JSON: output: where in the answer it stands."""
+        ...
+
+    @property
+    def per_row(self) -> bool:
+        """Plain JSON: one row a request."""
+        ...
+
+    @property
+    def binary(self) -> bool:
+        """Tensors follow the JSON as bytes."""
+        ...
+
+    @property
+    def hidden(self) -> Redaction:
+        """Takes its secrets out of what it answers."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """Longest time for an answer."""
+        ...
+
+    @property
+    def start(self) -> tuple[str, ...]:
+        """Command that starts it."""
+        ...
+
+    @property
+    def ready_within_s(self) -> float:
+        """Longest time from its start until it is ready."""
+        ...
+
+    def trusted(self, access: Access) -> ssl.SSLContext | None:
+        """Whom to trust over https; None: it speaks http."""
+        ...
+
+
+class Server(Protocol):
+    """A server that was ready; `evalspec.runtimes.http_client.loaded.LoadedHttp` is one."""
+
+    model: ServerFields
+    headers: Mapping[str, str]
+    connection: Connection
+    trusted: ssl.SSLContext | None
+    pools: list[ConnectionPool]
+    fixed_batch: int | None
+
+    def request(self, inputs: Mapping[str, NDArray[Any]]) -> bytes:
+        """The bytes that ask about one batch."""
+        ...
+
+    def ask(self, request: bytes) -> Reply:
+        """What it answers."""
+        ...
+
+    def decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
+        """The outputs in an answer."""
+        ...
+
+    def counted(self) -> ServerTiming | None:
+        """What it has counted of the model so far; None: it does not tell."""
+        ...

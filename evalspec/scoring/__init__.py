@@ -1,0 +1,1 @@
+"""What the checks of models share: metrics by task, scored rows, slices."""

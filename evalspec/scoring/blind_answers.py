@@ -1,0 +1,118 @@
+"""What answers that never look at the row would score, for the metrics that are required: it shows nothing to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.scoring.catalogue.ranking import NAMES
+from evalspec.scoring.family import PART_KINDS, QualityContext
+from evalspec.scoring.ranking.family import at_random
+from evalspec.scoring.scored_rows import Scored, Undefined
+from evalspec.scoring.sliced_metrics import asked_of
+from evalspec.scoring.tasks import family_of, score
+
+if TYPE_CHECKING:
+    from evalspec.language.requirement import Requirement
+    from evalspec.scoring.scores import Estimators
+    from evalspec.scoring.slicing import Cell
+
+WORDS = {
+    "majority": "always the most frequent answer",
+    "chance": "answers drawn at random",
+    "constant": "always the same answer",
+    "all": "every class for every row",
+    "random": "a random order",
+}
+"""What a family calls an answer that never looks at the row: in a sentence."""
+
+_OF_LISTS = {"random": at_random}
+
+Blind = Mapping[str, tuple[float, str]]
+"""Metric, or ``metric(part)``: score, and which answer has it."""
+
+
+def of_quality(seen: QualityContext) -> Blind:
+    """The best of a family's blind answers for each metric that is required.
+
+    Args:
+        seen: What was scored.
+    """
+    found: dict[str, tuple[float, str]] = {}
+    for one in seen.check.requirements:
+        metric = one.metric
+        for part in _parts(seen, one):
+            try:
+                family = family_of(metric, seen.rows)
+            except Undefined:
+                continue
+            scores = [
+                (value, WORDS.get(name, name))
+                for name, of in (_OF_LISTS if metric in NAMES else family.blind).items()
+                if (value := seen.blind(name, of, metric, part)) is not None
+            ]
+            if scores:
+                best = (min if one.upper else max)(scores)
+                found[metric if part is None else f"{metric}({part})"] = best
+    return found
+
+
+def _parts(seen: QualityContext, one: Requirement) -> Sequence[str | None]:
+    """Parts that a requirement is about, those of classes left out: what is always said has all of its class."""
+    kind = PART_KINDS[one.metric]
+    if kind == "class":
+        return ()
+    if kind is None or one.part is not None:
+        return (one.part,)
+    return tuple(seen.found.parts()[one.metric].parts) if one.metric in seen.found.parts() else ()
+
+
+def of_slices(
+    requirements: Iterable[Requirement], rows: Scored, kept: Sequence[Cell], tools: Estimators
+) -> dict[str, tuple[float, str]]:
+    """What the one answer that is right most often over all rows scores in each slice, and in the worst of them.
+
+    Args:
+        requirements: Of the check.
+        rows: The candidate's.
+        kept: The slices.
+        tools: What estimates need beside rows.
+    """
+    found: dict[str, tuple[float, str]] = {}
+    constant = constant_rows(rows)
+    for one in requirements:
+        asked = asked_of(one.metric)
+        if asked.base is None or asked.form not in ("each", "worst") or constant is None:
+            continue
+        scores = _by_cell(asked.base, constant, kept, tools)
+        if asked.form == "worst" and len(scores) == len(kept) and scores:
+            found[one.metric] = ((max if one.upper else min)(scores.values()), WORDS["constant"])
+        elif asked.form == "each":
+            found |= {f"{one.metric}({name})": (value, WORDS["constant"]) for name, value in scores.items()}
+    return found
+
+
+def constant_rows(rows: Scored) -> Scored | None:
+    """The same rows, answered alike: the most frequent class with the shares of all, or the median; None: neither."""
+    if rows.task == "classes" and rows.classes is not None:
+        counts = np.bincount(rows.truth, minlength=len(rows.classes))
+        shares = None if rows.probabilities is None else np.tile(counts / rows.n, (rows.n, 1))
+        return replace(rows, predicted=np.full(rows.n, counts.argmax()), probabilities=shares)
+    if rows.task == "values":
+        return replace(rows, values=np.full(rows.n, float(np.median(rows.truth))))
+    return None
+
+
+def _by_cell(metric: str, constant: Scored, kept: Sequence[Cell], tools: Estimators) -> dict[str, float]:
+    found = {}
+    for cell in kept:
+        try:
+            value = score(metric, None, constant).estimate(constant.rows(cell.rows), tools).value if cell.n else None
+        except Undefined:
+            continue
+        if value is not None:
+            found[cell.name] = value
+    return found

@@ -1,0 +1,1 @@
+"""Every metric of every task, with how it is computed."""

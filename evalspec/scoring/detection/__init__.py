@@ -1,0 +1,1 @@
+"""Boxes in pictures: matching, average precision, intervals."""

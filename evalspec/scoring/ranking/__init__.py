@@ -1,0 +1,1 @@
+"""Ranked lists against relevant items."""

@@ -1,0 +1,1 @@
+"""Masks of pictures: counts, overlap, what the report shows."""

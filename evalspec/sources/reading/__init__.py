@@ -1,0 +1,1 @@
+"""Reading tables: files, types, rows, pictures, text."""

@@ -1,0 +1,1 @@
+"""Calibration errors of a population, their bounds, and maps that mend them."""

@@ -1,0 +1,1 @@
+"""How far two samples of rows are apart, and where."""

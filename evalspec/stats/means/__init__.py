@@ -1,0 +1,1 @@
+"""Means of bounded, skewed and paired numbers; areas under curves."""

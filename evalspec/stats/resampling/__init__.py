@@ -1,0 +1,1 @@
+"""Bootstrap and jackknife, without loops over resamples."""

@@ -1,0 +1,1 @@
+"""Equal and similar rows, texts and pictures among many."""

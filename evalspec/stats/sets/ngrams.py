@@ -1,0 +1,166 @@
+"""Which runs of n tokens of many test texts occur in training texts that stream past, and what they add up to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.stats.sets.duplicates import Rows
+from evalspec.stats.sets.lookup import Lookup
+from evalspec.stats.sets.tokens import Tokens, whole_windows, windows
+
+Mask = NDArray[np.bool_]
+
+
+class Hits(NamedTuple):
+    """n-grams of the test texts that some training texts hold, where they are seen for the first time.
+
+    Args:
+        token: shape (h,), position of the n-gram's first token among all training tokens, rising.
+        text: shape (h,), which of the training texts it stands in.
+    """
+
+    token: Rows
+    text: Rows
+
+
+class NgramIndex:
+    """The n-grams of test texts; training texts are looked at once, and only counts are kept.
+
+    Args:
+        tokens: Of m test texts.
+        size: n.
+    """
+
+    def __init__(self, tokens: Tokens, size: int) -> None:
+        self.tokens = tokens
+        self.size = size
+        hashes = windows(tokens.hashes, size)
+        self.starts = np.flatnonzero(whole_windows(tokens.offsets, size, len(hashes)))
+        """shape (g,), rising: first token of each n-gram of a test text."""
+        self._lookup = Lookup(hashes[self.starts])
+        self._ids = self._lookup.index(hashes[self.starts])
+        self._texts = np.zeros(len(self._lookup), np.int64)
+        self._first_set = np.full(len(self._lookup), -1, np.int32)
+        self._first_row = np.full(len(self._lookup), -1, np.int64)
+        self._in_set: dict[int, Mask] = {}
+
+    def see(self, train: Tokens, train_set: int, first_row: int) -> Hits:
+        """Look at some training texts.
+
+        Args:
+            train: Tokens of n texts.
+            train_set: Index of their training set.
+            first_row: Number of the first of them in it.
+        """
+        hashes = windows(train.hashes, self.size)
+        at, ids = self._lookup.find(hashes)
+        whole = whole_windows(train.offsets, self.size, len(hashes))[at]
+        at, ids = at[whole], ids[whole]
+        seen = self._in_set.setdefault(train_set, np.zeros(len(self._lookup), bool))
+        if not len(at):
+            return Hits(at, at)
+        texts = train.text_of(at)
+        seen[ids] = True
+        # Each text counts once, however often it repeats an n-gram.
+        _, once = np.unique(ids * np.int64(len(train)) + texts, return_index=True)
+        np.add.at(self._texts, ids[once], 1)
+        new = np.flatnonzero(self._first_set[ids] < 0)
+        _, first = np.unique(ids[new], return_index=True)
+        new = np.sort(new[first])
+        self._first_set[ids[new]] = train_set
+        self._first_row[ids[new]] = first_row + texts[new]
+        return Hits(at[new], texts[new])
+
+    def matched(self, least: int, most: int | None, train_set: int | None = None) -> Mask:
+        """n-grams that count as seen.
+
+        Args:
+            least: Occur in at least so many training texts, over all sets.
+            most: And in no more than so many; None: any number.
+            train_set: Only those that this training set holds.
+
+        Returns:
+            shape (g,), in the order of `starts`.
+        """
+        counts = self._texts[self._ids]
+        matched = counts >= least
+        if most is not None:
+            matched &= counts <= most
+        if train_set is not None:
+            held = self._in_set.get(train_set)
+            matched &= held[self._ids] if held is not None else False
+        return matched
+
+    def first_seen(self) -> tuple[Rows, Rows]:
+        """Training set and its row in which each n-gram was seen first, -1: never; two of shape (g,)."""
+        return self._first_set[self._ids].astype(np.int64), self._first_row[self._ids]
+
+    def texts_with(self) -> Mask:
+        """Test texts that are long enough to hold an n-gram; shape (m,)."""
+        return self.tokens.counts >= self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """What the n-grams that were seen add up to in each test text.
+
+    Args:
+        share: shape (m,), share of the text's n-grams that were seen; 0 where it holds none.
+        begin: shape (m,), first token of its longest span, -1: there is none.
+        length: shape (m,), tokens of that span.
+        tokens: shape (m,), tokens of the text.
+    """
+
+    share: NDArray[np.float64]
+    begin: Rows
+    length: Rows
+    tokens: Rows
+
+    @property
+    def longest(self) -> NDArray[np.float64]:
+        """Longest span as a share of the text's tokens; shape (m,)."""
+        return np.asarray(self.length / np.maximum(self.tokens, 1))
+
+
+def spans(index: NgramIndex, matched: Mask, skip: int = 0) -> Spans:
+    """Put n-grams together to spans: tokens in a row that lie in n-grams which were seen.
+
+    Args:
+        index: Of the test texts.
+        matched: shape (g,), n-grams that were seen.
+        skip: So many tokens between two spans that lie in none don't part them.
+    """
+    tokens, counts = index.tokens, index.tokens.counts
+    offsets = tokens.offsets
+    running = np.concatenate(([0], np.cumsum(matched)))
+    bounds = np.searchsorted(index.starts, offsets)
+    held, hits = np.diff(bounds), running[bounds[1:]] - running[bounds[:-1]]
+    step = np.zeros(len(tokens.hashes) + 1, np.int64)
+    np.add.at(step, index.starts[matched], 1)
+    np.add.at(step, index.starts[matched] + index.size, -1)
+    covered = np.cumsum(step[:-1]) > 0
+    begins, ends, texts = _runs(covered, offsets, skip)
+    begin, length = np.full(len(tokens), -1, np.int64), np.zeros(len(tokens), np.int64)
+    # The longest last, of equally long ones the first, so that it is what stays.
+    order = np.lexsort((-begins, ends - begins))
+    begin[texts[order]], length[texts[order]] = begins[order], (ends - begins)[order]
+    return Spans(hits / np.maximum(held, 1), begin, length, counts)
+
+
+def _runs(covered: Mask, offsets: Rows, skip: int) -> tuple[Rows, Rows, Rows]:
+    """Begin, end and text of each run of covered tokens."""
+    before, behind = np.zeros(len(covered), bool), np.zeros(len(covered), bool)
+    before[1:], behind[:-1] = covered[:-1], covered[1:]
+    before[offsets[:-1][offsets[:-1] < len(covered)]] = False
+    behind[offsets[1:][offsets[1:] > 0] - 1] = False
+    begins, ends = np.flatnonzero(covered & ~before), np.flatnonzero(covered & ~behind) + 1
+    texts = np.searchsorted(offsets, begins, side="right") - 1
+    if skip and len(begins):
+        apart = (begins[1:] - ends[:-1] > skip) | (texts[1:] != texts[:-1])
+        begins, ends = begins[np.append(True, apart)], ends[np.append(apart, True)]
+        texts = np.searchsorted(offsets, begins, side="right") - 1
+    return begins, ends, texts

@@ -1,0 +1,1 @@
+"""Shares of rows, and differences and ratios of them."""

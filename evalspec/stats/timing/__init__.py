@@ -1,0 +1,1 @@
+"""Latencies, rates and courses of queries and processes that depend on each other."""

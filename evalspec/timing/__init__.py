@@ -1,0 +1,1 @@
+"""What the checks of systems share: samples, budgets, surroundings, drift, invalidation."""

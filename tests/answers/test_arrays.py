@@ -1,0 +1,86 @@
+"""Columns of every type as arrays."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from evalspec.answers.arrays import column_array, stacked
+from evalspec.errors import InputError
+
+
+def column(values: Any, kind: pa.DataType | None = None) -> pa.Table:
+    return pa.table({"c": pa.array(values, kind)})
+
+
+@pytest.mark.parametrize(
+    ("table", "want"),
+    [
+        (column([1, 2], pa.int8()), np.array([1, 2], dtype=np.int8)),
+        (column([1.5, None]), np.array([1.5, np.nan])),
+        (column([1, None]), np.array([1.0, np.nan])),
+        (column([True, False]), np.array([True, False])),
+        (column([True, None]), np.array([1.0, np.nan])),
+        (column([decimal.Decimal("1.5")]), np.array([1.5])),
+        (column([1.5], pa.float16()), np.array([1.5], dtype=np.float16)),
+        (column([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]])),
+        (column([[1, 2], [3, 4]], pa.list_(pa.uint8(), 2)), np.array([[1, 2], [3, 4]], dtype=np.uint8)),
+        (column([[1.0], [2.0]], pa.large_list(pa.float32())), np.array([[1.0], [2.0]], dtype=np.float32)),
+        (column([[[1, 2], [3, 4]]]), np.array([[[1, 2], [3, 4]]])),
+        (column([[1.0, None]]), np.array([[1.0, np.nan]])),
+    ],
+)
+def test_numbers(table: pa.Table, want: Any) -> None:
+    got = column_array(table, "c")
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_array_equal(got, want)
+
+
+def test_text_is_python_text() -> None:
+    for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())):
+        got = column_array(pa.table({"c": pa.array(["a", None, "b"], kind)}), "c")
+        assert got.dtype == object and got.tolist() == ["a", None, "b"]
+
+
+def test_tensors() -> None:
+    values = np.arange(12.0).reshape(2, 2, 3)
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(values)
+    np.testing.assert_array_equal(column_array(pa.table({"c": tensors}), "c"), values)
+
+
+def test_slices_and_chunks_are_read_as_they_stand() -> None:
+    table = pa.concat_tables([column([[1, 2], [3, 4], [5, 6]]), column([[7, 8]])])
+    np.testing.assert_array_equal(column_array(table.slice(1, 3), "c"), [[3, 4], [5, 6], [7, 8]])
+    fixed = table.cast(pa.schema([("c", pa.list_(pa.int64(), 2))]))
+    np.testing.assert_array_equal(column_array(fixed.slice(2, 2), "c"), [[5, 6], [7, 8]])
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (column([[1, 2], [3]]), r"lists of several lengths: 2 in row 100 and 1 in row 101 \(counted from 0\)"),
+        (column([[1], None]), r"row 101 \(counted from 0\) of the column 'c' has no list"),
+        (column([None, None]), r"every value of the column 'c' is missing"),
+        (column([datetime.date(2026, 1, 1)]), r"'c' holds date32\[day\], which is no input of a model"),
+        (column([{"a": 1}]), r"'c' holds struct<a: int64>, which is no input"),
+        (pa.table({"d": [1]}), r"no column 'c' \(choices: d\)"),
+    ],
+)
+def test_columns_that_are_no_input(table: pa.Table, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        column_array(table, "c", 100)
+
+
+def test_stacking() -> None:
+    table = pa.table({"a": [1, 2], "b": [0.5, 1.5], "t": ["x", "y"], "l": [[1, 2], [3, 4]]})
+    np.testing.assert_array_equal(stacked(table, ["b", "a"]), [[0.5, 1.0], [1.5, 2.0]])
+    np.testing.assert_array_equal(stacked(table, ["l", "l"]), [[[1, 2], [1, 2]], [[3, 4], [3, 4]]])
+    with pytest.raises(InputError, match=r"the column 't' holds text, so it can't be stacked"):
+        stacked(table, ["a", "t"])
+    with pytest.raises(InputError, match=r"'a' has rows of \[\], 'l' of \[2\]"):
+        stacked(table, ["a", "l"])

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evalspec.errors import InputError
+from evalspec.language.parts import Access
+from evalspec.sources.parquet import Parquet
+from evalspec.sources.reading.open import clusters, open_counted, open_dataset
+
+TABLE = pa.table(
+    {
+        "x": [1.0, 2.0, 3.0, 4.0],
+        "lux": [10, None, 200, 300],
+        "y": ["a", "b", "a", "b"],
+        "patient": ["p", "q", "p", "r"],
+        "id": [1, 2, 3, 4],
+    }
+)
+
+
+def dataset(folder: Path, table: pa.Table = TABLE, **fields: str) -> Parquet:
+    pq.write_table(table, folder / "d.parquet")
+    return Parquet(path="d.parquet", **fields)  # type: ignore[arg-type]
+
+
+def test_where_keeps_rows_and_counts_those_of_which_it_says_nothing(tmp_path: Path) -> None:
+    one = dataset(tmp_path, where="lux > 100", label="y")
+    opened = open_counted(one, Access(tmp_path))
+    assert opened.table["x"].to_pylist() == [3.0, 4.0]
+    assert (opened.rows, opened.unknown) == (4, 1)
+    assert open_dataset(one, Access(tmp_path)).equals(opened.table)
+
+
+def test_columns_wanted_come_with_label_key_and_cluster_and_without_those_of_where(tmp_path: Path) -> None:
+    one = dataset(tmp_path, where="lux > 100", label="y", key="id", cluster="patient")
+    assert open_dataset(one, Access(tmp_path), ["x"]).column_names == ["x", "y", "id", "patient"]
+    assert open_dataset(one, Access(tmp_path)).column_names == TABLE.column_names
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"label": "Y"}, "there is no label column 'Y' (choices: x, lux, y, patient, id)"),
+        ({"label": "yy"}, "did you mean 'y'?"),
+        ({"key": "key"}, "there is no key column 'key'"),
+        ({"cluster": "pat"}, "there is no cluster column 'pat'"),
+        ({"label": "lux"}, "label column 'lux' is missing (null or NaN) in 1 of 4 rows; drop them with `where: lux is"),
+        ({"cluster": "lux"}, "cluster column 'lux' is missing"),
+        ({"where": "lux > 1000"}, "`where: lux > 1000` holds for none of its 4 rows"),
+        ({"where": "luz > 1"}, "unknown column 'luz'"),
+    ],
+)
+def test_what_is_wrong_with_labels_and_rows(tmp_path: Path, fields: dict[str, str], words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        open_dataset(dataset(tmp_path, **fields), Access(tmp_path))
+    assert words in str(caught.value)
+
+
+def test_nan_labels_are_missing_and_where_can_drop_them(tmp_path: Path) -> None:
+    table = pa.table({"x": [1, 2, 3], "y": [0.5, float("nan"), None]})
+    with pytest.raises(InputError, match="missing \\(null or NaN\\) in 2 of 3 rows"):
+        open_dataset(dataset(tmp_path, table, label="y"), Access(tmp_path))
+    kept = open_dataset(dataset(tmp_path, table, label="y", where="y is not None"), Access(tmp_path))
+    assert kept["y"].to_pylist() == [0.5]
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is nothing to look at: it has no rows"):
+        open_dataset(dataset(tmp_path, TABLE.slice(0, 0)), Access(tmp_path))
+
+
+def test_clusters_are_codes_in_the_order_of_rows() -> None:
+    codes = clusters(TABLE, "patient")
+    assert codes.dtype == np.int64
+    assert codes.tolist() == [0, 1, 0, 2]
+    chunked = pa.concat_tables([TABLE, TABLE.slice(1)])
+    assert clusters(chunked, "patient").tolist() == [0, 1, 0, 2, 1, 0, 2]
+    with pytest.raises(InputError, match="missing"):
+        clusters(TABLE, "lux")
