@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from evalspec.evidence.estimate import Estimate, Fact, HasParts, Parts, Side
+from evalspec.evidence.estimate import Estimate, Fact, Parts, Side
 from evalspec.evidence.methods import why_no_value
 from evalspec.evidence.reasons import NoEvidence, OnlyWorse
 from evalspec.evidence.test import Test, holds
@@ -111,11 +111,10 @@ def with_evidence(test: Test, estimate: Estimate, missing: Mapping[str, str], co
 def _empty(estimate: Estimate, name: str = "") -> Iterator[tuple[str, Estimate]]:
     """Parts without a value or without rows, by name; ``""``: the whole, where it has none though all parts have."""
     found = False
-    if isinstance(estimate, HasParts):
-        for part, inner in estimate.parts.items():
-            for one in _empty(inner, f"{name}, {part}" if name else part):
-                found = True
-                yield one
+    for part, inner in estimate.parts.items():
+        for one in _empty(inner, f"{name}, {part}" if name else part):
+            found = True
+            yield one
     if not found and (estimate.n < 1 or estimate.value is None or not math.isfinite(estimate.value)):
         yield name, estimate
 

@@ -146,7 +146,7 @@ def _withheld(
 ) -> dict[str, Estimate | Fact | Parts | Measured]:
     kept: dict[str, Estimate | Fact | Parts | Measured] = {}
     for name, one in estimates.items():
-        measured = one if isinstance(one, Measured) else Measured(one)
+        measured = Measured.of(one)
         kept[name] = replace(measured, withhold=measured.withhold or reason)
     return kept
 

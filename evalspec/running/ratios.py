@@ -8,7 +8,7 @@ from evalspec.evidence.estimate import Estimate, Side
 
 
 @dataclass(frozen=True, slots=True)
-class AsRatio:
+class AsRatio(Estimate):
     """A difference ``candidate - K x baseline``, asked for as a ratio: it clears K where the difference clears 0.
 
     Args:

@@ -12,7 +12,6 @@ from evalspec.evidence.estimate import (
     ComparisonParts,
     Estimate,
     Fact,
-    HasParts,
     Measured,
     Needed,
     Parts,
@@ -100,7 +99,8 @@ def _write(
     reason = _why_missing(requirement, result)
     if found is None:
         return _with(test, missing=test.missing or reason or _no_such_part(requirement, result))
-    if reason is not None and getattr(found, "value", None) is None and requirement.part is not None:
+    value = None if isinstance(found, Parts) else found.value
+    if reason is not None and value is None and requirement.part is not None:
         return _with(test, missing=reason)
     if isinstance(found, Fact):
         return _fact(test, found)
@@ -120,9 +120,7 @@ def _why_missing(requirement: Requirement, result: CheckResult) -> str | None:
 def _no_such_part(requirement: Requirement, result: CheckResult) -> str:
     """That there is no value, and for a part that isn't there which ones are."""
     measured = result.estimates.get(requirement.metric)
-    if isinstance(measured, Measured):
-        measured = measured.estimate
-    parts: Mapping[str, object] = getattr(measured, "parts", {})
+    parts = {} if measured is None else Measured.of(measured).estimate.parts
     if requirement.part is None or not parts:
         return f"the check gave no value for {requirement.metric}"
     remedy = did_you_mean(requirement.part, parts)
@@ -134,19 +132,20 @@ def _find(
     requirement: Requirement, result: CheckResult, test: Test, levels: SignificanceLevels
 ) -> tuple[Estimate | Fact | Parts | None, Test]:
     """The estimate that a requirement is about, and the test with what its measurement says of itself."""
-    measured = result.estimates.get(requirement.metric)
-    if isinstance(measured, Measured):
-        test = _with(test, invalid=measured.invalid, withhold=measured.withhold, notes=measured.notes)
-        measured = measured.estimate
+    found = result.estimates.get(requirement.metric)
+    measured = None
+    if found is not None:
+        known = Measured.of(found)
+        test = _with(test, invalid=known.invalid, withhold=known.withhold, notes=known.notes)
+        measured = known.estimate
     if result.invalid is not None:
         test = _with(test, invalid=gravest(result.invalid, test.invalid))
     if requirement.model is not None:
         return _compared(requirement, measured, result, test)
     if isinstance(measured, Parts):
         return _of_parts(measured, requirement, result, test, levels)
-    if requirement.part is not None:
-        parts: Mapping[str, Estimate] = getattr(measured, "parts", {})
-        return parts.get(requirement.part), test
+    if requirement.part is not None and measured is not None:
+        return measured.parts.get(requirement.part), test
     return measured, test
 
 
@@ -162,8 +161,9 @@ def _of_parts(
 
 def _one(part: Estimate | Fact | Measured | None, test: Test) -> tuple[Estimate | Fact | Parts | None, Test]:
     """A part, and the test with what the part's own measurement says of itself."""
-    if not isinstance(part, Measured):
-        return part, test
+    if part is None:
+        return None, test
+    part = Measured.of(part)
     test = _with(
         test,
         invalid=gravest(test.invalid, part.invalid),
@@ -180,17 +180,16 @@ def _all_of(
     plain: dict[str, Estimate | Fact] = {}
     void: dict[str, str] = {}
     for name, part in parts.parts.items():
-        mistrust = part if isinstance(part, Measured) else None
-        found = part.estimate if isinstance(part, Measured) else part
-        if isinstance(found, Parts):
+        measured = Measured.of(part)
+        if isinstance(measured.estimate, Parts):
             continue
-        if mistrust is not None and mistrust.invalid is not None:
-            void[name] = beginning(f"{name}: ", mistrust.invalid)
-            if not isinstance(mistrust.invalid, OnlyWorse):
+        if measured.invalid is not None:
+            void[name] = beginning(f"{name}: ", measured.invalid)
+            if not isinstance(measured.invalid, OnlyWorse):
                 continue
-        plain[name] = found
-        if mistrust is not None and mistrust.withhold is not None:
-            test = _with(test, withhold=test.withhold or beginning(f"{name}: ", mistrust.withhold))
+        plain[name] = measured.estimate
+        if measured.withhold is not None:
+            test = _with(test, withhold=test.withhold or beginning(f"{name}: ", measured.withhold))
     lost = _lost_parts(requirement, result, parts.parts)
     reason = gravest(*void.values())
     sound = {name: one for name, one in plain.items() if name not in void}
@@ -221,17 +220,24 @@ def _compared(
         comparison = comparison.whole if requirement.part is None else comparison.parts.get(requirement.part)
     if comparison is None:
         return None, test
-    own = measured
-    if isinstance(own, Parts):
-        own = own.whole if requirement.part is None else _one(own.parts.get(requirement.part), test)[0]
-    # Timings of pairs are not those of the model alone: what is printed beside a ratio must give that ratio.
-    beside: float | None = getattr(comparison, "candidate_value", getattr(own, "value", None))
     test = _with(
         test,
-        candidate=_finite(beside, test.metric_unit),
+        candidate=_finite(_candidate_value(comparison, measured, requirement), test.metric_unit),
         baseline=_finite(comparison.baseline_value, test.metric_unit),
     )
     return _against(comparison, requirement), test
+
+
+def _candidate_value(
+    comparison: Comparison, measured: Estimate | Fact | Parts | None, requirement: Requirement
+) -> float | None:
+    """Timings of pairs are not those of the model alone: what is printed beside a ratio must give that ratio."""
+    if not comparison.same_candidate:
+        return comparison.candidate_value
+    if isinstance(measured, Parts):
+        found = measured.whole if requirement.part is None else measured.parts.get(requirement.part)
+        measured = None if found is None else Measured.of(found).estimate
+    return None if measured is None or isinstance(measured, Parts) else measured.value
 
 
 def _lost_parts(requirement: Requirement, result: CheckResult, there: Mapping[str, object]) -> str | None:
@@ -303,7 +309,7 @@ def _estimate(test: Test, estimate: Estimate, levels: SignificanceLevels) -> Tes
     parts: tuple[PartTest, ...] = ()
     holding: int | None = None
     part_unit: str | None = None
-    if isinstance(estimate, HasParts):
+    if estimate.parts:
         part_unit = None if estimate.part_threshold is None else "score"
         holding = _must_hold(estimate, threshold)
         held = threshold if estimate.part_threshold is None else estimate.part_threshold
@@ -313,8 +319,8 @@ def _estimate(test: Test, estimate: Estimate, levels: SignificanceLevels) -> Tes
         test,
         # What comes with an interval is decided by it, also where the metric is declared as a fact; two facts beside
         # each other are a fact.
-        exact=bool(getattr(estimate, "exact", False)),
-        in_this_run=bool(getattr(estimate, "in_this_run", False)),
+        exact=estimate.exact,
+        in_this_run=estimate.in_this_run,
         value=_finite(value, test.unit),
         lower=_finite(estimate.bound(levels.confidence, "lower"), test.unit),
         upper=_finite(estimate.bound(levels.confidence, "upper"), test.unit),
@@ -328,7 +334,7 @@ def _estimate(test: Test, estimate: Estimate, levels: SignificanceLevels) -> Tes
         parts=parts,
         part_unit=part_unit,
         must_hold=holding,
-        notes=(*test.notes, *getattr(estimate, "notes", ())),
+        notes=(*test.notes, *estimate.notes),
     )
 
 
@@ -338,13 +344,13 @@ def _held_at(test: Test, estimate: Estimate) -> float:
     A share of K parts moves in steps of 1/K, so that `< 10 %` and `<= 10 %` of ten columns are different claims.
     """
     threshold = from_unit(test.threshold, test.unit)
-    if test.op != "<" or not isinstance(estimate, HasParts) or estimate.part_threshold is None:
+    if test.op != "<" or estimate.part_threshold is None:
         return threshold
     allowed = threshold * len(estimate.parts)
     return threshold - 0.5 / len(estimate.parts) if abs(allowed - round(allowed)) < 1e-9 else threshold
 
 
-def _must_hold(estimate: HasParts, threshold: float) -> int:
+def _must_hold(estimate: Estimate, threshold: float) -> int:
     from evalspec.stats.conjunction import must_hold
 
     count = len(estimate.parts)
@@ -383,9 +389,7 @@ def measured_values(check: Check, result: CheckResult) -> tuple[dict[str, float 
     units: dict[str, str] = {}
     for metric in check.metrics:
         found = result.estimates.get(metric.name)
-        if isinstance(found, Measured):
-            found = found.estimate
-        for name, one in _named(metric, found):
+        for name, one in _named(metric, None if found is None else Measured.of(found).estimate):
             values[name] = _finite(one.value, metric.unit)
             units[name] = metric.unit
     return values, units
@@ -397,7 +401,7 @@ def _named(metric: Metric, found: Estimate | Fact | Parts | None) -> list[tuple[
     if isinstance(found, Parts):
         named: list[tuple[str, Estimate | Fact]] = [(metric.name, found.whole)] if found.whole is not None else []
         for part, one in found.parts.items():
-            plain = one.estimate if isinstance(one, Measured) else one
+            plain = Measured.of(one).estimate
             if not isinstance(plain, Parts):
                 named.append((f"{metric.name}({part})", plain))
         return named

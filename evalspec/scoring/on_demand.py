@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
+from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.value_only import ValueOnly
-
-if TYPE_CHECKING:
-    from evalspec.evidence.estimate import Estimate, Side
 
 
 @dataclass(frozen=True)
-class OnDemand:
+class OnDemand(Estimate):
     """A cheap value whose interval costs a bootstrap: it is made once, when a bound or a p-value is asked for.
 
     Args:
@@ -51,7 +49,7 @@ class OnDemand:
 
 
 @dataclass(frozen=True)
-class NoComparison:
+class NoComparison(Comparison):
     """A comparison that can't be made on these rows: both values where they are known, no difference.
 
     Args:
@@ -63,14 +61,11 @@ class NoComparison:
     baseline_value: float | None
     n: int
     reason: str
+    same_candidate: ClassVar[bool] = True
 
     def difference(self, factor: float, margin: float) -> Estimate:
         """An estimate without a value."""
         return ValueOnly(None, self.n, self.reason)
-
-    def ratio(self) -> Estimate | None:
-        """None: not defined."""
-        return None
 
 
 def shown_bounds(estimate: Estimate, confidence: float, required: bool) -> tuple[float | None, float | None]:

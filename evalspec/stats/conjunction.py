@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -43,7 +43,7 @@ def must_hold(parts: int, share: float) -> int:
 
 
 @dataclass(frozen=True)
-class AllParts:
+class AllParts(Estimate):
     """The worst of several parts: a ``worst_`` metric, or a sentence without PART over a metric that has parts.
 
     That it is better than a threshold is shown when every part is (the largest p-value); that it is worse, when some
@@ -57,7 +57,7 @@ class AllParts:
         Benjamini and Heller (2008), Biometrics 64.
     """
 
-    parts: Mapping[str, Estimate]
+    parts: Mapping[str, Estimate] = field()
     better: Better
 
     def __post_init__(self) -> None:
@@ -138,7 +138,7 @@ class AllParts:
 
 
 @dataclass(frozen=True)
-class ShareOfParts:
+class ShareOfParts(Estimate):
     """The share of parts that don't hold: ``drifted_columns <= 10 %``.
 
     Args:
@@ -150,8 +150,8 @@ class ShareOfParts:
         Benjamini and Heller (2008), Biometrics 64.
     """
 
-    parts: Mapping[str, Estimate]
-    part_threshold: float
+    parts: Mapping[str, Estimate] = field()
+    part_threshold: float = field()
     better: Better = "lower"
 
     def __post_init__(self) -> None:
@@ -222,7 +222,7 @@ class ShareOfParts:
 
 
 @dataclass(frozen=True, slots=True)
-class AbsoluteDifference:
+class AbsoluteDifference(Estimate):
     """How far two parts are apart, in either direction.
 
     Args:

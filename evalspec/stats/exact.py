@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Comparison, Estimate, Side
 
 
 @dataclass(frozen=True)
-class Exact:
-    """A known number, as an estimate without doubt. Implements `Estimate`.
+class Exact(Estimate):
+    """A known number, as an estimate without doubt.
 
     Args:
         value: The number.
@@ -22,11 +23,7 @@ class Exact:
     n: int
     method: str
     in_this_run: bool = False
-
-    @property
-    def exact(self) -> bool:
-        """It is decided by itself, not by bounds."""
-        return True
+    exact: ClassVar[bool] = True
 
     def bound(self, confidence: float, side: Side) -> float:
         """The number itself."""
@@ -36,14 +33,10 @@ class Exact:
         """0 where it lies on that side of the threshold or on it, else 1."""
         return 0.0 if (self.value >= threshold if side == "lower" else self.value <= threshold) else 1.0
 
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """None: it is decided."""
-        return None
-
 
 @dataclass(frozen=True)
-class ExactPair:
-    """A fact of a candidate beside that of another model. Implements `Comparison`.
+class ExactPair(Comparison):
+    """A fact of a candidate beside that of another model.
 
     Args:
         candidate_value: Of the candidate, in the metric's unit.
@@ -53,7 +46,7 @@ class ExactPair:
         in_this_run: It is about one run, not about a file.
     """
 
-    candidate_value: float
+    candidate_value: float = field()
     baseline_value: float
     n: int
     method: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 
 
 @dataclass(frozen=True, slots=True)
-class ValueOnly:
+class ValueOnly(Estimate):
     """A value without bounds: the sample is too small, or says nothing. ``method`` says what would give a bound.
 
     Args:
@@ -27,8 +27,4 @@ class ValueOnly:
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """None: there is no bound."""
-        return None
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """None: the method can't say."""
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,17 +15,13 @@ from evalspec.answers.arrays import column_array
 from evalspec.errors import InputError
 from evalspec.sources.reading.open import missing_values
 from evalspec.sources.reading.rows import row_digests
-from evalspec.sources.reading.text import Tokenised, normalise, token_shingles, tokenised, words
+from evalspec.sources.reading.text import normalise, token_shingles, tokenised, words
 from evalspec.stats.sets.duplicates import Accept, Matches, Rows, near_rows
 from evalspec.stats.sets.hashing import Words
 from evalspec.stats.sets.near_vectors import near_vectors, vectors_apart
 from evalspec.stats.sets.packed_sets import Sets, jaccard
 from evalspec.stats.sets.perceptual import SIDE
 from evalspec.stats.sets.set_join import join_sets
-from evalspec.tables.ngram import Ngram
-
-if TYPE_CHECKING:
-    from evalspec.sources.reading.subwords import Subwords
 
 Family = Literal["text", "number", "truth value", "time", "array", "other", "nothing"]
 
@@ -34,40 +30,23 @@ CHANNELS = (1, 3)
 STEPS_OF_GREY = 16
 
 
-@dataclass(frozen=True, slots=True)
-class NearSettings:
-    """What counts as near.
+class Nearness(Protocol):
+    """What counts as near: the fields of a check that says it."""
 
-    Args:
-        similarity: Jaccard similarity of two texts' shingles.
-        shingle_words: Words in a shingle.
-        tolerance: Difference of numbers, as a share of their range.
-        ngram: What counts as a span.
-        show_examples: Rows and spans are shown and written down as text.
-        subwords: Splits texts into the tokens of n-grams; None: into words or characters.
-    """
+    @property
+    def similarity(self) -> float:
+        """Jaccard similarity of two texts' shingles."""
+        ...
 
-    similarity: float
-    shingle_words: int
-    tolerance: float
-    ngram: Ngram
-    show_examples: bool = True
-    subwords: Subwords | None = None
+    @property
+    def shingle_words(self) -> int:
+        """Words in a shingle."""
+        ...
 
-    def split(self, texts: pa.ChunkedArray | pa.Array, first_row: int = 0) -> Tokenised:
-        """What n-grams of these texts are made of.
-
-        Args:
-            texts: n strings as they were read.
-            first_row: Number of the first of them, for errors.
-
-        Raises:
-            InputError: Some are no UTF-8.
-        """
-        if self.ngram.unit != "tokens":
-            return tokenised(texts, self.ngram.unit, first_row)
-        assert self.subwords is not None
-        return self.subwords(texts, first_row)
+    @property
+    def tolerance(self) -> float:
+        """Difference of numbers, as a share of their range."""
+        ...
 
 
 def family(kind: pa.DataType) -> Family:
@@ -182,13 +161,13 @@ class RowComparison:
     Args:
         train: Comparable columns, n rows.
         test: The same columns, m rows.
-        settings: What counts as near.
+        nearness: What counts as near.
         ranges: Test rows that limits are taken from: all, also where ``test`` holds only some of them.
     """
 
     train: pa.Table
     test: pa.Table
-    settings: NearSettings
+    nearness: Nearness
     ranges: pa.Table
     texts: list[tuple[Sets, Sets]] = field(default_factory=list)
     arrays: list[tuple[NDArray[Any], NDArray[Any], float, float]] = field(default_factory=list)
@@ -217,7 +196,7 @@ class RowComparison:
         judges = self._judges()
         if self.texts:
             first, second = self.texts[0]
-            return join_sets(first, second, similarity=self.settings.similarity, accept=_all_of(judges[1:]))
+            return join_sets(first, second, similarity=self.nearness.similarity, accept=_all_of(judges[1:]))
         if self.arrays:
             train, test, limit, step = self.arrays[0]
             return near_vectors(train, test, limit=limit, step=step, rng=rng, accept=_all_of(judges[1:]))
@@ -244,7 +223,7 @@ class RowComparison:
 
     def _text_judge(self, train: Sets, test: Sets) -> Accept:
         return lambda test_rows, train_rows: (
-            jaccard(test, train, test_rows, train_rows) >= self.settings.similarity - 1e-12
+            jaccard(test, train, test_rows, train_rows) >= self.nearness.similarity - 1e-12
         )
 
     @staticmethod
@@ -268,15 +247,15 @@ class RowComparison:
         return (pc.mean(counts).as_py() or 0.0) > FREE_TEXT_WORDS
 
     def _sets(self, table: pa.Table, name: str) -> Sets:
-        return token_shingles(tokenised(table.column(name)).tokens, self.settings.shingle_words)
+        return token_shingles(tokenised(table.column(name)).tokens, self.nearness.shingle_words)
 
     def _array(self, name: str) -> tuple[NDArray[Any], NDArray[Any], float, float]:
         train, test = _flat(self.train, name), _flat(self.test, name)
         spread = _spread(self.ranges.column(name))
         whole = all(values.dtype.kind in "ui" for values in (train, test))
         # Noise of one grey level in a picture of few levels is more than the tolerance, and still the same picture.
-        step = 1.0 if whole and spread >= STEPS_OF_GREY and self.settings.tolerance > 0 else 0.0
-        return train, test, spread * self.settings.tolerance, step
+        step = 1.0 if whole and spread >= STEPS_OF_GREY and self.nearness.tolerance > 0 else 0.0
+        return train, test, spread * self.nearness.tolerance, step
 
     def _matrix(self, table: pa.Table) -> NDArray[np.float64]:
         columns = [np.asarray(table.column(name).cast(pa.float64()).to_numpy()) for name in self.numbers]
@@ -289,7 +268,7 @@ class RowComparison:
             finite = column[np.isfinite(column)]
             if len(finite):
                 low, high = np.quantile(finite, [0.01, 0.99])
-                limits[index] = (high - low) * self.settings.tolerance
+                limits[index] = (high - low) * self.nearness.tolerance
         return limits
 
     def _keys(self, table: pa.Table, numbers: NDArray[np.float64]) -> Words:

@@ -71,7 +71,7 @@ class Audit:
             return dict(estimates), None
         kept: dict[str, Found] = {}
         for name, one in estimates.items():
-            measured = one if isinstance(one, Measured) else Measured(one)
+            measured = Measured.of(one)
             exact = isinstance(measured.estimate, Fact)
             kept[name] = one if exact else replace(measured, withhold=measured.withhold or self.withhold)
         return kept, None

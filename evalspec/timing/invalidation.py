@@ -100,13 +100,12 @@ def void_if_flattered(
 
 
 def _stands(found: Found, requirements: list[Requirement], confidence: float) -> bool:
-    if isinstance(found, Measured):
-        return found.invalid is None and violates(found.estimate, requirements, confidence)
-    return violates(found, requirements, confidence)
+    measured = Measured.of(found)
+    return measured.invalid is None and violates(measured.estimate, requirements, confidence)
 
 
 def _marked(found: Found, reason: str, *, stands: bool) -> Measured:
-    measured = found if isinstance(found, Measured) else Measured(found)
+    measured = Measured.of(found)
     if stands:
         return replace(measured, withhold=measured.withhold or reason)
     return replace(measured, invalid=gravest(measured.invalid, reason))

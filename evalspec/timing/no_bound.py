@@ -7,9 +7,6 @@ from evalspec.evidence.estimate import Estimate
 
 def reasons(estimate: Estimate) -> tuple[str, ...]:
     """Why an estimate has no bound, for the reader."""
-    reason = getattr(estimate, "reason", None)
-    if not reason:
+    if not estimate.reason:
         return ()
-    return (
-        f"{'Queries were not counted' if getattr(estimate, 'by_processes', False) else 'No upper bound'}: {reason}.",
-    )
+    return (f"{'Queries were not counted' if estimate.by_processes else 'No upper bound'}: {estimate.reason}.",)

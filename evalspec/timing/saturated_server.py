@@ -27,8 +27,8 @@ SATURATED = 1.5
 
 
 @dataclass(frozen=True)
-class AtLeast:
-    """Throughput of a server that could have got through more, had our client asked faster. Implements `Estimate`.
+class AtLeast(Estimate):
+    """Throughput of a server that could have got through more, had our client asked faster.
 
     Args:
         measured: What it got through.

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import HasParts
+from evalspec.evidence.estimate import Estimate
 from evalspec.stats.conjunction import AllParts, Gap, ShareOfParts, must_hold, partial_conjunction
 from evalspec.stats.shares.proportion import Proportion
 from evalspec.stats.shares.two_shares import GroupCounts, score_p
@@ -38,7 +38,7 @@ def test_parts_that_must_hold(count: int, share: float, expected: int) -> None:
 def test_the_worst_part_decides() -> None:
     some = parts((90, 100), (95, 100), (70, 100))
     worst = AllParts(some, "higher")
-    assert isinstance(worst, HasParts)
+    assert isinstance(worst, Estimate) and worst.parts
     assert (worst.worst, worst.value, worst.n, worst.part_threshold) == ("part 2", 0.7, 100, None)
     assert worst.p_value(0.6, "lower") == some["part 2"].p_value(0.6, "lower")
     third = some["part 2"].p_value(0.8, "upper")
@@ -87,7 +87,7 @@ def test_share_of_parts() -> None:
     # Ten columns, one of them clearly drifted, held against 0.1.
     some = parts(*[(10, 1000)] * 9, (400, 1000))
     share = ShareOfParts(some, 0.1)
-    assert isinstance(share, HasParts)
+    assert isinstance(share, Estimate) and share.parts
     assert share.value == pytest.approx(0.1)
     p = share.p_value(0.1, "upper")
     single = some["part 0"].p_value(0.1, "upper")

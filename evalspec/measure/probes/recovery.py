@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,35 +11,16 @@ from evalspec.language.abilities import KillPlan, Recoverable
 from evalspec.measure.probes import Context, ProbeResult
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryOptions:
-    """What the check asks for: the fields of `evalspec.language.abilities.KillPlanPlan` but for the seed."""
-
-    repeats: int
-    rate_qps: float
-    kill_after_s: float
-    within_s: float
-    settle_s: float
-    timeout_s: float
-    connections: int
-    pid: int
-    log: str
-
-
 def probe(context: Context) -> ProbeResult:
-    """Facts and series of all kills, one after the other, as `RecoveryOptions` ask.
+    """Facts and series of all kills, one after the other, as the options ask: those of a `KillPlan` but for the seed.
 
     Raises:
         NotRunError: The model is no server that can be started.
     """
     if not isinstance(context.loaded, Recoverable):
         raise NotRunError("only a served model (kind: http) can be killed and started")
-    asked = RecoveryOptions(**context.options)
-    kill = KillPlan(
-        repeats=asked.repeats, rate_qps=asked.rate_qps, kill_after_s=asked.kill_after_s, within_s=asked.within_s,
-        settle_s=asked.settle_s, timeout_s=asked.timeout_s, connections=asked.connections, seed=context.seed,
-        pid=asked.pid, log=Path(asked.log),
-    )  # fmt: skip
+    options = {**context.options, "log": Path(context.options["log"])}
+    kill = KillPlan(**options, seed=context.seed)
     found = context.loaded.recover(context.rows, kill, context.access, context.progress)
     count = [len(one.due_s) for one in found]
     lags = [one.lag_p99_ms for one in found]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.means.mean import mean
 from evalspec.stats.value_only import ValueOnly
 
@@ -50,7 +50,7 @@ class Left:
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftedMean:
+class ShiftedMean(Estimate):
     """A score with the bounds of the mean of its pseudo-values, moved apart.
 
     Args:
@@ -97,7 +97,7 @@ def _stepped(value: float, pseudo: NDArray[np.float64], slack: float, n: int) ->
 
 
 @dataclass(frozen=True, slots=True)
-class PairedLeft:
+class PairedLeft(Comparison):
     """Two models' scores of the same pictures, without the same groups of them.
 
     Args:
@@ -131,7 +131,3 @@ class PairedLeft:
         # Each model's recall lies somewhere between two steps of its own.
         slack = float(np.hypot(self.candidate.slack, factor * self.baseline.slack))
         return _stepped(value, pseudo, slack, self.n)
-
-    def ratio(self) -> Estimate | None:
-        """None: only differences are defined."""
-        return None

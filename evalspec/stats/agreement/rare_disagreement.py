@@ -14,8 +14,8 @@ _HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class FewDisagree:
-    """1 - observed / expected disagreement, from bounds of the two at half the level each. Implements `Estimate`.
+class FewDisagree(Estimate):
+    """1 - observed / expected disagreement, from bounds of the two at half the level each.
 
     Where hardly any unit disagrees, resamples say nothing of the disagreements that were not drawn. The disagreement
     inside units is a mean of numbers in 0..1, or a share of units (Clopper-Pearson); that between units is a mean over
@@ -73,8 +73,8 @@ class FewDisagree:
 
 
 @dataclass(frozen=True, slots=True)
-class FewAgree:
-    """A coefficient of units that hardly ever agree beyond the most frequent category. Implements `Estimate`.
+class FewAgree(Estimate):
+    """A coefficient of units that hardly ever agree beyond the most frequent category.
 
     No resample can agree more often there than the sample did, so that the upper bound is another one's.
 

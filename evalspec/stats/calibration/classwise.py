@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.calibration.bins import (
     EXPECTED_WRONG,
     Bins,
@@ -39,8 +39,8 @@ at least 2 P (1 - P).
 
 
 @dataclass(frozen=True)
-class ClasswiseError:
-    """Mean over classes of the calibration error (L1) of each class's own probability. Implements `Estimate`.
+class ClasswiseError(Estimate):
+    """Mean over classes of the calibration error (L1) of each class's own probability.
 
     The plug-in value is a sum over classes and bins of weighted absolute gaps. Its mean needs no knowledge of how the
     classes depend on each other, and its variance is at most twice that of independent ones, or that of what rows add

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.calibration.bins import (
     EXPECTED_WRONG,
     Bins,
@@ -68,8 +68,8 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class CalibrationError:
-    """Expected calibration error (L1) over bins that were cut from the confidences. Implements `Estimate`.
+class CalibrationError(Estimate):
+    """Expected calibration error (L1) over bins that were cut from the confidences.
 
     Args:
         bins: The bins it is over.

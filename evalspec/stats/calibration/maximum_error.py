@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.calibration.bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, picked
 from evalspec.stats.calibration.finer_bins import Spread, absolute, bin_of, finer
 from evalspec.stats.calibration.gap import (
@@ -24,8 +24,8 @@ from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class MaximumCalibrationError:
-    """The largest gap of any bin. Implements `Estimate`.
+class MaximumCalibrationError(Estimate):
+    """The largest gap of any bin.
 
     PASS: every bin is shown to lie within the threshold (intersection-union, no correction needed). FAIL: some bin is
     shown to lie beyond it, at the level divided by the number of bins and sides. A bin whose opposite gaps cancel does

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.calibration.bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, smoothed
 from evalspec.stats.calibration.finer_bins import LOSS, Squares, kinds, squared
 from evalspec.stats.calibration.folded_normals import without_noise
@@ -29,8 +29,8 @@ from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class RmsCalibrationError:
-    """Root of the mean squared gap over bins that were cut from the confidences. Implements `Estimate`.
+class RmsCalibrationError(Estimate):
+    """Root of the mean squared gap over bins that were cut from the confidences.
 
     The sum of squared gaps is a weighted sum of squared normals. How a given error is spread over the bins does not
     move its mean, and its spread is largest with all of the error in the bin whose gap is known worst: both sides are

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.clusters import cluster_codes, design_effects
 from evalspec.stats.conjunction import AbsoluteDifference
 from evalspec.stats.drift.nulls import heights, variation_null, wasserstein_null
@@ -35,8 +35,8 @@ _EVENTS = 9
 
 
 @dataclass(frozen=True)
-class Distance:
-    """A distance between two populations. Implements `Estimate`.
+class Distance(Estimate):
+    """A distance between two populations.
 
     Args:
         value: The distance of the samples; None where a side is empty.

@@ -29,8 +29,8 @@ FEWEST_ELSEWHERE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class TiedAuc:
-    """An AUC of rows that nearly all stand at the same place. Implements `Estimate`.
+class TiedAuc(Estimate):
+    """An AUC of rows that nearly all stand at the same place.
 
     DeLong's variance would rest on the few others. Where shares a and b of the two classes stand elsewhere, the AUC
     lies at least (1 - a) (1 - b) / 2 from either end, whatever these say; each share has half the level.
@@ -68,14 +68,10 @@ class TiedAuc:
         """By inversion of the bound."""
         return None if self.bound(0.95, side) is None else p_from_bounds(self.bound, threshold, side)
 
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """None: the bounds are about rows of which there are hardly any."""
-        return None
-
 
 @dataclass(frozen=True, slots=True)
-class GuardedAuc:
-    """An AUC with few rows of a class beside the most frequent cell. Implements `Estimate`.
+class GuardedAuc(Estimate):
+    """An AUC with few rows of a class beside the most frequent cell.
 
     DeLong's upper bound then errs in up to 20 % of samples at 95 %, where scores that stand out are rare; its place is
     taken by that of `TiedAuc`, which holds always.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.drift.discovery import CANDIDATES, LEAST, PARENT_Z, luck_z
 
 IMPRECISE = 0.9
@@ -91,8 +91,8 @@ class Planted:
 
 
 @dataclass(frozen=True, slots=True)
-class WeakSlices:
-    """How many slices are weak. Implements `Estimate`.
+class WeakSlices(Estimate):
+    """How many slices are weak.
 
     That there are more than some number is shown by the candidates' p-values on rows that did not find them (Holm).
     That there are not is shown by having found no more, where a weak slice of a stated size would have been found:
@@ -187,10 +187,6 @@ class WeakSlices:
             return 1.0
         missed = (allowed + 1) * (1.0 - self.power)
         return min(1.0, missed) if self.value <= allowed else 1.0
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """None: ``method`` says how many rows would do."""
-        return None
 
     def _p(self, index: int) -> float:
         p = self.p_values[index]

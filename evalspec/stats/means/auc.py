@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, cluster_sums, degrees_of
 from evalspec.stats.invert import n_by_scaling
 from evalspec.stats.means.bounded_area import bounded_area
@@ -22,7 +22,7 @@ FEW_WRONG = f"Gaffke's bound of the placements: DeLong needs (1 - AUC) x rows of
 
 
 @dataclass(frozen=True, slots=True)
-class LogitAuc:
+class LogitAuc(Estimate):
     """An AUC with DeLong's variance, on the logit.
 
     Args:
@@ -72,7 +72,7 @@ class LogitAuc:
 
 
 @dataclass(frozen=True, slots=True)
-class NormalDifference:
+class NormalDifference(Estimate):
     """A difference with a normal (with clusters: t) interval.
 
     Args:
@@ -121,7 +121,7 @@ class Placements:
 
 
 @dataclass(frozen=True, eq=False)
-class PairedAuc:
+class PairedAuc(Comparison):
     """The AUC of two models on the same rows.
 
     Args:
@@ -166,10 +166,6 @@ class PairedAuc:
             return ValueOnly(value, n, "no bound: the two models order all rows alike, or all rows are one cluster")
         name = "paired DeLong" if spread.degrees is None else f"paired DeLong over {self.groups} clusters"
         return NormalDifference(value, n, spread.error, name, spread.degrees)
-
-    def ratio(self) -> Estimate | None:
-        """None: only differences are defined."""
-        return None
 
 
 def roc_auc(scores: FloatArray, positive: BoolArray, clusters: IntArray | None = None) -> Estimate:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.exponential_sum import sum_z
 from evalspec.stats.invert import POWER, far_side
 from evalspec.stats.types import FloatArray
@@ -21,8 +21,8 @@ _LARGEST_RATIO = 1e9
 _MOST_TIMES = 1e6
 
 
-class Weighted(ABC):
-    """Bounds from units with random weights, one unit added that is as bad as can be. Implements most of `Estimate`.
+class Weighted(Estimate):
+    """Bounds from units with random weights, one unit added that is as bad as can be.
 
     Units are weighted as a Dirichlet distribution says, and a bound is a quantile of the weighted mean. It asks for no
     number of rows and for nothing of the distribution: a loss that is rare and large counts although the sample may not

@@ -24,7 +24,7 @@ _BLOCK_ELEMENTS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class CleanChange:
+class CleanChange(Estimate):
     """The mean of all rows less that of the clean ones, where the mean of each row lies in 0..1.
 
     All rows hold the clean ones, so the two are no separate samples; but what they differ by is

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, cluster_sums
 from evalspec.stats.invert import FEWEST_CARRYING, carrying, n_by_scaling
 from evalspec.stats.means.bounded import BoundedMean, BoundedRatio, Limits
@@ -21,7 +21,7 @@ SMALLEST_N = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Mean:
+class Mean(Estimate):
     """A mean, or a ratio of two means, with BCa bounds from the saddlepoint form of the bootstrap distribution.
 
     Args:
@@ -114,7 +114,7 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
-class TMean:
+class TMean(Estimate):
     """A mean of few, roughly normal values, by Student's t with n - 1 degrees.
 
     Args:
@@ -164,7 +164,7 @@ class TMean:
 
 
 @dataclass(frozen=True, eq=False)
-class PairedMean:
+class PairedMean(Comparison):
     """Two models' item scores on the same rows.
 
     Args:

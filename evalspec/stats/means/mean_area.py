@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, cluster_sums, degrees_of
 from evalspec.stats.invert import n_by_scaling, p_from_bounds
 from evalspec.stats.means.auc import LogitAuc, NormalDifference, PairedAuc, paired_roc_auc, placements, roc_auc
@@ -15,8 +16,6 @@ from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from evalspec.evidence.estimate import Estimate, Side
 
     FloatArray = NDArray[np.float64]
     IntArray = NDArray[np.int64]
@@ -28,31 +27,31 @@ FEWEST_WRONG = 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class AnyDependence:
+class AnyDependence(Estimate):
     """A mean of estimates that may depend on each other in any way: each has its share of the level (Bonferroni).
 
     Args:
-        parts: The estimates, of the same rows.
+        areas: The estimates, of the same rows.
         n: Rows.
     """
 
-    parts: tuple[Estimate, ...]
+    areas: tuple[Estimate, ...]
     n: int
 
     @property
     def value(self) -> float | None:
         """The mean; None where one of them has no value."""
-        return _mean([part.value for part in self.parts])
+        return _mean([part.value for part in self.areas])
 
     @property
     def method(self) -> str:
         """That of the parts."""
-        return f"mean of {len(self.parts)} bounds, each at its share of the level: {self.parts[0].method}"
+        return f"mean of {len(self.areas)} bounds, each at its share of the level: {self.areas[0].method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """The mean of the parts' bounds; None where one of them has none."""
-        level = 1.0 - (1.0 - confidence) / len(self.parts)
-        return _mean([part.bound(level, side) for part in self.parts])
+        level = 1.0 - (1.0 - confidence) / len(self.areas)
+        return _mean([part.bound(level, side) for part in self.areas])
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """The level at which the bound reaches the threshold."""
@@ -141,7 +140,7 @@ def mean_area(
 
 
 @dataclass(frozen=True, eq=False)
-class PairedMeanArea:
+class PairedMeanArea(Comparison):
     """The mean areas of two models on the same rows.
 
     Args:
@@ -155,6 +154,7 @@ class PairedMeanArea:
     baseline: MeanArea
     clusters: IntArray | None
     by_class: Callable[[], Sequence[PairedAuc]]
+    same_candidate: ClassVar[bool] = True
 
     @property
     def baseline_value(self) -> float | None:
@@ -170,10 +170,6 @@ class PairedMeanArea:
         if error is None or error <= 1e-12:
             return ValueOnly(value, n, "no bound: the two models order all rows alike")
         return NormalDifference(value, n, error, "paired DeLong over one-vs-rest areas", degrees)
-
-    def ratio(self) -> Estimate | None:
-        """None: only differences are defined."""
-        return None
 
 
 def paired_mean_area(

@@ -136,8 +136,8 @@ def reweighted_change(
 
 
 @dataclass(frozen=True, slots=True)
-class WithUnlike:
-    """A change that is known of most rows, with bounds that allow for the rest. Implements `Estimate`.
+class WithUnlike(Estimate):
+    """A change that is known of most rows, with bounds that allow for the rest.
 
     Args:
         change: The change, as if the rest were as expected.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, coded, from_zero
 from evalspec.stats.invert import FEWEST_CARRYING, carrying, n_by_scaling
 from evalspec.stats.resampling.resample import ResamplingPlan, Weighted, jackknife, replicates
@@ -39,7 +39,7 @@ def resamples_for(alpha: float) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Bootstrap:
+class Bootstrap(Estimate):
     """A statistic with BCa bounds.
 
     Args:
@@ -96,7 +96,7 @@ class Bootstrap:
 
 
 @dataclass(frozen=True, eq=False)
-class PairedStatistic:
+class PairedStatistic(Comparison):
     """A statistic of two models on the same resamples.
 
     Args:

@@ -31,7 +31,7 @@ _NOT_A_SUM = (
 
 
 @dataclass(frozen=True, slots=True)
-class Jackknifed:
+class Jackknifed(Estimate):
     """A score of rows, with the bounds of the mean of its pseudo-values.
 
     Args:

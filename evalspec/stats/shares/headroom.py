@@ -8,8 +8,8 @@ from evalspec.evidence.estimate import Estimate, Side
 
 
 @dataclass(frozen=True, slots=True)
-class Headroom:
-    """A ceiling less a score: bounds and p-values are the score's, seen from the ceiling. Implements `Estimate`.
+class Headroom(Estimate):
+    """A ceiling less a score: bounds and p-values are the score's, seen from the ceiling.
 
     Args:
         score: The score, better where it is higher.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +21,7 @@ _WIDEST = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class MoverSum:
+class MoverSum(Estimate):
     """A weighted sum of estimates, its bounds recovered from theirs (method of variance estimates recovery).
 
     Args:
@@ -98,7 +99,7 @@ class MoverSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Transformed:
+class Transformed(Estimate):
     """An estimate seen through a rising function: bounds and p-values are those of the estimate.
 
     Args:
@@ -143,7 +144,7 @@ class Transformed:
 
 
 @dataclass(frozen=True, slots=True)
-class MeanComparison:
+class MeanComparison(Comparison):
     """The average over classes of comparisons on separate rows.
 
     Args:
@@ -151,6 +152,7 @@ class MeanComparison:
     """
 
     comparisons: tuple[Comparison, ...]
+    same_candidate: ClassVar[bool] = True
 
     @property
     def baseline_value(self) -> float | None:
@@ -163,13 +165,9 @@ class MeanComparison:
         """Estimate of the average of candidate - factor x baseline."""
         return mover_mean([comparison.difference(factor, margin) for comparison in self.comparisons])
 
-    def ratio(self) -> Estimate | None:
-        """None: only differences are defined."""
-        return None
-
 
 @dataclass(frozen=True, eq=False)
-class MeanOfProportions:
+class MeanOfProportions(Estimate):
     """The plain average of shares of separate rows, by a score test over the classes.
 
     The shares of the classes are taken at their likeliest values whose average is the threshold; the statistic has

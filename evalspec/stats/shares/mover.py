@@ -9,7 +9,7 @@ from evalspec.stats.invert import n_by_scaling, p_from_bounds
 
 
 @dataclass(frozen=True, slots=True)
-class MoverDifference:
+class MoverDifference(Estimate):
     """``first - second``, each by its own bound at half the level (Bonferroni).
 
     For estimates that are skewed, biased towards one side or made of the same rows: a method that adds variances

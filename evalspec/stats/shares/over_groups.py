@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.binomial import above, at_most
 from evalspec.stats.invert import far_side
 from evalspec.stats.shares.proportion import rows_for_power
@@ -20,7 +20,7 @@ VIOLATED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class OverGroups:
+class OverGroups(Estimate):
     """The value that all but a share of the groups reach, in the population that the groups were drawn from.
 
     Each group has bounds of its own, at a level that is fixed beforehand; then groups are counted. A group below the

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.binomial import at_most
 from evalspec.stats.clusters import ClusterDesign, cluster_codes, design_effect
 from evalspec.stats.invert import POWER, bound_from_p, far_side
@@ -27,7 +27,7 @@ _ONE_CLUSTER = "no bound: all rows are one cluster; needs at least 2"
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreDifference:
+class ScoreDifference(Estimate):
     """candidate - factor x baseline, as shares of the same rows.
 
     Args:
@@ -91,7 +91,7 @@ class ScoreDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreRatio:
+class ScoreRatio(Estimate):
     """candidate / baseline, as shares of the same rows; K is shown where candidate - K x baseline is.
 
     Args:
@@ -147,7 +147,7 @@ class ScoreRatio:
 
 
 @dataclass(frozen=True)
-class PairedProportion:
+class PairedProportion(Comparison):
     """Two models on the same rows, right or wrong.
 
     Args:

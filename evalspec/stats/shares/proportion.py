@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.binomial import above, rarely_above
 from evalspec.stats.clusters import cluster_codes, design_effect
 from evalspec.stats.invert import POWER, far_side, p_from_bounds
@@ -16,7 +16,7 @@ from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Proportion:
+class Proportion(Estimate):
     """A share of rows.
 
     Args:

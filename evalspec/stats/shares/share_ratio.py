@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from evalspec.evidence.estimate import Estimate, Side
@@ -13,7 +13,7 @@ from evalspec.stats.value_only import ValueOnly
 
 
 @dataclass(frozen=True, slots=True)
-class _Ratio(ABC):
+class _Ratio(Estimate):
     """Value and n of a ratio of shares, whatever its bounds are.
 
     Args:
@@ -53,7 +53,7 @@ class _Ratio(ABC):
 
 @dataclass(frozen=True, slots=True)
 class ShareRatio(_Ratio):
-    """The first share over the second, of independent rows. Implements `Estimate`.
+    """The first share over the second, of independent rows.
 
     Decided by where the rows that count lie: of all of them, the share in the first group is binomial if counts are
     Poisson, at the odds ratio x rows : rows. Counts out of a number of rows spread less than that, so that the test
@@ -100,7 +100,7 @@ class ShareRatio(_Ratio):
 
 @dataclass(frozen=True, slots=True)
 class ClusteredShareRatio(_Ratio):
-    """The first share over the second where rows come in clusters, which may lie in both. Implements `Estimate`.
+    """The first share over the second where rows come in clusters, which may lie in both.
 
     From the bounds of the two shares at half the level each, so that nothing is asked of how they depend on each other.
 

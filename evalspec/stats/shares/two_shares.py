@@ -39,7 +39,7 @@ class GroupCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class SharesApart:
+class SharesApart(Estimate):
     """The first share less the second, of separate, independent rows.
 
     Args:
@@ -157,8 +157,8 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class OfPair:
-    """One of many pairs. Implements `Estimate`, as `SharesApart`.
+class OfPair(Estimate):
+    """One of many pairs. As `SharesApart`.
 
     Args:
         pairs: All of them.

@@ -100,8 +100,8 @@ def speedup(share: float, factor: float) -> float:
 
 
 @dataclass(frozen=True)
-class AmdahlCeiling:
-    """`amdahl_ceiling` of an estimated share. Implements `Estimate`.
+class AmdahlCeiling(Estimate):
+    """`amdahl_ceiling` of an estimated share.
 
     It rises with the share, so bounds and thresholds are those of the share, carried over.
 

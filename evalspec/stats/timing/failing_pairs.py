@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.evidence.estimate import Needed, Side
+from evalspec.evidence.estimate import Comparison, Estimate, Needed, Side
 from evalspec.stats.timing.levels import median_unbiased
 from evalspec.stats.timing.percentile import Percentile, percentile
 from evalspec.stats.timing.processes import OverUnits, PairedTiming, paired_log_ratio
@@ -20,8 +20,8 @@ FEW_FAILED = 0.001
 
 
 @dataclass(frozen=True)
-class FailedShare:
-    """That a candidate's percentile lies among its failed queries, and the baseline's does not. Implements `Estimate`.
+class FailedShare(Estimate):
+    """That a candidate's percentile lies among its failed queries, and the baseline's does not.
 
     Its quantile is then infinite, and so is its ratio to any finite one. That is a claim on the share of queries that
     fail, more than 1 - p, and is decided as such (binomial with a design effect, t where processes differ). Nothing
@@ -37,7 +37,7 @@ class FailedShare:
     candidate_failed: tuple[NDArray[np.bool_], ...]
     p: float | None
     finite_baseline: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = field()
 
     @property
     def value(self) -> float | None:
@@ -69,14 +69,10 @@ class FailedShare:
         failed = [np.where(one, np.inf, 0.0) for one in self.candidate_failed]
         return share_over(failed, 1.0).p_value(1.0 - self.p, "lower")
 
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Not told."""
-        return None
-
 
 @dataclass(frozen=True)
-class FailingPairs:
-    """Two models in pairs of fresh processes, where too many queries failed. Implements `Comparison`.
+class FailingPairs(Comparison):
+    """Two models in pairs of fresh processes, where too many queries failed.
 
     Args:
         timing: The pairs' numbers, infinite where a quantile lies among failed queries.
@@ -106,8 +102,8 @@ class FailingPairs:
 
 
 @dataclass(frozen=True)
-class FewEpisodes:
-    """A comparison of percentiles that shows no PASS: too few separate episodes lie over one. Implements `Estimate`.
+class FewEpisodes(Estimate):
+    """A comparison of percentiles that shows no PASS: too few separate episodes lie over one.
 
     Args:
         over_pairs: What t over the pairs says; a violation may be shown by it.
@@ -117,7 +113,7 @@ class FewEpisodes:
     """
 
     over_pairs: OverUnits
-    reason: str
+    reason: str = field()
     queries: int
     now: int
 
@@ -150,8 +146,8 @@ class FewEpisodes:
 
 
 @dataclass(frozen=True)
-class RarelySlow:
-    """Two models in pairs of fresh processes, with few episodes over a percentile. Implements `Comparison`.
+class RarelySlow(Comparison):
+    """Two models in pairs of fresh processes, with few episodes over a percentile.
 
     Args:
         timing: The pairs' numbers.

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.evidence.estimate import Needed, Side
+from evalspec.evidence.estimate import Estimate, Needed, Side
 from evalspec.stats.tails import at_least, at_most
 from evalspec.stats.timing.dependence import separate_episodes
 from evalspec.stats.timing.process_shares import p_over, p_under
@@ -32,7 +32,7 @@ def queries_needed(p: float) -> int:
 
 
 @dataclass(frozen=True)
-class Percentile(Queries):
+class Percentile(Queries, Estimate):
     """The p-quantile of the latencies of fresh processes, in ms.
 
     Args:

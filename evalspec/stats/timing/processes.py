@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalspec.evidence.estimate import Estimate, Needed, Side
+from evalspec.evidence.estimate import Comparison, Estimate, Needed, Side
 from evalspec.stats.means.lognormal import LogMean
 from evalspec.stats.means.mean import t_mean
 
@@ -20,8 +20,8 @@ DRIFT_LEVEL = 0.01
 
 
 @dataclass(frozen=True)
-class OverUnits:
-    """A mean of independent values, one per process or pair. Implements `Estimate`.
+class OverUnits(Estimate):
+    """A mean of independent values, one per process or pair.
 
     Args:
         mean: Student's t of the values, or of their logarithms.
@@ -115,8 +115,8 @@ def over_processes(values: ArrayLike, least: float | None = None, *, skewed: boo
 
 
 @dataclass(frozen=True)
-class PairedTiming:
-    """A candidate beside a baseline in pairs of fresh processes. Implements `Comparison`.
+class PairedTiming(Comparison):
+    """A candidate beside a baseline in pairs of fresh processes.
 
     Args:
         candidate: shape (k,), one number per pair, such as the p99 of its blocks, ms.

@@ -13,8 +13,8 @@ _OTHER: dict[Side, Side] = {"lower": "upper", "upper": "lower"}
 
 
 @dataclass(frozen=True)
-class MaxRate:
-    """The highest rate at which a latency objective holds. Implements `Estimate`.
+class MaxRate(Estimate):
+    """The highest rate at which a latency objective holds.
 
     That it is at least R is the claim that the objective holds at R, and is decided by the run at R alone. Bounds in
     print go up (down) from rate to rate as long as each shows that the objective holds (is missed), a fixed sequence,
@@ -83,8 +83,8 @@ class MaxRate:
 
 
 @dataclass(frozen=True)
-class Goodput:
-    """Queries a second that are answered in time: the rate times the share that is. Implements `Estimate`.
+class Goodput(Estimate):
+    """Queries a second that are answered in time: the rate times the share that is.
 
     Args:
         rate_qps: Asked.
@@ -124,8 +124,8 @@ class Goodput:
 
 
 @dataclass(frozen=True)
-class Factor:
-    """One percentile by another of the same run. Implements `Estimate`.
+class Factor(Estimate):
+    """One percentile by another of the same run.
 
     Each bound is a quotient of opposite bounds at half the level each (Bonferroni): the two stretches of a run are not
     independent.
@@ -166,7 +166,3 @@ class Factor:
             return None
         p = p_from_bounds(self.bound, threshold, side)
         return None if p == 1.0 and self.bound(0.5, side) is None else p
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Not told."""
-        return None

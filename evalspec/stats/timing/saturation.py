@@ -126,7 +126,7 @@ def _most(differences: NDArray[np.float64]) -> float:
 
 
 @dataclass(frozen=True)
-class _Loaded:
+class _Loaded(Estimate):
     """What was measured under load, beside how it went on.
 
     Where the system fell behind and most queries at the end took longer than a threshold, the requirement is violated
@@ -199,7 +199,7 @@ class _Loaded:
 
 @dataclass(frozen=True)
 class UnderLoad(_Loaded):
-    """A percentile of latencies under load, ms. Implements `Estimate`."""
+    """A percentile of latencies under load, ms."""
 
     measured: Percentile
 
@@ -227,7 +227,7 @@ class UnderLoad(_Loaded):
 
 @dataclass(frozen=True)
 class LateUnderLoad(_Loaded):
-    """The share of queries under load that failed or took longer than a deadline. Implements `Estimate`.
+    """The share of queries under load that failed or took longer than a deadline.
 
     Of an over-saturated system most queries at the end took longer, and all that would have followed.
     """
@@ -248,8 +248,8 @@ class LateUnderLoad(_Loaded):
 
 
 @dataclass(frozen=True)
-class WithoutLag:
-    """What was measured beside the same without our own lag, where larger is worse. Implements `Estimate`.
+class WithoutLag(Estimate):
+    """What was measured beside the same without our own lag, where larger is worse.
 
     Only what holds with the lag passes, and only what is violated without it fails: our lag makes latencies longer.
 
@@ -274,7 +274,7 @@ class WithoutLag:
     @property
     def reason(self) -> str | None:
         """Why there is no upper bound, or None."""
-        return getattr(self.measured, "reason", None)
+        return self.measured.reason
 
     @property
     def method(self) -> str:

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.timing.percentile import Percentile, as_processes
 from evalspec.stats.timing.queries import EPISODES
 
@@ -36,8 +36,8 @@ class _Stretch:
 
 
 @dataclass(frozen=True)
-class ShareOver:
-    """The share of queries over a deadline. Implements `Estimate`.
+class ShareOver(Estimate):
+    """The share of queries over a deadline.
 
     How much queries depend on each other is read at the (1 - share)-quantile, so it differs from share to share, and
     for some there is no evidence at all. What is shown of a share is shown of every share further from the sample's

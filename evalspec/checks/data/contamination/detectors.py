@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalspec.checks.data.contamination.clean_score import CleanScore, clean_score
@@ -27,42 +26,18 @@ from evalspec.evidence.reasons import NoEvidence
 from evalspec.scoring.scored_rows import scored
 
 if TYPE_CHECKING:
+    from evalspec.checks.data.contamination.spec import Contamination
     from evalspec.evidence.blocks import AnyBlock
     from evalspec.language.inputs import Inputs
 
 
-@dataclass(frozen=True, slots=True)
-class Further:
-    """What else the spec asks for.
-
-    Args:
-        key: Columns that together name a row; empty: none.
-        predictions: Model whose answers are scored on clean and on other rows, or None.
-        metric: What they are scored by.
-        positive: Class that binary metrics are about; None: the second of two.
-        decision_threshold: Probability from which on it is predicted; None: the most probable class is.
-        embedding: Model that gives embeddings, or None.
-        embedding_similarity: Cosine from which on rows are neighbours.
-        picture_similarity: Correlation from which on pictures look the same.
-    """
-
-    key: tuple[str, ...] = ()
-    predictions: str | None = None
-    metric: str = "accuracy"
-    positive: str | None = None
-    decision_threshold: float | None = None
-    embedding: str | None = None
-    embedding_similarity: float = 0.95
-    picture_similarity: float = 0.95
-
-
-def further_detectors(inputs: Inputs, asked: TestSide, further: Further) -> list[Detector]:
+def further_detectors(check: Contamination, inputs: Inputs, asked: TestSide) -> list[Detector]:
     """Detectors for what the spec names and the columns allow.
 
     Args:
-        inputs: What the check is handed.
+        check: Its fields.
+        inputs: What it is handed.
         asked: The test side.
-        further: What the spec asks for.
 
     Raises:
         InputError: A model gives no embeddings.
@@ -70,11 +45,11 @@ def further_detectors(inputs: Inputs, asked: TestSide, further: Further) -> list
     found: list[Detector] = []
     for column in asked.columns:
         if holds_pictures(asked.table.column(column)):
-            found.append(PictureDetector(asked, column, further.picture_similarity))
-    if further.key:
-        found.append(KeyDetector(asked, further.key))
-    if further.embedding is not None:
-        found.append(EmbeddingDetector(inputs, asked, further.embedding, further.embedding_similarity))
+            found.append(PictureDetector(asked, column, check.picture_similarity))
+    if check.keys:
+        found.append(KeyDetector(asked, check.keys))
+    if check.embedding is not None:
+        found.append(EmbeddingDetector(inputs, asked, check.embedding, check.embedding_similarity))
     return found
 
 
@@ -113,21 +88,21 @@ def further_notes(detectors: Sequence[Detector]) -> tuple[str, ...]:
     return tuple(note for one in detectors if isinstance(one, kinds) for note in one.notes)
 
 
-def consequence(inputs: Inputs, asked: TestSide, levels: Sequence[Level], further: Further) -> CleanScore:
+def consequence(check: Contamination, inputs: Inputs, asked: TestSide, levels: Sequence[Level]) -> CleanScore:
     """What the model scores without the rows that were found to be copies.
 
     Neighbours in embeddings and shared keys are no copies: they stand in the table, and count nowhere.
 
     Args:
-        inputs: What the check is handed.
+        check: Its fields.
+        inputs: What it is handed.
         asked: The test side.
         levels: What was found.
-        further: What the spec asks for.
 
     Raises:
         InputError: The answers can't be scored.
     """
-    if further.predictions is None:
+    if check.predictions is None:
         return CleanScore()
     dirty = contaminated(tuple(one for one in levels if one.metric in COPIES), len(asked.usable)) & asked.usable
     ways: dict[str, Mask] = {}
@@ -136,8 +111,8 @@ def consequence(inputs: Inputs, asked: TestSide, levels: Sequence[Level], furthe
     rows = scored(
         inputs,
         asked.name,
-        further.predictions,
-        positive=further.positive,
-        decision_threshold=further.decision_threshold,
+        check.predictions,
+        positive=check.positive,
+        decision_threshold=check.decision_threshold,
     )
-    return clean_score(inputs, rows, further.metric, dirty, ways)
+    return clean_score(inputs, rows, check.metric_, dirty, ways)

@@ -22,7 +22,6 @@ from evalspec.checks.data.contamination.detector import (
     first_found,
 )
 from evalspec.checks.data.contamination.detectors import (
-    Further,
     consequence,
     further_blocks,
     further_detectors,
@@ -32,7 +31,7 @@ from evalspec.checks.data.contamination.detectors import (
 from evalspec.checks.data.contamination.examples import side_by_side
 from evalspec.checks.data.contamination.spans import SpanSearch, dropped_of, notes_of
 from evalspec.checks.data.contamination.table_rows import TableDetector
-from evalspec.checks.data.contamination.texts import SpanDetector, TextDetector
+from evalspec.checks.data.contamination.texts import SpanDetector, Split, TextDetector
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Fact
@@ -42,13 +41,15 @@ from evalspec.evidence.words import plural, verb
 from evalspec.language.inputs import Inputs
 from evalspec.language.parts import CheckResult
 from evalspec.sources.reading.rows import row_digests
-from evalspec.sources.reading.text import check_utf8
+from evalspec.sources.reading.text import check_utf8, tokenised
 from evalspec.stats.sets.lookup import Lookup
-from evalspec.tables.comparable import NearSettings, check_comparable, comparable, empty_rows, family
+from evalspec.tables.comparable import check_comparable, comparable, empty_rows, family
 from evalspec.tables.row_names import row_names, row_names_note
 
 if TYPE_CHECKING:
     from evalspec.checks.data.contamination.spec import Contamination
+    from evalspec.sources.reading.subwords import Subwords
+    from evalspec.tables.ngram import Ngram
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +99,11 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
     Raises:
         InputError: There is nothing to compare, or columns hold values that could never be equal.
     """
-    settings, further = _settings(check, inputs), _further(check)
+    subwords = _subwords(check, inputs)
     train, test = check.train, check.test
     table = inputs.table(test)
     schemas = {name: _schema(inputs, name) for name in train}
-    chosen, left_out = _columns(inputs, {**schemas, test: table.schema}, train, test, check.named, further.key)
+    chosen, left_out = _columns(inputs, {**schemas, test: table.schema}, train, test, check.named, check.keys)
     named_by = () if check.named else row_names([table], chosen, inputs.stated_columns(test))
     chosen = tuple(column for column in chosen if column not in named_by)
     for name, schema in schemas.items():
@@ -114,19 +115,19 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
     usable = ~empty_rows(ours)
     if not usable.any():
         raise InputError(f"every row of {test} is missing or empty in what is compared ({', '.join(chosen)})")
-    named = further.key[0] if len(further.key) == 1 else None
+    named = check.keys[0] if len(check.keys) == 1 else None
     asked = TestSide(test, table, chosen, named, ours, usable, row_digests(ours))
     blank = BlankRows(asked)
-    detectors = [*_detectors(inputs, asked, settings), *further_detectors(inputs, asked, further)]
+    detectors = [*_detectors(check, inputs, asked, subwords), *further_detectors(check, inputs, asked)]
     rows = scan(inputs, train, test, [blank, *detectors])
     blank.refuse()
     levels = tuple(level for detector in detectors for level in detector.levels())
     repeats = int(usable.sum()) - len(Lookup(asked.digests[usable, 0]))
     compared = ContaminationResult(test, chosen, left_out, usable, levels, repeats, rows)
-    pairs = [pair for detector in detectors for pair in detector.pairs()] if settings.show_examples else []
+    pairs = [pair for detector in detectors for pair in detector.pairs()] if check.show_examples else []
     spans = [detector.spans for detector in detectors if isinstance(detector, TextDetector | SpanDetector)]
     facts = _facts(compared)
-    score = consequence(inputs, asked, levels, further)
+    score = consequence(check, inputs, asked, levels)
     return CheckResult(
         estimates={
             **withheld(facts, blank.unknown(test, usable)),
@@ -134,7 +135,7 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
             **score.estimates,
         },
         missing={
-            **({} if "ngram_overlap" in facts else {"ngram_overlap": _no_spans(spans, test, settings)}),
+            **({} if "ngram_overlap" in facts else {"ngram_overlap": _no_spans(spans, test, check.ngram)}),
             **score.missing,
         },
         blocks=(
@@ -144,17 +145,17 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
             *side_by_side(pairs, test, int(compared.contaminated.sum())),
         ),
         counts=Counts(attempted=len(usable), used=compared.used, dropped=len(usable) - compared.used),
-        conditions={**_conditions(compared, settings), **score.conditions},
+        conditions={**_conditions(compared, subwords), **score.conditions},
         notes=(
             *score.notes,
             *(row_names_note(column, test, "column") for column in named_by),
             *_notes(compared),
             *blank.notes,
-            *_span_notes(spans, compared, settings),
+            *_span_notes(spans, compared, check.ngram),
             *further_notes(detectors),
         ),
-        weakens=[line for one in spans for line in dropped_of(one, test, settings.ngram)],
-        evidence=_write(inputs, compared, f"duplicates-{check.name}.parquet", settings.show_examples),
+        weakens=[line for one in spans for line in dropped_of(one, test, check.ngram)],
+        evidence=_write(inputs, compared, f"duplicates-{check.name}.parquet", check.show_examples),
     )
 
 
@@ -196,13 +197,22 @@ def _columns(
     return shared, tuple(column for column in wanted if column not in shared)
 
 
-def _detectors(inputs: Inputs, asked: TestSide, settings: NearSettings) -> list[Detector]:
+def _detectors(check: Contamination, inputs: Inputs, asked: TestSide, subwords: Subwords | None) -> list[Detector]:
+    split = _split(check.ngram, subwords)
     texts = [column for column in asked.columns if family(asked.table.schema.field(column).type) == "text"]
     if len(asked.columns) == 1 and texts:
-        return [TextDetector(asked, settings)]
-    searched = [SpanDetector(asked, column, settings) for column in texts]
+        return [TextDetector(asked, check, split)]
+    searched = [SpanDetector(asked, column, check.ngram, split) for column in texts]
     # A column of few words is no text to look for spans in.
-    return [TableDetector(asked, settings, inputs.rng), *(one for one in searched if not one.spans.too_short().all())]
+    return [TableDetector(asked, check, inputs.rng), *(one for one in searched if not one.spans.too_short().all())]
+
+
+def _split(ngram: Ngram, subwords: Subwords | None) -> Split:
+    if ngram.unit == "tokens":
+        assert subwords is not None
+        return subwords
+    unit = ngram.unit
+    return lambda texts, first_row: tokenised(texts, unit, first_row)
 
 
 def _refuse_unreadable(table: pa.Table, columns: Sequence[str], name: str) -> None:
@@ -226,10 +236,10 @@ def _of_dataset(name: str) -> Iterator[None]:
         raise InputError(message, remedy=problem.remedy, choices=problem.choices) from error
 
 
-def _no_spans(spans: Sequence[SpanSearch], test: str, settings: NearSettings) -> str:
+def _no_spans(spans: Sequence[SpanSearch], test: str, ngram: Ngram) -> str:
     if not spans:
         return "nothing that is compared is a text long enough to hold an n-gram"
-    return f"no row of {test} has the {settings.ngram.size} {settings.ngram.unit} of an n-gram"
+    return f"no row of {test} has the {ngram.size} {ngram.unit} of an n-gram"
 
 
 def scan(inputs: Inputs, train: Sequence[str], test: str, detectors: Sequence[Detector]) -> dict[str, int]:
@@ -300,10 +310,10 @@ def _facts(compared: ContaminationResult) -> dict[str, Fact]:
     return facts
 
 
-def _conditions(compared: ContaminationResult, settings: NearSettings) -> dict[str, Cell]:
+def _conditions(compared: ContaminationResult, subwords: Subwords | None) -> dict[str, Cell]:
     near = [level.recall for level in compared.counting("near_duplicates")]
     columns, recall = ", ".join(compared.columns), round(min(near, default=1.0), 4)
-    tokenizer = {} if settings.subwords is None else {"tokenizer": settings.subwords.digest}
+    tokenizer = {} if subwords is None else {"tokenizer": subwords.digest}
     return {"columns": columns, "recall at the limit": recall, **tokenizer}
 
 
@@ -321,8 +331,8 @@ def _notes(compared: ContaminationResult) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _span_notes(spans: Sequence[SpanSearch], compared: ContaminationResult, settings: NearSettings) -> tuple[str, ...]:
-    return tuple(note for one in spans for note in notes_of(one, compared.usable, compared.test, settings.ngram))
+def _span_notes(spans: Sequence[SpanSearch], compared: ContaminationResult, ngram: Ngram) -> tuple[str, ...]:
+    return tuple(note for one in spans for note in notes_of(one, compared.usable, compared.test, ngram))
 
 
 def _table(compared: ContaminationResult) -> Table:
@@ -371,27 +381,10 @@ def _write(inputs: Inputs, compared: ContaminationResult, file: str, texts: bool
     return [(file, "every test row that occurs in training, with the training row it was found in")]
 
 
-def _settings(check: Contamination, inputs: Inputs) -> NearSettings:
-    """What counts as near, and as a span."""
-    tokenizer, subwords = check.ngram.tokenizer, None
-    if tokenizer is not None:
-        from evalspec.sources.reading.subwords import Subwords
+def _subwords(check: Contamination, inputs: Inputs) -> Subwords | None:
+    """What splits texts into the tokens of n-grams; None: they are made of words or characters."""
+    if check.ngram.tokenizer is None:
+        return None
+    from evalspec.sources.reading.subwords import Subwords
 
-        subwords = Subwords(inputs.file(tokenizer))
-    return NearSettings(
-        check.similarity, check.shingle_words, check.tolerance, check.ngram, check.show_examples, subwords
-    )
-
-
-def _further(check: Contamination) -> Further:
-    """What else is looked for."""
-    return Further(
-        key=check.keys,
-        predictions=check.predictions,
-        metric=check.metric_,
-        positive=check.positive,
-        decision_threshold=check.decision_threshold,
-        embedding=check.embedding,
-        embedding_similarity=check.embedding_similarity,
-        picture_similarity=check.picture_similarity,
-    )
+    return Subwords(inputs.file(check.ngram.tokenizer))

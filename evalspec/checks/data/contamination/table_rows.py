@@ -9,7 +9,7 @@ from evalspec.checks.data.contamination.detector import Level, RowPair, TestSide
 from evalspec.checks.data.contamination.first_match import FirstMatches
 from evalspec.sources.reading.rows import row_digests
 from evalspec.stats.sets.duplicates import DigestIndex
-from evalspec.tables.comparable import NearSettings, RowComparison, comparable
+from evalspec.tables.comparable import Nearness, RowComparison, comparable
 
 
 class TableDetector:
@@ -17,12 +17,12 @@ class TableDetector:
 
     Args:
         asked: The test side.
-        settings: What counts as near.
+        nearness: What counts as near.
         rng: For what is drawn.
     """
 
-    def __init__(self, asked: TestSide, settings: NearSettings, rng: np.random.Generator) -> None:
-        self._asked, self._settings, self._rng, self.columns = asked, settings, rng, asked.named
+    def __init__(self, asked: TestSide, nearness: Nearness, rng: np.random.Generator) -> None:
+        self._asked, self._nearness, self._rng, self.columns = asked, nearness, rng, asked.named
         self._digests = DigestIndex(asked.digests, asked.usable)
         self._exact, self._near = FirstMatches(asked, "equal"), FirstMatches(asked, "nearly equal")
         self._method, self._recall = "", 1.0
@@ -44,7 +44,7 @@ class TableDetector:
         rest = np.flatnonzero(self._asked.usable & self._exact.open & self._near.open)
         ours = self._asked.ours
         some = ours if len(rest) == ours.num_rows else ours.take(pa.array(rest))
-        near = RowComparison(theirs, some, self._settings, ranges=ours).near(self._rng)
+        near = RowComparison(theirs, some, self._nearness, ranges=ours).near(self._rng)
         self._method, self._recall = near.method, near.recall
         found = np.flatnonzero(near.found)
         self._near.add(rest[found], near.train_row[found], near.closeness[found], rows, first_row)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,14 @@ from evalspec.stats.sets.lookup import Lookup
 from evalspec.stats.sets.packed_sets import jaccard
 from evalspec.stats.sets.set_join import SetIndex, method_of
 from evalspec.stats.sets.tokens import Tokens, whole_windows, windows
-from evalspec.tables.comparable import NearSettings, comparable
+from evalspec.tables.comparable import comparable
+
+if TYPE_CHECKING:
+    from evalspec.checks.data.contamination.spec import Contamination
+    from evalspec.tables.ngram import Ngram
+
+Split = Callable[[pa.ChunkedArray | pa.Array, int], Tokenised]
+"""Texts, and the number of the first, to what their n-grams are made of; `InputError` where some are no UTF-8."""
 
 # What is worked on at a time fits into a processor's cache.
 BYTES_AT_A_TIME = 1 << 19
@@ -44,18 +52,19 @@ class TextDetector:
 
     Args:
         asked: The test side.
-        settings: What counts as near, and as a span.
+        check: What counts as near, and as a span.
+        split: Makes words, characters or tokens of texts.
     """
 
-    def __init__(self, asked: TestSide, settings: NearSettings) -> None:
+    def __init__(self, asked: TestSide, check: Contamination, split: Split) -> None:
         (self._column,) = asked.columns
-        self._key, self._settings, self.columns = asked.key, settings, asked.named
+        self._key, self._check, self._split, self.columns = asked.key, check, split, asked.named
         test = tokenised(asked.table.column(self._column))
         self._digests = DigestIndex(asked.digests, asked.usable)
         self._alike = Lookup(_alike(test.tokens)[asked.usable])
-        self._sets = token_shingles(test.tokens, settings.shingle_words)
-        self._near_index = SetIndex(self._sets, settings.similarity)
-        self.spans = span_search(asked, self._column, settings, test)
+        self._sets = token_shingles(test.tokens, check.shingle_words)
+        self._near_index = SetIndex(self._sets, check.similarity)
+        self.spans = span_search(asked, self._column, check.ngram, split, test)
         self._exact, self._near = FirstMatches(asked, "equal"), FirstMatches(asked, "nearly equal")
 
     def begin(self, train_set: str) -> None:
@@ -74,7 +83,7 @@ class TextDetector:
             train = tokenised(texts, first_row=first_row + first)
             alike.append(self._alike.find(_alike(train.tokens))[0] + first)
             self._see_near(train.tokens, rows, first, first_row)
-            split = train if self._settings.ngram.unit == "words" else self._settings.split(texts, first_row + first)
+            split = train if self._check.ngram.unit == "words" else self._split(texts, first_row + first)
             keys = rows.column(self._key).slice(first, len(texts)) if self._key else None
             self.spans.see(split, first_row + first, keys)
         self._see_equal(np.concatenate(alike), rows, first_row)
@@ -87,7 +96,7 @@ class TextDetector:
             self._exact.add(tests, some[trains], np.full(len(tests), np.nan), rows, first_row)
 
     def _see_near(self, train: Tokens, rows: pa.Table, first: int, first_row: int) -> None:
-        size, counts = self._settings.shingle_words, train.counts
+        size, counts = self._check.shingle_words, train.counts
         hashes = windows(train.hashes, size)
         hashes = hashes[whole_windows(train.offsets, size, len(hashes))]
         texts = np.repeat(np.arange(len(train)), np.maximum(counts - size + 1, 0))
@@ -100,13 +109,13 @@ class TextDetector:
         wanted = self._near.open
         for tests, trains in self._near_index.candidates(sets, wanted):
             close = jaccard(self._sets, sets, tests, trains)
-            good = close >= self._settings.similarity - 1e-12
+            good = close >= self._check.similarity - 1e-12
             self._near.add(tests[good], some[trains[good]] + first, close[good], rows, first_row)
             wanted &= self._near.open
 
     def levels(self) -> tuple[Level, ...]:
         """Equal, near, spans."""
-        near = f"runs of {self._settings.shingle_words} words, {method_of(self._settings.similarity)}"
+        near = f"runs of {self._check.shingle_words} words, {method_of(self._check.similarity)}"
         exact = self._exact.level("exact", "exact_duplicates", f"equal in {self._column}, digests of 128 bits")
         return (exact, self._near.level("near", "near_duplicates", near, but=exact), self.spans.level())
 
@@ -121,18 +130,19 @@ def _alike(tokens: Tokens) -> Words:
     return mix(tokens.sums() ^ mix(tokens.counts.astype(np.uint64)))
 
 
-def span_search(asked: TestSide, column: str, settings: NearSettings, test: Tokenised | None = None) -> SpanSearch:
+def span_search(asked: TestSide, column: str, ngram: Ngram, split: Split, test: Tokenised | None = None) -> SpanSearch:
     """The search for spans of a text column of the test set.
 
     Args:
         asked: The test side.
         column: The text column.
-        settings: What counts as a span.
+        ngram: What counts as a span.
+        split: Makes words, characters or tokens of texts.
         test: The column's words, where they are known.
     """
-    if test is None or settings.ngram.unit != "words":
-        test = settings.split(asked.table.column(column))
-    return SpanSearch(test, asked, column, settings.ngram)
+    if test is None or ngram.unit != "words":
+        test = split(asked.table.column(column), 0)
+    return SpanSearch(test, asked, column, ngram)
 
 
 class SpanDetector:
@@ -141,13 +151,14 @@ class SpanDetector:
     Args:
         asked: The test side.
         column: The text column.
-        settings: What counts as a span.
+        ngram: What counts as a span.
+        split: Makes words, characters or tokens of texts.
     """
 
-    def __init__(self, asked: TestSide, column: str, settings: NearSettings) -> None:
-        self._column, self._key, self._settings = column, asked.key, settings
+    def __init__(self, asked: TestSide, column: str, ngram: Ngram, split: Split) -> None:
+        self._column, self._key, self._split = column, asked.key, split
         self.columns = (column, *((asked.key,) if asked.key else ()))
-        self.spans = span_search(asked, column, settings)
+        self.spans = span_search(asked, column, ngram, split)
 
     def begin(self, train_set: str) -> None:
         """The batches that follow are of this training set."""
@@ -161,7 +172,7 @@ class SpanDetector:
         """
         for first, texts in portions(rows.column(self._column)):
             keys = rows.column(self._key).slice(first, len(texts)) if self._key else None
-            split = self._settings.split(texts, first_row + first)
+            split = self._split(texts, first_row + first)
             self.spans.see(split, first_row + first, keys)
 
     def levels(self) -> tuple[Level, ...]:

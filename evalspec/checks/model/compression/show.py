@@ -24,7 +24,7 @@ from evalspec.evidence.blocks import (
     Series,
     Table,
 )
-from evalspec.evidence.estimate import Estimate, Fact, HasParts, Measured, Parts
+from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.words import in_percent
 from evalspec.scoring.scored_rows import Undefined
 from evalspec.scoring.show import cells_of, example
@@ -82,15 +82,15 @@ def blocks(check: Compression, baseline: Scored, held: Sequence[ComparedModel], 
     found += _tails(held, baseline)
     if len(held) > 1:
         found += _front(check, held)
-    slices: object = held[0].estimates.get("worst_slice_drop")
-    if isinstance(slices, HasParts):
+    slices = _plain(held[0].estimates.get("worst_slice_drop"))
+    if isinstance(slices, Estimate) and slices.parts:
         found.append(_forest(check, slices, confidence))
     return found
 
 
 def _plain(found: Estimate | Fact | Measured | Parts | None) -> Estimate | Fact | None:
-    inner = found.estimate if isinstance(found, Measured) else found
-    return None if inner is None or isinstance(inner, Parts) else inner
+    inner = None if found is None else Measured.of(found).estimate
+    return None if isinstance(inner, Parts) else inner
 
 
 def _value(held: ComparedModel, metric: str) -> float | None:
@@ -241,7 +241,7 @@ def front(objectives: Sequence[Objectives]) -> list[bool]:
     return [not any(beats(other, one) for other in scores if other is not one) for one in scores]
 
 
-def _forest(check: Compression, slices: HasParts, confidence: float) -> Intervals:
+def _forest(check: Compression, slices: Estimate, confidence: float) -> Intervals:
     order = sorted(slices.parts.items(), key=lambda item: -(item[1].value if item[1].value is not None else -1.0))
     rows = tuple(
         Interval(

@@ -76,21 +76,6 @@ class Losses:
         return None if value is None else (1.0 - value if self.share else value)
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
-    """How a search goes.
-
-    Args:
-        share: Of the rows that a weak slice has; slices of half of it are looked at too.
-        crosses: Cross every two columns.
-        tolerance: A slice is weak where its mean loss is higher than that of the rest by more than this.
-    """
-
-    share: float
-    crosses: bool
-    tolerance: float
-
-
 @dataclass(frozen=True)
 class WeakSlice:
     """A slice that one half of the rows brought up, scored on the other.
@@ -150,7 +135,7 @@ def discover(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, tools
     cuts, notes = _cuts(check.dataset, asked, inputs, rows)
     half = halved(losses, tools.rng("discover"))
     gap = asked.gap_pp / 100.0 if losses.share else (asked.factor - 1.0) * float(losses.values.mean())
-    found = searched(losses, cuts, half, SearchSettings(asked.share, asked.crosses, TOLERANCE * gap), tools)
+    found = searched(losses, cuts, half, asked, TOLERANCE * gap, tools)
     planted = _planted(losses, asked, gap, len(cuts))
     weak = WeakSlices(
         tuple(one.p for one in found), len(losses.values), planted, _what(asked, losses), inputs.confidence
@@ -159,7 +144,7 @@ def discover(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, tools
 
 
 def searched(
-    losses: Losses, cuts: Sequence[Cuts], half: NDArray[np.bool_], asked: SearchSettings, tools: Estimators
+    losses: Losses, cuts: Sequence[Cuts], half: NDArray[np.bool_], asked: Discover, tolerance: float, tools: Estimators
 ) -> list[WeakSlice]:
     """Candidates of one half, tested on the other.
 
@@ -167,7 +152,8 @@ def searched(
         losses: Of m rows.
         cuts: Columns of the dataset.
         half: shape (m,), the rows that are searched.
-        asked: How.
+        asked: Its ``share`` of the rows a weak slice has; slices of half of it are looked at too.
+        tolerance: A slice is weak where its mean loss is higher than that of the rest by more than this.
         tools: What estimates need beside rows.
     """
     axes = [one.axis.rows(losses.rows) for one in cuts]
@@ -180,7 +166,7 @@ def searched(
         inside = candidate.inside(axes)
         where = " and ".join(cuts[axis].wheres[index] for axis, index in candidate.parts)
         rows = int(np.count_nonzero(inside & half))
-        found.append(_confirmed(confirming, inside[~half], where, rows, asked.tolerance, tools))
+        found.append(_confirmed(confirming, inside[~half], where, rows, tolerance, tools))
     return found
 
 

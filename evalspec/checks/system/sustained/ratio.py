@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system.sustained.spec import LEAST_PROCESSES
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.means.mean import t_mean
 from evalspec.stats.timing.processes import OverUnits
 from evalspec.stats.value_only import ValueOnly
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from evalspec.evidence.estimate import Estimate, Side
     from evalspec.language.inputs import Samples
 
 WINDOW = 0.2
@@ -67,8 +67,8 @@ def _while_busy(samples: Samples, begin: int, stop: int) -> Ends | None:
 
 
 @dataclass(frozen=True)
-class FromTheColdStart:
-    """How fast processes are at their ends, by how fast the machine is when it is cold. Implements `Estimate`.
+class FromTheColdStart(Estimate):
+    """How fast processes are at their ends, by how fast the machine is when it is cold.
 
     A machine that is still warm from the process before begins slow, and the end by a process's own start would hide
     what it has lost. So that it is sustained is shown against the fastest start of all processes: the largest of

@@ -35,8 +35,8 @@ DRAFT_S = 0.05
 
 
 @dataclass(frozen=True)
-class BestOf:
-    """The largest of several throughputs. Implements `Estimate`.
+class BestOf(Estimate):
+    """The largest of several throughputs.
 
     That it is over a threshold is shown when one of K parts is, at level a/K: the best one was picked after looking.
     That it is below is shown when all parts are.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.timing.processes import OverUnits, PairedTiming
 
 Grid = Mapping[int, Mapping[int, Estimate]]
@@ -14,8 +14,8 @@ Grid = Mapping[int, Mapping[int, Estimate]]
 
 
 @dataclass(frozen=True)
-class BestPair:
-    """The best of one model's batch sizes beside the best of another's. Implements `Estimate`.
+class BestPair(Estimate):
+    """The best of one model's batch sizes beside the best of another's.
 
     The larger of several noisy rates is larger than the rate of the best size, so the sizes whose rates decide are
     not picked by these rates. That the candidate is beyond the threshold is shown when one of its sizes, named
@@ -104,8 +104,8 @@ def _some(found: list[float | None], pick: Callable[[list[float]], float]) -> fl
 
 
 @dataclass(frozen=True)
-class BestBeside:
-    """Pairs of processes at several batch sizes, as one comparison of the best. Implements `Comparison`.
+class BestBeside(Comparison):
+    """Pairs of processes at several batch sizes, as one comparison of the best.
 
     Args:
         pairs: By batch size, the same number of pairs at each.

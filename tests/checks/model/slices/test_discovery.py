@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from evalspec.checks.model.slices.binning import Cuts, cut, shortest
-from evalspec.checks.model.slices.discovery import Losses, SearchSettings, halved, searched
+from evalspec.checks.model.slices.discovery import Losses, halved, searched
 from evalspec.checks.model.slices.spec import Discover, Slices
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Table, Text
@@ -208,7 +208,7 @@ def test_what_one_half_brings_up_is_scored_on_the_other_alone() -> None:
     half = rng.random(8000) < 0.5
     values = np.where((site == 3) & half, 1.0, (rng.random(8000) < 0.1).astype(float))
     losses = Losses("accuracy", values, np.arange(8000), True, None)
-    found = searched(losses, cuts, half, SearchSettings(0.05, True, 0.0), Estimators(1, 0.002))
+    found = searched(losses, cuts, half, Discover(columns=("any",)), 0.0, Estimators(1, 0.002))
     assert found[0].where == "site == 's3'" and found[0].p > 0.05
     assert found[0].inside.value == pytest.approx(values[~half & (site == 3)].mean())
     assert found[0].rest.value == pytest.approx(values[~half & (site != 3)].mean())
@@ -269,7 +269,7 @@ def test_a_mean_without_a_bound_is_no_evidence() -> None:
     values[np.flatnonzero((site == 2) & ~half)[0]] = 1e5
     losses = Losses("mae", values, np.arange(8000), False, None)
     cuts = [cuts_of("site", pa.array([f"s{one}" for one in site]))]
-    found = searched(losses, cuts, half, SearchSettings(0.05, True, 0.0), Estimators(1, 0.002))
+    found = searched(losses, cuts, half, Discover(columns=("any",)), 0.0, Estimators(1, 0.002))
     assert found[0].where == "site == 's2'" and found[0].p is None
 
 
@@ -408,7 +408,7 @@ def once(rows: int, inside: np.ndarray, gap: float, tolerance: float, rng: np.ra
     _, cuts, _ = columns(rows)
     values = (rng.random(rows) < np.where(inside, 0.1 + gap, 0.1)).astype(np.float64)
     losses = Losses("accuracy", values, np.arange(rows), True, None)
-    found = searched(losses, cuts, halved(losses, rng), SearchSettings(0.05, True, tolerance), Estimators(0, 0.002))
+    found = searched(losses, cuts, halved(losses, rng), Discover(columns=("any",)), tolerance, Estimators(0, 0.002))
     planted = Planted(0.05, gap, tolerance, np.sqrt((0.1 + gap) * (0.9 - gap)), 0.3, len(cuts), True)
     made = WeakSlices(tuple(one.p for one in found), rows, planted, "", 0.95)
     return WeakSlices(made.p_values, rows, planted, "\n".join(found[i].where for i in made.confirmed(0.95)), 0.95)

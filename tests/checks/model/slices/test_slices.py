@@ -12,7 +12,7 @@ import pytest
 from evalspec.checks.model.slices.spec import Slices
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Intervals, Table, Text
-from evalspec.evidence.estimate import Fact, HasParts, Measured, Parts
+from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult, NeedPredictions, NeedRows, SpecNames
 from tests.checks.deciding import outcome, the
@@ -315,7 +315,7 @@ def test_every_pair_stands_behind_a_gap_and_every_slice_behind_the_worst(tmp_pat
     asked = check(["site"], "worst_accuracy >= 80 %", "accuracy_gap <= 15 pp", BOUND)
     result = run(tmp_path, asked, {"site": site, "label": truth}, answers(right, truth))
     worst, gap = result.estimates["worst_accuracy"], result.estimates["accuracy_gap"]
-    assert isinstance(worst, HasParts) and isinstance(gap, HasParts)
+    assert isinstance(worst, Estimate) and isinstance(gap, Estimate) and worst.parts and gap.parts
     assert set(worst.parts) == {"site=a", "site=b", "site=c"}
     assert len(gap.parts) == 3
     shares = values(result, "accuracy")
