@@ -121,6 +121,22 @@ def upper_of_largest(
     return bound_from_p(largest, confidence, "upper", start, limits)
 
 
+def p_not_beyond(p_value: float, value: float | None, threshold: float, side: Side) -> float:
+    """A p-value that is at least one half where the estimate itself lies on the wrong side of the threshold.
+
+    Tests of several views of the same rows may clear a threshold that the printed value does not meet.
+    """
+    wrong = value is not None and (threshold < value if side == "upper" else threshold > value)
+    return max(p_value, 0.5) if wrong else p_value
+
+
+def bound_not_beyond(bound: float, value: float, confidence: float, side: Side) -> float:
+    """The bound that inverts `p_not_beyond`: the estimate lies between its bounds."""
+    if confidence <= 0.5:
+        return bound
+    return max(bound, value) if side == "upper" else min(bound, value)
+
+
 def far_side(value: float | None, threshold: float) -> Side | None:
     """The side that would be shown if ``value`` were the truth; None on the threshold or without a value."""
     if value is None or value == threshold:

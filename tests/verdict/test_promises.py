@@ -20,7 +20,7 @@ from evalspec.evidence.test import Test
 from evalspec.evidence.units import from_unit
 from evalspec.planning.explain import Detects, detects
 from evalspec.planning.plan import Plan
-from evalspec.running.requirements import Levels, _estimate
+from evalspec.running.requirements import SignificanceLevels, _estimate
 from tests.verdict.populations import ALPHA_FAIL, POPULATIONS, Population
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
@@ -61,7 +61,7 @@ def a_first_run(population: Population, truth: float, rng: np.random.Generator) 
         unit=one.unit,
         against=one.model,
     )
-    return _estimate(start, population.draw(truth, rng), Levels(0.95, ALPHA_FAIL))
+    return _estimate(start, population.draw(truth, rng), SignificanceLevels(0.95, ALPHA_FAIL))
 
 
 def printed(population: Population, test: Test) -> Detects:

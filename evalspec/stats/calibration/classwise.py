@@ -26,7 +26,7 @@ from evalspec.stats.calibration.finer_bins import Spread, pooled
 from evalspec.stats.calibration.folded_normals import folded_mean, without_noise
 from evalspec.stats.calibration.gap import ConfidenceGap, GapDesign, design_of_gap, differences_by_row
 from evalspec.stats.calibration.sample_size import NULL, bins_at, power_search
-from evalspec.stats.invert import POWER, bound_from_p
+from evalspec.stats.invert import POWER, bound_from_p, bound_not_beyond, p_not_beyond
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 DEPENDENCE = 2.0
@@ -101,13 +101,14 @@ class ClasswiseError(Estimate):
             return None
         if side == "lower" and confidence > 0.5 and self._p(0.0, "lower") > 1.0 - confidence:
             return 0.0
-        return bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+        bound = bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+        return bound_not_beyond(bound, self.value, confidence, side)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """PASS side by inversion at the least favourable spread of the error; FAIL side by the larger of two tests."""
         if self._single is not None:
             return self._single.p_value(threshold, side)
-        return None if self.reason else self._p(threshold, side)
+        return None if self.reason else p_not_beyond(self._p(threshold, side), self.value, threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Rows that decide with 80 % power, were the error spread over the bins in proportion to their noise."""

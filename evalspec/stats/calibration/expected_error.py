@@ -45,7 +45,7 @@ from evalspec.stats.calibration.rms_error import RmsCalibrationError, rms_calibr
 from evalspec.stats.calibration.sample_size import NULL, Truth, n_for_power
 from evalspec.stats.calibration.temperature import apply_temperature, fit_temperature, halves
 from evalspec.stats.calibration.top_label import top_label
-from evalspec.stats.invert import bound_from_p, upper_of_largest
+from evalspec.stats.invert import bound_from_p, bound_not_beyond, p_not_beyond, upper_of_largest
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
 
@@ -141,12 +141,14 @@ class CalibrationError(Estimate):
         if side == "lower" and confidence > 0.5 and self._p(0.0, "lower") > 1.0 - confidence:
             return 0.0
         if side == "upper":
-            return upper_of_largest(self._within, confidence, self.value, (0.0, 1.0))
-        return bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+            bound = upper_of_largest(self._within, confidence, self.value, (0.0, 1.0))
+        else:
+            bound = bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+        return bound_not_beyond(bound, self.value, confidence, side)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """PASS side by inversion at the least favourable spread of the error; FAIL side by the larger of two tests."""
-        return None if self.reason else self._p(threshold, side)
+        return None if self.reason else p_not_beyond(self._p(threshold, side), self.value, threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Rows that decide with 80 % power; of more rows fewer bins are merged."""

@@ -24,7 +24,7 @@ from evalspec.stats.calibration.gap import (
 )
 from evalspec.stats.calibration.sample_size import Truth, bins_at, overall_power, power_search
 from evalspec.stats.calibration.squared_normals import quadratic_tails
-from evalspec.stats.invert import POWER, bound_from_p, upper_of_largest
+from evalspec.stats.invert import POWER, bound_from_p, bound_not_beyond, p_not_beyond, upper_of_largest
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 
@@ -107,12 +107,14 @@ class RmsCalibrationError(Estimate):
         if side == "lower" and confidence > 0.5 and self._p(0.0, "lower") > 1.0 - confidence:
             return 0.0
         if side == "upper":
-            return upper_of_largest(self._within, confidence, self.value, (0.0, 1.0))
-        return bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+            bound = upper_of_largest(self._within, confidence, self.value, (0.0, 1.0))
+        else:
+            bound = bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+        return bound_not_beyond(bound, self.value, confidence, side)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """From the squared gaps at the spread of the error that says least, and from the gap over all rows."""
-        return None if self.reason else self._p(threshold, side)
+        return None if self.reason else p_not_beyond(self._p(threshold, side), self.value, threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Rows that decide with 80 % power, were the error the same in all rows; of more rows fewer bins are merged."""

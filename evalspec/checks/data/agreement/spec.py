@@ -136,8 +136,6 @@ class Agreement(Check):
         """Why it can't pass: it names a model, asks for more than there is, or there are too few rows for a bound."""
         if requirement.model is not None:
             return f"{requirement.metric} is about people, not about a model; write a number"
-        if requirement.threshold >= 1.0:
-            return f"{requirement.metric} is 1 at most, and no sample shows exactly that; write 0.8, say"
         there = rows.get(self.dataset)
         if there is not None and there < FEWEST_UNITS:
             few = f"{plural(there, 'row')} {verb(there, 'is', 'are')} too few"
