@@ -29,6 +29,7 @@ from evalspec.stats.power import (
 )
 from evalspec.stats.recorded import recorded_proportion
 from evalspec.stats.recorded_design import (
+    DistanceDesign,
     Growth,
     even,
     of_losses,
@@ -230,10 +231,7 @@ def _recorded(plan: Plan, one: Requirement, metric: Metric, test: Test) -> Desig
         clusters = units_in(test.method)
         return recorded_share(value, (edge, far), confidence, test.n, passes, timed=timed, clusters=clusters)
     if by_processes is not None or timed:
-        design = recorded_percentile if timed else recorded_student
-        log, counted = one.model is None or one.is_ratio, by_processes is None
-        count = FEWEST if by_processes is None else by_processes
-        return design(value, (edge, far), confidence, passes, count, limits, log=log, counted=counted)
+        return _over_processes(one, test, value, (edge, far), confidence, limits)
     n = units_in(test.method) or test.n
     growth: Growth = even
     if one.model is None and value > 0.0:
@@ -242,6 +240,26 @@ def _recorded(plan: Plan, one: Requirement, metric: Metric, test: Test) -> Desig
         elif not one.upper and metric.least is not None and metric.most is not None:
             growth = of_range(value, metric.least, metric.most)
     return recorded_wald(value, (edge, far), confidence, passes, n, growth, limits)
+
+
+def _over_processes(
+    one: Requirement,
+    test: Test,
+    value: float,
+    bounds: tuple[float, float],
+    confidence: float,
+    limits: tuple[float, float],
+) -> Design:
+    """The design of what is held to Student's t over processes."""
+    by_processes = processes_in(test.method)
+    passes: Side = "upper" if one.upper else "lower"
+    log, counted = one.model is None or one.is_ratio, by_processes is None
+    count = FEWEST if by_processes is None else by_processes
+    design = recorded_student(value, bounds, confidence, passes, count, limits, log=log, counted=counted)
+    if not is_timed(test.method):
+        return design
+    shown = None if test.p_pass is None else (from_unit(test.threshold, test.unit), test.p_pass)
+    return recorded_percentile(design, value, counted=counted, shown=shown)
 
 
 def _scaled(metric: Metric, test: Test, value: float, edge: float, confidence: float) -> Design | None:
@@ -287,7 +305,9 @@ def _chance(plan: Plan, design: Design, test: Test, threshold: float, one: Requi
         if len(chances) == len(test.parts):
             return math.prod(chances)
     assert test.value is not None
-    return chance_of_pass(design, from_unit(test.value, test.unit), threshold, better, plan.alpha)
+    chance = chance_of_pass(design, from_unit(test.value, test.unit), threshold, better, plan.alpha)
+    # The distance of two samples is larger than that of the populations: the design adds noise that is in it already.
+    return max(chance, _as_then(plan, test)) if isinstance(design, DistanceDesign) else chance
 
 
 def _as_then(plan: Plan, test: Test) -> float:

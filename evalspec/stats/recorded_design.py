@@ -22,11 +22,12 @@ MOST_DEGREES = 5000
 
 WIDER, DIFFERING = 1.2, 2.0
 """Times the standard error of a percentile to pass, and of one whose processes differed: its upper bound grows
-faster than they do, and 5 tell little of how much that is."""
+faster than they do, and 5 tell little of how much that is. Evidence read at the threshold has grown already."""
 UNLIKE = 4.0
 """Times the variance of a share of timed queries to pass: alike processes seem to differ in two runs of five, and then
 t over them decides."""
 _NEARLY_NONE = 1e-12
+_LEAST_P = 1e-12
 
 Growth = Callable[[float], float]
 """Times the error at the recorded value that it is at a truth."""
@@ -260,30 +261,23 @@ def recorded_student(
 
 
 def recorded_percentile(
-    value: float,
-    bounds: tuple[float, float],
-    confidence: float,
-    passes: Side,
-    processes: int,
-    limits: Limits,
-    *,
-    log: bool,
-    counted: bool,
+    design: StudentDesign, value: float, *, counted: bool, shown: tuple[float, float] | None = None
 ) -> StudentDesign:
     """A design of a percentile over processes, which a later run holds to t where they seem to differ.
 
     Args:
-        value: As of `recorded_student`, with all that follows.
-        bounds: The same.
-        confidence: The same.
-        passes: The same.
-        processes: The same.
-        limits: The same.
-        log: The same.
-        counted: The same.
+        design: The `recorded_student` of the same bounds.
+        value: The recorded value.
+        counted: The bounds are those of counted queries, since processes did not seem to differ.
+        shown: The threshold that the record was held against, and the p-value of its PASS there; None: not known.
     """
-    design = recorded_student(value, bounds, confidence, passes, processes, limits, log=log, counted=counted)
-    return replace(design, passing=design.passing * (WIDER if counted else DIFFERING))
+    passing = design.passing * (WIDER if counted else DIFFERING)
+    if shown is None or counted or shown[1] >= 0.5 or (design.log and shown[0] <= 0.0):
+        return replace(design, passing=passing)
+    at, p_pass = shown
+    value, at = (math.log(value), math.log(at)) if design.log else (value, at)
+    there = standard_error(value, at, 1.0 - max(p_pass, _LEAST_P), processes=design.processes)
+    return replace(design, passing=min(passing, WIDER * there))
 
 
 def recorded_share(

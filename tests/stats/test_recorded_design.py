@@ -86,8 +86,20 @@ def test_of_processes_the_error_is_in_proportion_where_everything_is_positive() 
     assert not recorded_student(1.0, (2.0, -0.5), 0.95, "upper", 5, ANYWHERE, log=True).log
     plain = recorded_student(12.0, (13.0, 11.5), 0.95, "upper", 5, (0.0, math.inf), log=True, counted=True)
     for counted, wider, one in ((True, WIDER, plain), (False, DIFFERING, design)):
-        wide = recorded_percentile(12.0, (13.0, 11.5), 0.95, "upper", 5, (0.0, math.inf), log=True, counted=counted)
+        wide = recorded_percentile(one, 12.0, counted=counted)
         assert (wide.passing, wide.failing) == pytest.approx((wider * one.passing, one.failing))
+
+
+def test_evidence_at_the_threshold_tells_of_a_percentile_how_far_its_bound_grew() -> None:
+    """The bound of a median beside rare slow queries lies far off at once, and no further at stricter levels."""
+    design = recorded_student(1.28, (6.4, 1.27), 0.95, "upper", 5, (0.0, math.inf), log=True)
+    wide = recorded_percentile(design, 1.28, counted=False)
+    error = math.log(20.0 / 1.28) / float(student.ppf(1.0 - 0.0012, 4))
+    for p_pass, passing in ((0.0012, WIDER * error), (0.2, wide.passing), (0.7, wide.passing)):
+        told = recorded_percentile(design, 1.28, counted=False, shown=(20.0, p_pass))
+        assert told.passing == pytest.approx(passing)
+        assert told.failing == wide.failing
+    assert error * WIDER < wide.passing
 
 
 def test_a_share_has_what_either_bound_tells() -> None:

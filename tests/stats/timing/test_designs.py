@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from evalspec.stats.power import detectable
-from evalspec.stats.recorded_design import recorded_percentile
+from evalspec.stats.recorded_design import recorded_percentile, recorded_student
 from evalspec.stats.timing.failing_pairs import FewEpisodes, paired_quantiles
 from evalspec.stats.timing.percentile import percentile
 from evalspec.stats.timing.processes import over_processes
@@ -210,9 +210,9 @@ def test_plans_from_an_earlier_run_come_true(p: float, q: int) -> None:
         first, second = (percentile(list(designs.calm(rng, 5, q)), p) for _ in range(2))
         bounds = first.bound(0.95, "upper"), first.bound(0.95, "lower")
         assert first.value is not None and bounds[0] is not None and bounds[1] is not None
-        design = recorded_percentile(
-            first.value, (bounds[0], bounds[1]), 0.95, "upper", 5, (0.0, np.inf), log=True, counted=not first.differ
-        )
+        seen, counted = (bounds[0], bounds[1]), not first.differ
+        student = recorded_student(first.value, seen, 0.95, "upper", 5, (0.0, np.inf), log=True, counted=counted)
+        design = recorded_percentile(student, first.value, counted=counted)
         found = detectable(design, truth, "lower", alpha_pass=0.05, alpha_fail=0.05, family=1)
         assert found.headroom is not None and found.violation is not None
         pass_p, fail_p = (

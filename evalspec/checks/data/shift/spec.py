@@ -47,7 +47,8 @@ class Shift(Check):
     (0..1). Lists and arrays (`pixels`) are judged by the mean and standard deviation of each row, as `pixels:mean` and
     `pixels:sd`, and by their `size`; pictures by `photo:brightness`, `:contrast`, `:sharpness`, `:size`; texts by
     `note:length`, `note:characters` and `note:words`; dates of two weeks and more also by `day:weekday`.
-    `drifted_columns`: the share of columns whose distance is over `tolerance:`.
+    `drifted_columns`: the share of columns whose distance is over `tolerance:`. Alone it lets one column be anything:
+    `shift <= 0.1` without a column is about the worst of all.
     `missingness_shift(column)`: how much the share of missing cells differs.
     `unseen_categories(column)`: the share of current rows whose category the reference does not have.
     `c2st_auc`: how well a classifier tells the rows of the two datasets apart; 0.5 is not at all, 1 is always.
@@ -126,8 +127,7 @@ class Shift(Check):
     - check: shift
       reference: test
       current: traffic
-      tolerance: 0.1
-      require: [drifted_columns <= 10 %]
+      require: [shift <= 0.1, missingness_shift <= 2 pp, unseen_categories <= 1 %]
       warn: [c2st_auc <= 0.60]
     ```
     """
