@@ -116,7 +116,7 @@ def test_errors_pass_at_the_headroom_and_fail_at_the_violation(name: str, n: int
 
 @pytest.mark.proof
 def test_an_increase_passes_at_the_headroom_and_fails_at_the_violation() -> None:
-    rng, passed, failed, n, limit = np.random.default_rng(14), [], [], 2000, 0.05
+    rng, passed, failed, n, limit = np.random.default_rng(14), [], [], 5000, 0.05
 
     def drawn(increase: float) -> MoverDifference:
         said = rng.beta(8, 2, n)

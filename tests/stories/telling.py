@@ -11,6 +11,7 @@ import hashlib
 import html
 import json
 import re
+import shutil
 import signal
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -347,12 +348,24 @@ class Story:
             assert word in told_in.page
 
 
+UNDECIDED = 3
+"""Exit code."""
+REPEATS = 2
+"""Of a clean twin that a busy machine left undecided; one that was accused stays so."""
+
+
 def told(factory: pytest.TempPathFactory, name: str, colour: Colour, tell: Tell) -> Told:
     """A group of stories in one colour, run once a session."""
 
     def make(folder: Path) -> None:
         # The twin's charts are those of the red run with other numbers, and take a tenth of the time of all stories.
-        done = tell(folder, colour == "red").run(drawn=colour == "red")
+        story = tell(folder, colour == "red")
+        done = story.run(drawn=colour == "red")
+        for _ in range(REPEATS if colour == "green" else 0):
+            if done.exit_code != UNDECIDED:
+                break
+            shutil.rmtree(folder / "run")
+            done = story.run(drawn=False)
         (folder / "said.json").write_text(json.dumps([done.exit_code, done.output]))
 
     folder = shared_folder(factory, f"{name}-{colour}", make)

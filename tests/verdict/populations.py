@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats as reference
 
+from evalspec.checks.model.calibration.spec import Calibration
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.metric import Better, Metric
 from evalspec.evidence.units import from_unit
 from evalspec.language.requirement import Requirement, parse_requirement
+from evalspec.scoring.catalogue.metrics import METRICS
 from evalspec.stats.agreement.coefficients import kappa
 from evalspec.stats.calibration.classwise import classwise_calibration_error
 from evalspec.stats.calibration.expected_error import expected_calibration_error
@@ -36,6 +38,8 @@ Draw = Callable[[float, np.random.Generator], Estimate]
 ALPHA_FAIL = 0.05 / 25
 RANGES = {"mae": (0.0, None), "brier": (0.0, 2.0), "kappa": (-1.0, 1.0)}
 """The smallest and the largest value, as the checks declare them; of other metrics the unit tells, or nothing does."""
+SCALES = {one.name: one.scales for one in (*METRICS, *Calibration.metrics)}
+"""How errors change with the truth, as the checks declare it."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +235,9 @@ def _of(name: str, sentence: str, unit: str, draw: Draw, easy: float) -> Populat
     metric = sentence.split()[0]
     better: Better = "higher" if ">=" in sentence else "lower"
     least, most = RANGES.get(metric, (None, None))
-    declared = Metric(metric, unit, better, "", interval="by simulation", least=least, most=most)
+    declared = Metric(
+        metric, unit, better, "", interval="by simulation", least=least, most=most, scales=SCALES.get(metric)
+    )
     return Population(name, declared, sentence, draw, easy)
 
 
