@@ -100,7 +100,7 @@ class _Run:
         self.spec = plan.spec
         self.options = options
         self.observer = observer
-        self.parts = SpecParts(
+        parts = SpecParts(
             models=dict(self.spec.models),
             datasets=dict(self.spec.datasets),
             slices={one.name: one.where for one in self.spec.slices},
@@ -118,7 +118,8 @@ class _Run:
         self.again = gone_on_from(events, plan) if options.resume else before
         known = JournalEvents(events if self.again is None else [*self.again.events, *events])
         self.children = Children(options.access, options.limits, options.threads, self.folder)
-        self.subjects = Subjects(self.parts, self.children, self.journal, observer, known)
+        self.subjects = Subjects(parts, self.children, self.journal, observer, known)
+        self.parts = self.subjects.parts
         self.kept = KeptChecks(JournalEvents(events), self.own, self.journal, self.subjects, observer)
         self.servers = Servers(self.spec.models, options.access, self.folder, self.journal, observer)
         self.witness = ServerFingerprint(self.parts, self.children, self.subjects, self.journal)
@@ -167,6 +168,7 @@ class _Run:
         finally:
             self.signals.hold()
             self.shared.close()
+            self.subjects.close()
             self.servers.stop()
         self._fill_up()
         self.children.tidy()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +21,7 @@ from evalspec.language.parts import Access
 from evalspec.logs import scrub
 from evalspec.redaction import Redaction
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
+from evalspec.running.children.kept_rows import unnamed_file
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.children.workers import note_read
 from evalspec.running.files import Journal, is_whole, make_folder, sha256_of
@@ -91,9 +94,15 @@ class Subjects:
         journal: Journal,
         observer: Observer,
         before: JournalEvents,
+        *,
+        keeps: bool = True,
     ) -> None:
-        """``before``: what the run says that is gone on with; nothing for a new one."""
-        self._parts = parts
+        """``before``: what the run says that is gone on with; nothing for a new one. ``keeps``: rows, for children."""
+        self.kept: dict[str, Path] = {}
+        """Dataset: file of its rows as they were read."""
+        self._keeps = keeps
+        self._open = contextlib.ExitStack()
+        self.parts = replace(parts, kept=self.kept)
         self._children = children
         self._journal = journal
         self._observer = observer
@@ -130,20 +139,39 @@ class Subjects:
 
     def _describe(self, wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Ask one child about all of these; gives back what is left when one of them has killed it."""
-        with self._children.start("evalspec.running.children.reader", self._parts, "reader") as child:
+        with self._children.start("evalspec.running.children.reader", self.parts, "reader") as child:
             for index, (what, name) in enumerate(wanted):
                 try:
-                    answer = child.ask({"do": what, "name": name}, progress=self._observer.progress)["record"]
+                    question = {"do": what, "name": name} | self._place(what, name)
+                    answer = child.ask(question, progress=self._observer.progress)
                 except EvalspecError as error:
                     self._broken[f"{what} {name}"] = str(error)
                     if isinstance(error, WorkerError) and not child.alive:
                         return wanted[index + 1 :]
                     continue
                 if what == "dataset":
-                    self.datasets[name] = DatasetRecord.model_validate(answer)
+                    self.datasets[name] = DatasetRecord.model_validate(answer["record"])
+                    if answer["kept"]:
+                        self.kept[name] = Path(question["keep"])
                 else:
-                    self.models[name] = ModelRecord.model_validate(answer)
+                    self.models[name] = ModelRecord.model_validate(answer["record"])
         return []
+
+    def _place(self, what: str, name: str) -> dict[str, str]:
+        """Where the rows of a dataset may be kept for the children that come."""
+        if what != "dataset" or not self._keeps:
+            return {}
+        made = unnamed_file(self._children.folder)
+        if made is None:
+            return {}
+        file, path = made
+        self._open.enter_context(file)
+        return {"keep": str(path)}
+
+    def close(self) -> None:
+        """Let the rows go that were kept."""
+        self.kept.clear()
+        self._open.close()
 
     def need(self, datasets: Iterable[str], models: Iterable[str]) -> None:
         """Make sure that these could be read.
@@ -161,10 +189,10 @@ class Subjects:
         for name in models:
             if name in self.models:
                 found |= self._model_basis(name)
-        return found | self.basis_of_all | {"number of rows": str(self._parts.rows)}
+        return found | self.basis_of_all | {"number of rows": str(self.parts.rows)}
 
     def _model_basis(self, name: str) -> dict[str, str]:
-        record, model = self.models[name], self._parts.models[name]
+        record, model = self.models[name], self.parts.models[name]
         found = {f"{one.path} ({one.what} of {name})": one.digest for one in record.contents}
         fields = model.model_dump_json(), record.digest, record.preprocess_digest, record.classes
         found[f"model {name}"] = digest_of(*fields)
@@ -221,7 +249,7 @@ class Subjects:
 
     def _asked(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
         self._observer.step(f"{model} on {dataset}")
-        job = WorkerJob(self._parts, model, self._children.threads)
+        job = WorkerJob(self.parts, model, self._children.threads)
         with self._children.start("evalspec.running.children.worker", job, f"worker-{model}-{dataset}") as child:
             child.ask({"do": "load"}, progress=self._observer.progress)
             question = {"do": "predict", "dataset": dataset, "out": str(file)}
@@ -236,7 +264,7 @@ class Subjects:
             NotRunError: It was not asked about these rows then.
         """
         digest = self.datasets[dataset].digest if dataset in self.datasets else ""
-        kept = self._parts.models[model].kept_answers(self._parts.access, dataset, digest)
+        kept = self.parts.models[model].kept_answers(self.parts.access, dataset, digest)
         if kept is None:
             return None
         make_folder(file.parent)
@@ -266,7 +294,7 @@ class Subjects:
         other = self._other_file(before)
         if other is not None:
             return f"{other}, which {model} reads, is another one"
-        if not self._parts.models[model].timed or self._parts.models[model].served or not before:
+        if not self.parts.models[model].timed or self.parts.models[model].served or not before:
             return None
         now = self._code_of(model)
         if isinstance(now, str):
@@ -277,7 +305,7 @@ class Subjects:
     def _code_of(self, model: str) -> dict[str, str] | str:
         """Files that a model's code reads when it is loaded now, or why it can't be; looked at once."""
         if model not in self._code:
-            job = WorkerJob(self._parts, model, self._children.threads)
+            job = WorkerJob(self.parts, model, self._children.threads)
             try:
                 with self._children.start("evalspec.running.children.worker", job, f"code-{model}") as child:
                     self._code[model] = child.ask({"do": "load", "read": True})["read"]
@@ -287,7 +315,7 @@ class Subjects:
 
     def _other_file(self, files: Mapping[str, str]) -> str | None:
         """The first of these that is not what it was."""
-        folder = self._parts.access.folder.resolve()
+        folder = self.parts.access.folder.resolve()
         # A link may stand among them: what counts is what is read through it.
         paths = {path: (folder / path).resolve() for path in files}
         return next((path for path, digest in files.items() if not is_whole(paths[path], digest)), None)
@@ -299,7 +327,7 @@ class Subjects:
 
     def changed(self) -> dict[str, str]:
         """What is another one now than when it was described, ``dataset NAME`` or ``model NAME``: in words."""
-        now = Subjects(self._parts, self._children, self._journal, self._observer, JournalEvents())
+        now = Subjects(self.parts, self._children, self._journal, self._observer, JournalEvents(), keeps=False)
         now._look(self.datasets, self.models)
         found = {}
         for name, one in self.datasets.items():

@@ -33,6 +33,8 @@ class SpecParts:
     access: Access
     rows: int | None = None
     """Only so many rows of each dataset (a draft); None: all."""
+    kept: Mapping[str, Path] = field(default_factory=dict)
+    """Dataset: the file of these rows as the run first read them, where one is kept."""
 
 
 @dataclass(frozen=True, slots=True)

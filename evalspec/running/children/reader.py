@@ -11,6 +11,7 @@ from evalspec.imports import arrow_without_pandas
 from evalspec.language.parts import Access, Dataset, Model
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import SpecParts
+from evalspec.running.children.kept_rows import RowsWriter
 from evalspec.running.children.messages import Message, Progress
 
 
@@ -22,14 +23,16 @@ def start(parts: SpecParts) -> Handler:
         name = str(question["name"])
         if question["do"] == "dataset":
             progress(0.0, 1.0, f"reading {name}")
-            return {"record": dataset_record(name, parts).model_dump(mode="json")}
+            writer = RowsWriter(Path(question["keep"]) if "keep" in question else None)
+            record = dataset_record(name, parts, writer).model_dump(mode="json")
+            return {"record": record, "kept": writer.end()}
         return {"record": model_record(name, parts.models[name], parts.access).model_dump(mode="json")}
 
     return handle
 
 
-def dataset_record(name: str, parts: SpecParts) -> DatasetRecord:
-    """A dataset as it is read: its rows after ``where``.
+def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None) -> DatasetRecord:
+    """A dataset as it is read: its rows after ``where``, which the writer takes too.
 
     Raises:
         InputError: It can't be read.
@@ -41,13 +44,15 @@ def dataset_record(name: str, parts: SpecParts) -> DatasetRecord:
     from evalspec.sources.reading.rows import TableDigest
 
     dataset: Dataset = parts.datasets[name]
+    writer = RowsWriter(None) if writer is None else writer
     opened = open_batches(dataset, parts.access)
     digest, fields, repeats = TableDigest(), {}, RepeatWatch(name, parts)
     for batch in opened:
         repeats.update(batch)
         fields = {field.name: str(field.type) for field in batch.schema}
-        table = pa.Table.from_batches([batch])
-        digest.update(table if parts.rows is None else table.slice(0, max(0, parts.rows - digest.rows)))
+        kept = batch if parts.rows is None else batch.slice(0, max(0, parts.rows - digest.rows))
+        digest.update(pa.Table.from_batches([kept]))
+        writer.update(kept)
     return DatasetRecord(
         name=name,
         kind=dataset.kind,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalspec.running.children.jobs import SpecParts
+from evalspec.running.children.kept_rows import open_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +32,7 @@ class Tables:
         """
         from evalspec.sources.reading.table import choose
 
-        if columns and not {dataset} & {*self._read, *self._some}:
+        if columns and not {dataset} & {*self._read, *self._some, *self._parts.kept}:
             wanted = choose(columns, self.names(dataset), f"dataset {dataset}")
             self._some[dataset] = self._open(dataset, wanted)
         table = self.having(dataset, columns)
@@ -54,6 +55,8 @@ class Tables:
     def _open(self, dataset: str, columns: Sequence[str] | None) -> pa.Table:
         from evalspec.sources.reading.open import open_dataset
 
+        if dataset in self._parts.kept:
+            return open_rows(self._parts.kept[dataset])
         table = open_dataset(self._parts.datasets[dataset], self._parts.access, columns)
         return table if self._parts.rows is None else table.slice(0, self._parts.rows)
 
@@ -68,7 +71,7 @@ class Tables:
         from evalspec.sources.reading.table import choose
 
         wanted = None if columns is None else choose(columns, self.names(dataset), f"dataset {dataset}")
-        if dataset in self._read:
+        if dataset in self._read or dataset in self._parts.kept:
             yield from self.get(dataset, wanted).to_batches(max_chunksize=BATCH_ROWS)
             return
         left = self._parts.rows
@@ -86,8 +89,8 @@ class Tables:
         Raises:
             InputError: It can't be read.
         """
-        if dataset in self._read:
-            return tuple(self._read[dataset].column_names)
+        if dataset in self._read or dataset in self._parts.kept:
+            return tuple(self.having(dataset, None).column_names)
         if dataset not in self._names:
             self._names[dataset] = tuple(self._parts.datasets[dataset].header(self._parts.access).columns)
         return self._names[dataset]
