@@ -247,7 +247,8 @@ def test_a_server_that_dies_at_half_time(tmp_path: Path) -> None:
     found = counts(samples)
     assert len(samples.end_ns) == 100
     assert sum(found.values()) == 100
-    assert 40 <= found.pop("answered") <= 50
+    # A few that were under way as it died may have their answers.
+    assert 40 <= found.pop("answered") <= 55
     assert set(found) <= {"connection broke", "not connected"}
     # Nobody listens any more, so a query knows at once.
     assert found["not connected"] >= 40
