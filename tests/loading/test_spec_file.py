@@ -202,7 +202,7 @@ def test_nothing_heavy_is_loaded(folder: Path) -> None:
         "models:\n  candidate: {kind: predictions, files: {test: test.parquet}, outputs: {label: y}}\n"
         "model:\n  - {check: quality, dataset: test, require: [accuracy >= 60 %]}\n"
     )
-    heavy = ["torch", "onnxruntime", "onnx", "sklearn", "scipy", "pandas", "datasets", "transformers", "altair"]
+    heavy = ["torch", "onnxruntime", "onnx", "sklearn", "scipy", "pandas", "datasets", "transformers"]
     code = (
         "import sys; from evalspec.loading import load; spec = load('s.yaml'); assert spec.headers['test'].rows;"
         f"print([name for name in {heavy} if name in sys.modules])"

@@ -36,7 +36,6 @@ from evalspec.language.inputs import Probe, Samples, Schedule
 from evalspec.loading import LoadOptions, load
 from evalspec.pipeline.digest import artifact_digest
 from evalspec.planning import plan
-from evalspec.report.charts import curves
 from evalspec.running import options
 from evalspec.running.children.jobs import probes_file, samples_file, seed_of
 from evalspec.running.probes import write_probes
@@ -140,17 +139,16 @@ class Tale:
         path.write_text(json.dumps(whole | self.checks | self.more, indent=1))
         return path
 
-    def run(self, output: str | None = "run", *, drawn: bool = True) -> Result:
+    def run(self, output: str | None = "run") -> Result:
         """Write the spec and what is planted, and run it through the command line.
 
         Args:
             output: Folder of the run; None: in ``reports``.
-            drawn: The report has its charts.
         """
         spec = self.write()
         arguments = ["run", str(spec), "--quiet", "--trust"]
         arguments += [] if output is None else ["--output", str(self.folder / output)]
-        return command(*arguments, timings=_plant(self, spec) if self.planted else None, drawn=drawn)
+        return command(*arguments, timings=_plant(self, spec) if self.planted else None)
 
 
 def _ids(dataset: str, rows: int) -> pa.Array:
@@ -163,15 +161,13 @@ def stated(model: str) -> str:
     return f"sha256:{hashlib.sha256(model.encode()).hexdigest()}"
 
 
-def command(*arguments: str, timings: Path | None = None, drawn: bool = True) -> Result:
+def command(*arguments: str, timings: Path | None = None) -> Result:
     """A command in this process; where timings are planted, ``run`` takes those and times nothing."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         with pytest.MonkeyPatch.context() as patch:
             if timings is not None:
                 patch.setattr(options, "Options", functools.partial(options.Options, timings_from=timings))
-            if not drawn:
-                patch.setattr(curves, "_draw", lambda block, series, title: "")
             done = CliRunner().invoke(app, list(arguments))
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -358,14 +354,13 @@ def told(factory: pytest.TempPathFactory, name: str, colour: Colour, tell: Tell)
     """A group of stories in one colour, run once a session."""
 
     def make(folder: Path) -> None:
-        # The twin's charts are those of the red run with other numbers, and take a tenth of the time of all stories.
         story = tell(folder, colour == "red")
-        done = story.run(drawn=colour == "red")
+        done = story.run()
         for _ in range(REPEATS if colour == "green" else 0):
             if done.exit_code != UNDECIDED:
                 break
             shutil.rmtree(folder / "run")
-            done = story.run(drawn=False)
+            done = story.run()
         (folder / "said.json").write_text(json.dumps([done.exit_code, done.output]))
 
     folder = shared_folder(factory, f"{name}-{colour}", make)

@@ -39,7 +39,7 @@ def tell(folder: Path) -> None:
         for name, side in (("first", 8), ("again", 8), ("other", 28)):
             if name == "other":
                 patch.setattr(environment, "capture", lambda where: _upgraded(now(where)))
-            done = pictures(folder, side).run(output=None, drawn=False)
+            done = pictures(folder, side).run(output=None)
             asked[name] = str((folder / "reports" / "pictures" / "latest").resolve().relative_to(folder))
             assert done.exit_code == 0, done.output
     (folder / "runs.json").write_text(json.dumps(asked))

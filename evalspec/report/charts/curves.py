@@ -1,36 +1,53 @@
-"""Curves, points and histograms, drawn by altair and vl-convert, then cut down to plain SVG."""
+"""Curves, points and histograms as plain SVG."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
 from evalspec.evidence.blocks import Axes, Curve, Histogram, Points, Series
 from evalspec.report.charts.frames import (
-    AXIS,
+    ABOVE,
+    AWAY,
+    FONT,
     HEIGHT,
     WIDTH,
+    Ends,
+    Frame,
+    Line,
     axis_words,
     fits,
     frame_of,
     is_numbered,
+    numbers,
     reference_lines,
-    rules,
 )
-from evalspec.report.charts.svg import clean_svg
+from evalspec.report.charts.svg import Element, Point, Style, add, add_text, as_text, moved, path, picture
 from evalspec.report.names import quantity
-
-if TYPE_CHECKING:
-    import altair as alt
 
 MAX_SERIES = 6
 MAX_LINE = 400
 MAX_POINTS = 240
 MARKED = 30
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
-FONT = "Liberation Sans"
-"""Comes with vl-convert. What a machine has beside it would give labels, and so the picture, another width."""
+_ARM = 0.4
+CORNERS = {
+    "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+    "diamond": ((-1, 0), (0, -1), (1, 0), (0, 1)),
+    "triangle-up": ((0, -0.87), (-1, 0.87), (1, 0.87)),
+    "triangle-down": ((0, 0.87), (-1, -0.87), (1, -0.87)),
+    "cross": (
+        (-1, -_ARM), (-1, _ARM), (-_ARM, _ARM), (-_ARM, 1), (_ARM, 1), (_ARM, _ARM), (1, _ARM), (1, -_ARM),
+        (_ARM, -_ARM), (_ARM, -1), (-_ARM, -1), (-_ARM, -_ARM),
+    ),
+}  # fmt: skip
+"""Of a mark, in parts of half its width."""
+POINT, DOT, LONELY = 2.3, 2.5, 3.9
+"""Half the width of a mark: of many, on a line, and of one that is all there is."""
+BAND, MANY = ("0.14", "0.07"), 4
+"""How much of a band is seen, and of one among so many."""
+MUTED, INK = "var(--muted)", "var(--ink)"
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (4, 4), (1, 3))
 
 
@@ -53,7 +70,7 @@ class LineKey:
 
 @dataclass(frozen=True, slots=True)
 class ChartView:
-    """A drawn chart with its legend. ``svg`` holds only what `clean_svg` lets through."""
+    """A drawn chart with its legend. ``svg`` is a picture of `evalspec.report.charts.svg`."""
 
     title: str
     caption: str
@@ -168,37 +185,53 @@ def _words(block: Axes, series: Sequence[Series]) -> str:
 
 
 def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: str) -> str:
-    import altair as alt
-    import vl_convert
-
     lines = reference_lines(block, series)
     frame = frame_of(block, series, lines)
-    layers: list[alt.Chart] = []
-    tips: dict[str, tuple[str, ...]] = {}
-    # By name: altair copies and checks what stands in a layer several times over, point by point.
-    rows: dict[str, list[dict[str, float]]] = {}
+    top, bottom = frame.above + 16.0, 48.0
+    root = picture(frame.left + WIDTH + frame.right, top + HEIGHT + bottom, title)
+    plot = add(root, "g", {"fill": "none", "transform": moved((frame.left, top))})
+    _axes(plot, frame)
     for index, one in enumerate(series):
-        rows |= _rows(one, index)
-        for layer in _marks(block, one, index, len(series)):
-            layers.append(layer.encode(x=frame.x(), y=frame.y()))
-        if isinstance(layers[-1].mark, alt.MarkDef) and layers[-1].mark.type == "point" and len(one.x) <= MARKED:
-            tips[f"layer_{len(layers) - 1}_marks"] = _tips(block, one)
-    layers.extend(rules(lines, frame, numbered=is_numbered(block)))
-    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, background="transparent")
-    chart = chart.properties(padding={"left": 12, "right": 20, "top": 6, "bottom": 8})
-    chart = chart.configure(aria=False, font=FONT).configure_view(stroke=None).configure_axis(**AXIS)
-    drawn = chart.to_dict()
-    drawn["datasets"] = {**drawn.get("datasets", {}), **rows}
-    return clean_svg(vl_convert.vegalite_to_svg(drawn), title=title, tips=tips)
+        _marks(plot, frame, block, one, index, len(series))
+    _rules(plot, frame, lines, numbered=is_numbered(block))
+    return as_text(root)
 
 
-def _rows(series: Series, index: int) -> dict[str, list[dict[str, float]]]:
-    """The points of a series by the names that `_marks` has for them."""
-    found = {f"series_{index}": [{"x": x, "y": y} for x, y in zip(series.x, series.y, strict=True)]}
-    if series.lower is not None and series.upper is not None:
-        band = zip(series.x, series.lower, series.upper, strict=True)
-        found[f"band_{index}"] = [{"x": x, "y": low, "y2": high} for x, low, high in band]
-    return found
+def _axes(plot: Element, frame: Frame) -> None:
+    """A line across at each number of y, and the axis of x with its marks."""
+    for tick in frame.y_ticks:
+        y = HEIGHT - frame.y_span.at(tick.value, HEIGHT)
+        add(plot, "line", {"x1": 0.5, "x2": WIDTH + 0.5, "y1": y + 0.5, "y2": y + 0.5, "stroke": "var(--hair)"})
+        add_text(plot, tick.text, (-AWAY, y + 4.5), FONT, MUTED, "end")
+    foot = HEIGHT + 0.5
+    add(plot, "line", {"x1": 0.5, "x2": WIDTH + 0.5, "y1": foot, "y2": foot, "stroke": "var(--rule)"})
+    for tick in frame.x_ticks:
+        x = frame.x_span.at(tick.value, WIDTH) + 0.5
+        add(plot, "line", {"x1": x, "x2": x, "y1": foot, "y2": foot + 4, "stroke": "var(--rule)"})
+        if tick.text:
+            add_text(plot, tick.text, (x, foot + 19), FONT, MUTED, "middle")
+    add_text(plot, frame.x_title, (WIDTH / 2, foot + 38), FONT, MUTED, "middle")
+    add_text(plot, frame.y_title, (0, -frame.above), FONT, MUTED, "start")
+
+
+def _rules(plot: Element, frame: Frame, lines: Sequence[Line | Ends], *, numbered: bool) -> None:
+    """Reference lines, and their numbers beside the frame."""
+    for line in lines:
+        if isinstance(line, tuple):
+            ends = [frame.place(end, end) for end in line]
+        elif line.axis == "x":
+            x = frame.x_span.at(line.value, WIDTH)
+            ends = [(x, 0.0), (x, float(HEIGHT))]
+        else:
+            y = HEIGHT - frame.y_span.at(line.value, HEIGHT)
+            ends = [(0.0, y), (float(WIDTH), y)]
+        add(plot, "path", {"d": path(ends), "stroke": INK, "stroke-dasharray": "3,3", "opacity": "0.75"})
+    if not numbered:
+        return
+    for mark in numbers(lines, "x", frame.x_span):
+        add_text(plot, mark.text, (mark.at, -ABOVE - 3), FONT, INK, "middle", "bold")
+    for mark in numbers(lines, "y", frame.y_span):
+        add_text(plot, mark.text, (WIDTH + AWAY, HEIGHT - mark.at + 4), FONT, INK, "start", "bold")
 
 
 def _tips(block: Axes, series: Series) -> tuple[str, ...]:
@@ -209,28 +242,46 @@ def _tips(block: Axes, series: Series) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _marks(block: Curve | Points | Histogram, series: Series, index: int, crowd: int) -> list[alt.Chart]:
-    """The layers of one series, the one to hover over last."""
-    import altair as alt
-
-    colour, dash = f"var(--series-{index + 1})", list(DASHES[index])
-    chart = alt.Chart(alt.NamedData(f"series_{index}"))
+def _marks(
+    plot: Element, frame: Frame, block: Curve | Points | Histogram, series: Series, index: int, crowd: int
+) -> None:
+    """One series, what is hovered over last."""
+    if not series.x:
+        return
+    group, colour = add(plot, "g", {}), f"var(--series-{index + 1})"
+    places = [frame.place(x, y) for x, y in zip(series.x, series.y, strict=True)]
+    tips = _tips(block, series) if len(series.x) <= MARKED else ("",) * len(places)
+    dashes = {"stroke-dasharray": ",".join(map(str, DASHES[index]))} if index else {}
+    line: Style = {"stroke": colour, **dashes}
     if isinstance(block, Points):
-        return [chart.mark_point(filled=True, shape=SHAPES[index], size=22, opacity=0.6, fill=colour)]
+        for place, tip in zip(places, tips, strict=True):
+            add_shape(group, SHAPES[index], place, POINT, {"fill": colour, "opacity": "0.6"}, tip)
+        return
     if isinstance(block, Histogram):
-        line = chart.mark_line(interpolate="step-after", stroke=colour, strokeWidth=1.5, strokeDash=dash)
-        area = chart.mark_area(interpolate="step-after", fill=colour, fillOpacity=0.16)
-        return [line] if block.log_y else [area, line]
-    layers: list[alt.Chart] = []
+        steps = [corner for (x, y), (after, _) in pairwise(places) for corner in ((x, y), (after, y))]
+        if not block.log_y:
+            floor = HEIGHT - frame.y_span.at(0.0, HEIGHT)
+            area = [*steps, (places[-1][0], floor), (places[0][0], floor)]
+            add(group, "path", {"d": path(area, closed=True), "fill": colour, "fill-opacity": "0.16"})
+        add(group, "path", {"d": path(steps or places), "stroke-width": 1.5, **line})
+        return
     if series.lower is not None and series.upper is not None:
-        layers.append(
-            alt.Chart(alt.NamedData(f"band_{index}"))
-            .mark_area(fill=colour, fillOpacity=0.14 if crowd < 4 else 0.07)
-            .encode(y2="y2:Q")
-        )
-    layers.append(chart.mark_line(stroke=colour, strokeWidth=2, strokeDash=dash))
+        band = [frame.place(x, y) for x, y in zip(series.x, series.upper, strict=True)]
+        band += [frame.place(x, y) for x, y in zip(series.x[::-1], series.lower[::-1], strict=True)]
+        add(group, "path", {"d": path(band, closed=True), "fill": colour, "fill-opacity": BAND[crowd >= MANY]})
+    add(group, "path", {"d": path(places), "stroke-width": 2, **line})
     if len(series.x) <= MARKED:
-        size = 26 if len(series.x) > 1 else 60
-        shape = "circle" if len(series.x) > 1 else SHAPES[index]
-        layers.append(chart.mark_point(filled=True, size=size, shape=shape, opacity=1, fill=colour))
-    return layers
+        lonely = len(places) == 1
+        shape, size = (SHAPES[index], LONELY) if lonely else ("circle", DOT)
+        for place, tip in zip(places, tips, strict=True):
+            add_shape(group, shape, place, size, {"fill": colour}, tip)
+
+
+def add_shape(group: Element, shape: str, at: Point, r: float, style: Style, tip: str) -> None:
+    """A mark around a place; ``r`` is half its width."""
+    if shape == "circle":
+        add(group, "circle", {"cx": at[0], "cy": at[1], "r": r, **style}, tip)
+        return
+    x, y = at
+    corners = [(x + r * across, y + r * down) for across, down in CORNERS[shape]]
+    add(group, "path", {"d": path(corners, closed=True), **style}, tip)

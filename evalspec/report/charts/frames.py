@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import pairwise
+from typing import Literal
 
 from evalspec.evidence.blocks import Axes, Histogram, Reference, Series
 from evalspec.evidence.visible import visible
 from evalspec.report.names import shorten
-
-if TYPE_CHECKING:
-    import altair as alt
 
 WIDTH, HEIGHT = 360, 200
 FONT = 12
@@ -27,30 +25,15 @@ LONGEST = int(WIDTH / DIGIT)
 TICKS = 5
 """Of a vertical axis, about."""
 
-AXIS: dict[str, Any] = {
-    "gridColor": "var(--hair)",
-    "domainColor": "var(--rule)",
-    "tickColor": "var(--rule)",
-    "labelColor": "var(--muted)",
-    "titleColor": "var(--muted)",
-    "labelFontSize": FONT,
-    "titleFontSize": FONT,
-    "titleFontWeight": "normal",
-    "labelLimit": 0,
-    "titleLimit": 0,
-    "tickSize": 4,
-    "labelPadding": 6,
-    "format": ",.6~g",
-}
-Y_TITLE: dict[str, Any] = {
-    "titleAngle": 0,
-    "titleAlign": "left",
-    "titleAnchor": "end",
-    "titleX": 0,
-    "titleBaseline": "bottom",
-}
+CHARACTER = 6.7
+"""What a character of a number takes in width, about."""
+TICKS_ACROSS = 6
+"""Of a horizontal axis, about."""
+MOST_POWERS = 9
+"""Marks of a logarithmic axis."""
 
 Ends = tuple[float, float]
+Point = tuple[float, float]
 Axis = Literal["x", "y"]
 
 
@@ -84,30 +67,53 @@ class Span:
         low, high, here = (
             (math.log(v) if v > 0 else -math.inf) if self.log else v for v in (self.low, self.high, value)
         )
-        share = (here - low) / (high - low) if high > low else 0.5
+        share = (here - low) / (high - low) if 0 < high - low < math.inf else 0.5
         return size * min(1.0, max(0.0, share))
 
 
 @dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark of an axis: its value, and its text; empty where texts would touch each other."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
-    """Both axes and their scales, shared by all layers."""
+    """Both axes, shared by all that is drawn.
+
+    Args:
+        x_span: What the horizontal axis covers.
+        y_span: What the vertical one covers.
+        x_ticks: Marks of the horizontal axis.
+        y_ticks: Marks of the vertical one.
+        x_title: What the horizontal axis is called.
+        y_title: What the vertical one is called.
+        above: Room between the frame and the title of y, which stands above numbers of lines across x.
+    """
 
     x_span: Span
-    x_axis: alt.Axis
     y_span: Span
-    y_axis: alt.Axis
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    x_title: str
+    y_title: str
+    above: float
 
-    def x(self, field: str = "x") -> alt.X:
-        """The horizontal encoding of a field."""
-        import altair as alt
+    def place(self, x: float, y: float) -> Point:
+        """Where values lie, in pixels from the upper left corner of the frame, kept within it."""
+        return self.x_span.at(x, WIDTH), HEIGHT - self.y_span.at(y, HEIGHT)
 
-        return alt.X(f"{field}:Q", scale=_scale(self.x_span), axis=self.x_axis)
+    @property
+    def left(self) -> float:
+        """Room to the left of the frame, for the numbers of y."""
+        return 12.0 + AWAY + CHARACTER * max((len(tick.text) for tick in self.y_ticks), default=1)
 
-    def y(self, field: str = "y") -> alt.Y:
-        """The vertical encoding of a field."""
-        import altair as alt
-
-        return alt.Y(f"{field}:Q", scale=_scale(self.y_span), axis=self.y_axis)
+    @property
+    def right(self) -> float:
+        """Room to the right of it, for half the last number of x."""
+        return max(20.0, 4.0 + CHARACTER / 2 * max((len(tick.text) for tick in self.x_ticks), default=1))
 
 
 def reference_lines(block: Axes, series: Sequence[Series]) -> list[Line | Ends]:
@@ -176,37 +182,8 @@ def _height(group: Group) -> float:
     return LINE
 
 
-def rules(lines: Sequence[Line | Ends], frame: Frame, *, numbered: bool) -> list[alt.Chart]:
-    """The layers of reference lines, and of their numbers."""
-    import altair as alt
-
-    layers: list[alt.Chart] = []
-    style: dict[str, Any] = {"stroke": "var(--ink)", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.75}
-    for line in lines:
-        if isinstance(line, tuple):
-            ends = alt.InlineData(values=[{"x": end, "y": end} for end in line])
-            layers.append(alt.Chart(ends).mark_line(**style).encode(x=frame.x(), y=frame.y()))
-            continue
-        at: dict[str, Any] = {"x": frame.x("v")} if line.axis == "x" else {"y": frame.y("v")}
-        layers.append(alt.Chart(alt.InlineData(values=[{"v": line.value}])).mark_rule(**style).encode(**at))
-    if not numbered:
-        return layers
-    words: dict[str, Any] = {"fontSize": FONT, "fill": "var(--ink)", "fontWeight": "bold"}
-    places: list[dict[str, Any]] = [
-        {"text": mark.text, "x": mark.at, "y": -ABOVE, "align": "center", "baseline": "bottom"}
-        for mark in numbers(lines, "x", frame.x_span)
-    ]
-    places += [
-        {"text": mark.text, "x": WIDTH + AWAY, "y": HEIGHT - mark.at, "align": "left", "baseline": "middle"}
-        for mark in numbers(lines, "y", frame.y_span)
-    ]
-    return [*layers, *(alt.Chart(alt.InlineData(values=[{}])).mark_text(**words, **place) for place in places)]
-
-
 def frame_of(block: Axes, series: Sequence[Series], lines: Sequence[Line | Ends]) -> Frame:
     """Both axes, over everything that is drawn."""
-    import altair as alt
-
     marks = {axis: [line.value for line in lines if isinstance(line, Line) and line.axis == axis] for axis in "xy"}
     xs = [value for one in series for value in one.x] + marks["x"]
     ys = [value for one in series for value in (*one.y, *(one.lower or ()), *(one.upper or ()))] + marks["y"]
@@ -217,13 +194,11 @@ def frame_of(block: Axes, series: Sequence[Series], lines: Sequence[Line | Ends]
     if isinstance(block, Histogram) or (not square and 0 <= min(ys) < max(ys) / 2):
         ys.append(0.0)
     x_title, y_title = (shorten(axis_words(*words), LONGEST) for words in _labels(block))
-    # The title of y stands above the numbers of lines across x.
-    above = ABOVE + LINE + 3 if marks["x"] and is_numbered(block) else 12
-    x_axis = alt.Axis(title=x_title, grid=False, titlePadding=8, labelFlush=False, **_ticks(xs, block.log_x, 6))
-    y_axis = alt.Axis(
-        title=y_title, domain=False, ticks=False, titleY=-above, **Y_TITLE, **_ticks(ys, block.log_y, TICKS)
-    )
-    return Frame(_span(xs, block.log_x, nice=False), x_axis, _span(ys, block.log_y, nice=True), y_axis)
+    x_span, y_span = _span(xs, block.log_x, nice=False), _span(ys, block.log_y, nice=True)
+    return Frame(
+        x_span, y_span, _apart(_ticks(xs, x_span, TICKS_ACROSS), x_span), _ticks(ys, y_span, TICKS), x_title, y_title,
+        above=ABOVE + LINE + 6 if marks["x"] and is_numbered(block) else 15.0,
+    )  # fmt: skip
 
 
 def axis_words(label: str, unit: str) -> str:
@@ -235,16 +210,40 @@ def _labels(block: Axes) -> tuple[tuple[str, str], tuple[str, str]]:
     return (block.x_label, block.x_unit), (block.y_label, block.y_unit)
 
 
-def _ticks(values: Sequence[float], log: bool, count: int) -> dict[str, Any]:
-    """Where an axis has its marks: whole powers on a logarithmic one, which would draw all between them too."""
-    positive = [value for value in values if value > 0]
-    if not log or not positive:
-        return {"tickCount": count}
+def _ticks(values: Sequence[float], span: Span, count: int) -> tuple[Tick, ...]:
+    """Where an axis has its marks: round values, whole powers on a logarithmic axis that spans two of them or more."""
+    places = _powers([value for value in values if value > 0]) if span.log else []
+    if len(places) < 2:
+        step = _step((span.high - span.low) / count)
+        first, last = (math.ceil(span.low / step - 1e-9), math.floor(span.high / step + 1e-9)) if step else (0, -1)
+        places = [index * (step or 0.0) for index in range(first, last + 1)]
+    return tuple(Tick(value, _number(value)) for value in places)
+
+
+def _powers(positive: Sequence[float]) -> list[float]:
+    if not positive:
+        return []
     base = _base(positive)
     first, last = math.ceil(math.log(min(positive), base) - 1e-9), math.floor(math.log(max(positive), base) + 1e-9)
-    step = max(1, math.ceil((last - first + 1) / 9))
-    powers = [float(base) ** power for power in range(first, last + 1, step)]
-    return {"values": powers} if len(powers) > 1 else {"tickCount": count}
+    step = max(1, math.ceil((last - first + 1) / MOST_POWERS))
+    return [float(base) ** power for power in range(first, last + 1, step)]
+
+
+def _apart(ticks: tuple[Tick, ...], span: Span) -> tuple[Tick, ...]:
+    """Marks along a horizontal axis, without the texts of every second one, or more, where they would touch."""
+    for every in range(1, len(ticks) + 1):
+        kept = ticks[::every]
+        far = (span.at(b.value, WIDTH) - span.at(a.value, WIDTH) for a, b in pairwise(kept))
+        rooms = (DIGIT * (len(a.text) + len(b.text)) / 2 + 4 for a, b in pairwise(kept))
+        if all(distance >= room for distance, room in zip(far, rooms, strict=True)):
+            return tuple(one if index % every == 0 else Tick(one.value, "") for index, one in enumerate(ticks))
+    return ticks
+
+
+def _number(value: float) -> str:
+    """Up to six digits, with a short exponent where there are more."""
+    text, _, power = f"{value:,.6g}".partition("e")
+    return f"{text}e{int(power)}" if power else text
 
 
 def _base(positive: Sequence[float]) -> int:
@@ -274,12 +273,3 @@ def _step(raw: float) -> float | None:
     rest = raw / power
     found = power * (10 if rest >= math.sqrt(50) else 5 if rest >= math.sqrt(10) else 2 if rest >= math.sqrt(2) else 1)
     return found if 0 < found < math.inf else None
-
-
-def _scale(span: Span) -> alt.Scale:
-    import altair as alt
-
-    if span.log:
-        base = _base([span.low, span.high])
-        return alt.Scale(type="log", base=base, domain=[span.low, span.high], nice=False, clamp=True)
-    return alt.Scale(domain=[span.low, span.high], nice=False, zero=False, clamp=True)

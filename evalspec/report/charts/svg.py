@@ -1,81 +1,78 @@
-"""Charts drawn elsewhere, cut down to what a page needs: nothing but shapes and text, colours as CSS variables."""
+"""Plain SVG: shapes and text at places in pixels, colours as CSS variables; no style, script, link or id."""
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from evalspec.evidence.visible import visible
 
-SVG = "{http://www.w3.org/2000/svg}"
-SHAPES = frozenset({"svg", "g", "path", "line", "rect", "circle", "text", "tspan"})
+SVG = "http://www.w3.org/2000/svg"
+SHAPES = frozenset({"svg", "g", "path", "line", "circle", "text"})
 ATTRIBUTES = frozenset(
-    {"d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "transform", "fill", "stroke"}
-    | {"stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "fill-opacity", "stroke-opacity"}
-    | {"text-anchor", "font-size", "font-weight", "viewBox"}
+    {"d", "x1", "x2", "y1", "y2", "cx", "cy", "r", "transform", "fill", "stroke", "stroke-width", "stroke-dasharray"}
+    | {"opacity", "fill-opacity", "text-anchor", "font-size", "font-weight", "viewBox"}
 )
-GEOMETRY = frozenset({"d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "transform"})
-_LONG = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
+
+Element = ElementTree.Element
+Point = tuple[float, float]
+Style = Mapping[str, str | float]
 
 
-def clean_svg(source: str, *, title: str, tips: Mapping[str, Sequence[str]] | None = None) -> str:
-    """An SVG document as one titled picture for a page.
-
-    Only shapes, text and their geometry are kept: no style, script, link, font, role or id gets through.
+def picture(width: float, height: float, title: str) -> Element:
+    """An empty picture; its width on the page is the page's affair.
 
     Args:
-        source: The document.
-        title: What the picture shows, in words; its name for those who don't see it.
-        tips: By the class of a group of marks (``layer_2_marks``): a text for each mark, shown on hover.
-
-    Returns:
-        The ``svg`` element. Its width is the page's affair.
+        width: In pixels.
+        height: In pixels.
+        title: What it shows, in words; its name for those who don't see it.
     """
-    root = ElementTree.fromstring(source)  # made by our own chart library, not by data
-    _clean(root, tips or {})
-    for size in ("width", "height"):
-        root.attrib.pop(size, None)
+    root = Element("svg", {"xmlns": SVG, "viewBox": f"0 0 {short(width)} {short(height)}"})
     root.set("class", "chart")
     root.set("role", "img")
-    name = ElementTree.Element(f"{SVG}title")
-    name.text = visible(title)
-    root.insert(0, name)
-    ElementTree.register_namespace("", SVG[1:-1])
-    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
+    ElementTree.SubElement(root, "title").text = visible(title)
+    return root
 
 
-def _clean(element: ElementTree.Element, tips: Mapping[str, Sequence[str]]) -> None:
-    classes = element.get("class", "").split()
-    texts = next((tips[name] for name in classes if name in tips), ())
-    for child in list(element):
-        if _is_empty(child):
-            element.remove(child)
-        else:
-            _clean(child, tips)
-            if child.tag == f"{SVG}g" and not len(child):
-                element.remove(child)
-    for child, text in zip(list(element), texts, strict=False):
-        tip = ElementTree.SubElement(child, f"{SVG}title")
-        tip.text = visible(text)
-    kept = {
-        name: _shorter(value) if name in GEOMETRY else value
-        for name, value in element.attrib.items()
-        if name in ATTRIBUTES
-    }
-    if kept.get("opacity") == "1":
-        del kept["opacity"]
-    element.attrib.clear()
-    element.attrib.update(kept)
+def add(parent: Element, tag: str, attributes: Style, tip: str = "") -> Element:
+    """A shape inside of another.
+
+    Args:
+        parent: The picture, or a group.
+        tag: One of `SHAPES`.
+        attributes: Of `ATTRIBUTES`; numbers are written with one decimal at the most.
+        tip: Shown on hover.
+    """
+    written = {name: value if isinstance(value, str) else short(value) for name, value in attributes.items()}
+    made = ElementTree.SubElement(parent, tag, written)
+    if tip:
+        ElementTree.SubElement(made, "title").text = visible(tip)
+    return made
 
 
-def _is_empty(element: ElementTree.Element) -> bool:
-    """Nothing of it would be seen, or it is nothing that belongs in a picture."""
-    if element.tag.removeprefix(SVG) not in SHAPES or element.get("display") == "none":
-        return True
-    background = element.get("class") in ("background", "foreground")
-    return background and not element.get("fill") and not element.get("stroke")
+def add_text(parent: Element, words: str, at: Point, size: float, fill: str, anchor: str, weight: str = "") -> None:
+    """A line of text; ``at`` is the left end, the middle or the right end of its base line, as ``anchor`` says."""
+    bold = {"font-weight": weight} if weight else {}
+    style: Style = {"font-size": size, "fill": fill, "text-anchor": anchor, "transform": moved(at), **bold}
+    add(parent, "text", style).text = words
 
 
-def _shorter(value: str) -> str:
-    return _LONG.sub(lambda found: f"{float(found.group()):.1f}".removesuffix(".0"), value)
+def moved(at: Point) -> str:
+    """A place as a transform."""
+    return f"translate({short(at[0])},{short(at[1])})"
+
+
+def path(points: Iterable[Point], *, closed: bool = False) -> str:
+    """Straight lines through points, as the ``d`` of a path."""
+    return "M" + "L".join(f"{short(x)},{short(y)}" for x, y in points) + ("Z" if closed else "")
+
+
+def short(value: float) -> str:
+    """A length with one decimal at the most."""
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def as_text(root: Element) -> str:
+    """The picture as it stands in a page."""
+    return ElementTree.tostring(root, encoding="unicode")

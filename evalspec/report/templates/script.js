@@ -75,9 +75,9 @@
   };
 
   for (const chart of document.querySelectorAll("svg.chart")) {
-    const points = [...chart.querySelectorAll("path > title")].map((title) => ({ mark: title.parentNode, text: title.textContent }));
+    const points = [...chart.querySelectorAll("path > title, circle > title")].map((title) => ({ mark: title.parentNode, text: title.textContent }));
     if (!points.length) continue;
-    for (const title of chart.querySelectorAll("path > title")) title.remove();
+    for (const title of chart.querySelectorAll("path > title, circle > title")) title.remove();
     chart.addEventListener("pointerleave", leave);
     chart.addEventListener("pointermove", (event) => {
       let best = null;
