@@ -12,13 +12,12 @@ from pydantic import Field
 
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources.reading.arrow_schema import batch_rows
 from evalspec.sources.reading.batches import tidied
 from evalspec.sources.reading.files import check_format, many_files, reading
 from evalspec.sources.reading.pandas_index import without_index
 from evalspec.sources.reading.table import choose, merged, tidy, type_texts
 
-FILE_MAGIC, FILE_HEAD = b"ARROW1", 8
+FILE_MAGIC = b"ARROW1"
 SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 
 
@@ -41,7 +40,7 @@ class Arrow(Dataset):
         return many_files(access, self.path, "arrow", SUFFIXES)
 
     def header(self, access: Access) -> Header:
-        """Rows and columns, as the messages of its batches say; none is unpacked."""
+        """Rows and columns; of its batches no more than the first column is unpacked."""
         rows, schema = self._schema(access)
         return Header(rows=rows, columns=type_texts(schema))
 
@@ -76,21 +75,25 @@ class Arrow(Dataset):
         for path in self.files(access):
             with self._opened(access, path) as (schema, _):
                 schemas.append(without_index(schema, self))
-            rows += _rows(access, path)
+            with self._opened(access, path, included_fields=[0]) as (_, batches):
+                rows += sum(batch.num_rows for batch in batches)
         schema = merged(schemas, repr(self.path))
         choose(None, schema.names, repr(self.path))
         return rows, schema
 
     @contextmanager
-    def _opened(self, access: Access, path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-        """A file's schema and its batches."""
+    def _opened(
+        self, access: Access, path: Path, included_fields: Sequence[int] = ()
+    ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+        """A file's schema and its batches; of all columns where none is named."""
+        options = pa.ipc.IpcReadOptions(included_fields=list(included_fields))
         check_format(access, path, "arrow")
         with reading(access, path, "arrow"), path.open("rb") as stream, pa.memory_map(str(path)) as source:
             if stream.read(len(FILE_MAGIC)) == FILE_MAGIC:
-                file = pa.ipc.open_file(source)
+                file = pa.ipc.open_file(source, options=options)
                 yield file.schema, (file.get_batch(index) for index in range(file.num_record_batches))
             else:
-                ipc = pa.ipc.open_stream(source)
+                ipc = pa.ipc.open_stream(source, options=options)
                 yield ipc.schema, iter(ipc)
 
     def _mapped(self, access: Access, path: Path) -> pa.Table:
@@ -101,14 +104,3 @@ class Arrow(Dataset):
                 is_file = stream.read(len(FILE_MAGIC)) == FILE_MAGIC
             reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
             return reader.read_all()
-
-
-def _rows(access: Access, path: Path) -> int:
-    """Rows of all batches. A file is a stream behind eight bytes, with a footer."""
-    with reading(access, path, "arrow"), pa.memory_map(str(path)) as source:
-        source.seek(FILE_HEAD if source.read(len(FILE_MAGIC)) == FILE_MAGIC else 0)
-        rows = 0
-        for message in pa.ipc.MessageReader.open_stream(source):
-            if message.type == "record batch":
-                rows += batch_rows(message.metadata.to_pybytes())
-        return rows

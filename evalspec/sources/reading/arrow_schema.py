@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 
 _CONTINUATION = 0xFFFFFFFF
-_SCHEMA, _RECORD_BATCH = 1, 3
+_SCHEMA = 1
 _INT, _FLOAT, _BINARY, _UTF8, _BOOL, _LIST, _FIXED_SIZE_LIST = 2, 3, 4, 5, 6, 12, 16
 _LARGE_UTF8, _UTF8_VIEW = 20, 24
 _FLOATS = {1: "float", 2: "double"}
@@ -48,23 +48,6 @@ def arrow_fields(message: bytes) -> list[ArrowField] | None:
         return None
     fields = [_field(field) for field in schema.tables(1)]
     return None if any(field is None for field in fields) else [field for field in fields if field is not None]
-
-
-def batch_rows(message: bytes) -> int:
-    """Rows of a record batch, as its message says, whose body need not be unpacked for that.
-
-    Args:
-        message: Its metadata.
-
-    Raises:
-        struct.error: It is damaged.
-        IndexError: The same.
-    """
-    root = _Table(message, struct.unpack_from("<I", message)[0])
-    batch = root.table(2)
-    if root.byte(1) != _RECORD_BATCH or batch is None:
-        raise IndexError(root.byte(1))
-    return batch.long(0)
 
 
 def _field(field: _Table) -> ArrowField | None:
@@ -129,10 +112,6 @@ class _Table:
     def integer(self, index: int) -> int:
         offset = self.offset(index)
         return int(struct.unpack_from("<i", self.data, offset)[0]) if offset else 0
-
-    def long(self, index: int) -> int:
-        offset = self.offset(index)
-        return int(struct.unpack_from("<q", self.data, offset)[0]) if offset else 0
 
     def _target(self, index: int) -> int:
         offset = self.offset(index)

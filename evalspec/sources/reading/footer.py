@@ -1,4 +1,8 @@
-"""The footer of a parquet file, read without a library: what ``validate`` would else spend a fifth of its time on.
+"""The footer of a parquet file, read without a library, for the sake of ``validate``.
+
+Measured on suites/breast_cancer and suites/digits, 20 pairs each, with compiled modules: with pyarrow in place of this
+module ``validate`` takes 1.31 and 1.29 times as long (medians 0.34 s and 0.44 s, 0.40 s and 0.53 s), for pyarrow's
+import, and numpy's in it, take 0.1 s.
 
 Only what is understood beyond doubt comes out: columns whose type parquet's own schema and the Arrow schema beside it
 agree on. Everything else is left to pyarrow, errors too, so that each has one place where it is said.
