@@ -25,7 +25,8 @@ def p_under(shares: NDArray[np.float64], share: float, queries: float, effect: f
         effect: Design effect inside processes: how far counts alone vary.
     """
     few = HALF / queries
-    noise = effect / (queries * (float(shares.mean()) + few))
+    # At the share that is held against: where none is over the threshold, nothing else tells how far counts vary.
+    noise = effect / (queries * (share + few))
     return max(_t(share - shares), p_mean_below(shares + few, share + few, noise))
 
 
