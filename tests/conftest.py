@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from evalspec.running.environment import gpus
@@ -17,3 +19,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if wanting and not gpus():
         for item in wanting:
             item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU, and NVML shows none"))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay in memory: each search for garbage would look at all of them again."""
+    gc.collect()
+    gc.freeze()
