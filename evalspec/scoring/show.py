@@ -177,14 +177,10 @@ def residuals(rows: Scored) -> Sequence[AnyBlock]:
     cloud = Points(
         title="Predicted and true values", caption=f"{len(picked)} of {rows.n} rows, evenly picked.",
         x_label="true", y_label="predicted", x_unit="label", y_unit="label",
-        series=(Series(name="rows", x=_floats(rows.truth[picked]), y=_floats(rows.values[picked])),),
+        series=(Series(name="rows", x=tuple(rows.truth[picked].tolist()), y=tuple(rows.values[picked].tolist())),),
         references=(Reference(label="no error", axis="diagonal"),),
     )  # fmt: skip
     return [spread, cloud]
-
-
-def _floats(values: NDArray[Any]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
 
 
 def _lowest_first(value: Cell) -> tuple[bool, float]:

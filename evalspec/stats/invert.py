@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from evalspec.evidence.estimate import Side
+from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.types import FloatArray
 
 POWER = 0.8
@@ -170,3 +170,21 @@ def n_by_scaling(
     z_level, z_power = -float(ndtri(alpha)), float(ndtri(POWER))
     needed = abs(value - limit) * (1.0 + z_power / z_level)
     return max(2, math.ceil(n * (needed / abs(value - threshold)) ** 2))
+
+
+class PFromBounds(Estimate):
+    """An estimate with bounds alone: its p-value is the level at which the bound reaches the threshold."""
+
+    __slots__ = ()
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        return None if self.bound(0.95, side) is None else p_from_bounds(self.bound, threshold, side)
+
+
+class NByScaling(Estimate):
+    """An estimate whose bounds come closer with the root of n; more than 20 times n is given too."""
+
+    __slots__ = ()
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)

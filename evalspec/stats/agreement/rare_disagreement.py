@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats.invert import n_by_scaling, p_from_bounds
+from evalspec.stats.invert import NByScaling, p_from_bounds
 
 FEWEST_UNITS = 20
 _HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class FewDisagree(Estimate):
+class FewDisagree(NByScaling):
     """1 - observed / expected disagreement, from bounds of the two at half the level each.
 
     Where hardly any unit disagrees, resamples say nothing of the disagreements that were not drawn. The disagreement
@@ -58,10 +58,6 @@ class FewDisagree(Estimate):
     def p_value(self, threshold: float, side: Side) -> float | None:
         """The level at which the bound reaches the threshold."""
         return None if self.n < FEWEST_UNITS else p_from_bounds(self.bound, threshold, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Units that decide with 80 % power; more than 20 times n is given too."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
     def _within(self, alpha: float, side: Side) -> float:
         from evalspec.stats.shares.proportion import Proportion

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.stats.calibration.binned_error import DebiasedError
 from evalspec.stats.calibration.bins import (
     EXPECTED_WRONG,
     Bins,
@@ -38,14 +38,12 @@ from evalspec.stats.calibration.gap import (
     GapDesign,
     design_of_gap,
     overall_gap,
-    why_unbounded,
 )
 from evalspec.stats.calibration.maximum_error import MaximumCalibrationError, maximum_calibration_error
 from evalspec.stats.calibration.rms_error import RmsCalibrationError, rms_calibration_error
 from evalspec.stats.calibration.sample_size import NULL, Truth, n_for_power
 from evalspec.stats.calibration.temperature import apply_temperature, fit_temperature, halves
 from evalspec.stats.calibration.top_label import top_label
-from evalspec.stats.invert import bound_from_p, bound_not_beyond, p_not_beyond, upper_of_largest
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
 
@@ -68,7 +66,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class CalibrationError(Estimate):
+class CalibrationError(DebiasedError):
     """Expected calibration error (L1) over bins that were cut from the confidences.
 
     Args:
@@ -86,16 +84,6 @@ class CalibrationError(Estimate):
     name: str = "top label"
     fine: tuple[Bins, ...] = ()
     cells: tuple[Bins, ...] = ()
-
-    @property
-    def n(self) -> int:
-        """Rows."""
-        return self.bins.n
-
-    @property
-    def design_effect(self) -> float:
-        """Of the gap between confidence and accuracy; 1 without clusters."""
-        return self.design.effect
 
     @cached_property
     def plug_in(self) -> float | None:
@@ -116,11 +104,6 @@ class CalibrationError(Estimate):
         return math.copysign(without_noise(abs(seen), math.sqrt(float(np.sum(self.scales**2)))), seen)
 
     @property
-    def reason(self) -> str | None:
-        """Why there is no bound, or None."""
-        return why_unbounded(self.n, self.design)
-
-    @property
     def sight(self) -> tuple[tuple[int, float], ...]:
         """Numbers of finer bins, and the least error that is asked of each: what cancels in fewer is seen there."""
         return tuple((one.size, one.least) for one in self.spreads[2:] if one.least < 1.0) if self.n else ()
@@ -134,22 +117,6 @@ class CalibrationError(Estimate):
         end = f"no bound: {self.reason}" if self.reason else how
         return f"L1 over {self.bins.asked} bins{merged_to}, {self.name}, folded-normal debiased; {end}"
 
-    def bound(self, confidence: float, side: Side) -> float | None:
-        """One-sided bound in 0..1."""
-        if self.reason or self.value is None:
-            return None
-        if side == "lower" and confidence > 0.5 and self._p(0.0, "lower") > 1.0 - confidence:
-            return 0.0
-        if side == "upper":
-            bound = upper_of_largest(self._within, confidence, self.value, (0.0, 1.0))
-        else:
-            bound = bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
-        return bound_not_beyond(bound, self.value, confidence, side)
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """PASS side by inversion at the least favourable spread of the error; FAIL side by the larger of two tests."""
-        return None if self.reason else p_not_beyond(self._p(threshold, side), self.value, threshold, side)
-
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Rows that decide with 80 % power; of more rows fewer bins are merged."""
         if self.reason or self.value is None or self.value == threshold or not 0.0 < threshold < 1.0:
@@ -162,11 +129,7 @@ class CalibrationError(Estimate):
         )  # fmt: skip
         return n_for_power(truth, threshold, alpha)
 
-    def _p(self, threshold: float, side: Side) -> float:
-        if threshold < 0 or threshold > 1:
-            return 0.0 if (threshold < 0) == (side == "lower") else 1.0
-        if side == "upper":
-            return max(within(threshold) for within in self._within)
+    def _beyond(self, threshold: float) -> float:
         return self._overall.beyond(threshold) if len(self.bins.count) == 1 else self._p_fail(threshold)
 
     @property

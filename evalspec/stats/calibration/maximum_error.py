@@ -8,7 +8,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.estimate import Side
+from evalspec.stats.calibration.binned_error import BinnedError
 from evalspec.stats.calibration.bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, picked
 from evalspec.stats.calibration.finer_bins import Spread, absolute, bin_of, finer
 from evalspec.stats.calibration.gap import (
@@ -17,14 +18,13 @@ from evalspec.stats.calibration.gap import (
     GapDesign,
     design_of_gap,
     overall_gap,
-    why_unbounded,
 )
-from evalspec.stats.invert import bound_from_p, n_by_scaling, upper_of_largest
+from evalspec.stats.invert import NByScaling, bound_from_p, upper_of_largest
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class MaximumCalibrationError(Estimate):
+class MaximumCalibrationError(BinnedError, NByScaling):
     """The largest gap of any bin.
 
     PASS: every bin is shown to lie within the threshold (intersection-union, no correction needed). FAIL: some bin is
@@ -42,19 +42,9 @@ class MaximumCalibrationError(Estimate):
     design: GapDesign = INDEPENDENT
 
     @property
-    def n(self) -> int:
-        """Rows."""
-        return self.bins.n
-
-    @property
     def value(self) -> float | None:
         """Largest absolute gap, not debiased."""
         return float(np.abs(self.bins.gap).max()) if self.n else None
-
-    @property
-    def reason(self) -> str | None:
-        """Why there is no bound, or None."""
-        return why_unbounded(self.n, self.design)
 
     @property
     def method(self) -> str:
@@ -78,16 +68,8 @@ class MaximumCalibrationError(Estimate):
         """From the bins' binomial tails."""
         return None if self.reason else self._p(threshold, side)
 
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows, from the width of the present bound."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
-
-    def _p(self, threshold: float, side: Side) -> float:
-        if threshold < 0 or threshold > 1:
-            return 0.0 if (threshold < 0) == (side == "lower") else 1.0
-        if side == "lower":
-            return min(1.0, len(self._parts) * min(gap.beyond(threshold) for gap, _ in self._parts))
-        return max(within(threshold) for within in self._within)
+    def _beyond(self, threshold: float) -> float:
+        return min(1.0, len(self._parts) * min(gap.beyond(threshold) for gap, _ in self._parts))
 
     @cached_property
     def _within(self) -> list[Callable[[float], float]]:

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.stats.calibration.binned_error import DebiasedError
 from evalspec.stats.calibration.bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, smoothed
 from evalspec.stats.calibration.finer_bins import LOSS, Squares, kinds, squared
 from evalspec.stats.calibration.folded_normals import without_noise
@@ -20,16 +20,15 @@ from evalspec.stats.calibration.gap import (
     GapDesign,
     design_of_gap,
     overall_gap,
-    why_unbounded,
 )
 from evalspec.stats.calibration.sample_size import Truth, bins_at, overall_power, power_search
 from evalspec.stats.calibration.squared_normals import quadratic_tails
-from evalspec.stats.invert import POWER, bound_from_p, bound_not_beyond, p_not_beyond, upper_of_largest
+from evalspec.stats.invert import POWER
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class RmsCalibrationError(Estimate):
+class RmsCalibrationError(DebiasedError):
     """Root of the mean squared gap over bins that were cut from the confidences.
 
     The sum of squared gaps is a weighted sum of squared normals. How a given error is spread over the bins does not
@@ -48,16 +47,6 @@ class RmsCalibrationError(Estimate):
     fine: Bins
     cells: Bins
     design: GapDesign = INDEPENDENT
-
-    @property
-    def n(self) -> int:
-        """Rows."""
-        return self.bins.n
-
-    @property
-    def design_effect(self) -> float:
-        """Of the gap between confidence and accuracy; 1 without clusters."""
-        return self.design.effect
 
     @property
     def plug_in(self) -> float | None:
@@ -84,11 +73,6 @@ class RmsCalibrationError(Estimate):
         return max(math.sqrt(max(0.0, self.squared)), abs(self._gap))
 
     @property
-    def reason(self) -> str | None:
-        """Why there is no bound, or None."""
-        return why_unbounded(self.n, self.design)
-
-    @property
     def method(self) -> str:
         """Scheme, bins, and how the bounds are made."""
         count = len(self.bins.count)
@@ -100,22 +84,6 @@ class RmsCalibrationError(Estimate):
         end = f"no bound: {self.reason}" if self.reason else how
         return f"L2 over {self.bins.asked} bins{merged_to}, top label, debiased{below}; {end}"
 
-    def bound(self, confidence: float, side: Side) -> float | None:
-        """One-sided bound in 0..1."""
-        if self.reason or self.value is None:
-            return None
-        if side == "lower" and confidence > 0.5 and self._p(0.0, "lower") > 1.0 - confidence:
-            return 0.0
-        if side == "upper":
-            bound = upper_of_largest(self._within, confidence, self.value, (0.0, 1.0))
-        else:
-            bound = bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
-        return bound_not_beyond(bound, self.value, confidence, side)
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """From the squared gaps at the spread of the error that says least, and from the gap over all rows."""
-        return None if self.reason else p_not_beyond(self._p(threshold, side), self.value, threshold, side)
-
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
         """Rows that decide with 80 % power, were the error the same in all rows; of more rows fewer bins are merged."""
         if self.reason or self.value is None or self.value == threshold or not 0.0 < threshold < 1.0:
@@ -124,11 +92,7 @@ class RmsCalibrationError(Estimate):
         wanted = POWER + 0.5 * LOSS if self.value < threshold else POWER
         return power_search(lambda n: self._shown(n / self.n, threshold, alpha) >= wanted)
 
-    def _p(self, threshold: float, side: Side) -> float:
-        if threshold < 0 or threshold > 1:
-            return 0.0 if (threshold < 0) == (side == "lower") else 1.0
-        if side == "upper":
-            return max(within(threshold) for within in self._within)
+    def _beyond(self, threshold: float) -> float:
         beyond = self._overall.beyond(threshold)
         if len(self.bins.count) == 1:
             return beyond

@@ -9,7 +9,7 @@ import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats.invert import p_from_bounds
+from evalspec.stats.invert import PFromBounds
 from evalspec.stats.means.auc import FEW_WRONG, FEWEST_WRONG, LogitAuc, roc_auc
 from evalspec.stats.means.bounded import SHARE
 from evalspec.stats.means.bounded_area import from_counts
@@ -29,7 +29,7 @@ FEWEST_ELSEWHERE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class TiedAuc(Estimate):
+class TiedAuc(PFromBounds):
     """An AUC of rows that nearly all stand at the same place.
 
     DeLong's variance would rest on the few others. Where shares a and b of the two classes stand elsewhere, the AUC
@@ -63,10 +63,6 @@ class TiedAuc(Estimate):
             return None
         tied = 0.5 * (1.0 - elsewhere[0]) * (1.0 - elsewhere[1])
         return tied if side == "lower" else 1.0 - tied
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """By inversion of the bound."""
-        return None if self.bound(0.95, side) is None else p_from_bounds(self.bound, threshold, side)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, cluster_sums, degrees_of
-from evalspec.stats.invert import n_by_scaling
+from evalspec.stats.invert import NByScaling
 from evalspec.stats.means.bounded_area import bounded_area
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
@@ -22,7 +22,7 @@ FEW_WRONG = f"Gaffke's bound of the placements: DeLong needs (1 - AUC) x rows of
 
 
 @dataclass(frozen=True, slots=True)
-class LogitAuc(Estimate):
+class LogitAuc(NByScaling):
     """An AUC with DeLong's variance, on the logit.
 
     Args:
@@ -62,17 +62,13 @@ class LogitAuc(Estimate):
         z = (_logit(self.value) - _logit(threshold)) / self._logit_error
         return upper_tail(z if side == "lower" else -z, self.degrees)
 
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows, at this share of positives, that decide with 80 % power; more than 20 times n is given too."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
-
     @property
     def _logit_error(self) -> float:
         return self.standard_error / (self.value * (1.0 - self.value))
 
 
 @dataclass(frozen=True, slots=True)
-class NormalDifference(Estimate):
+class NormalDifference(NByScaling):
     """A difference with a normal (with clusters: t) interval.
 
     Args:
@@ -98,10 +94,6 @@ class NormalDifference(Estimate):
         """Wald's test."""
         z = (self.value - threshold) / self.standard_error
         return upper_tail(z if side == "lower" else -z, self.degrees)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows that decide with 80 % power; more than 20 times n is given too."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, cluster_sums
-from evalspec.stats.invert import FEWEST_CARRYING, carrying, n_by_scaling
+from evalspec.stats.invert import FEWEST_CARRYING, NByScaling, carrying
 from evalspec.stats.means.bounded import BoundedMean, BoundedRatio, Limits
 from evalspec.stats.means.saddlepoint import mean_at, tail_z
 from evalspec.stats.types import FloatArray, IntArray
@@ -21,7 +21,7 @@ SMALLEST_N = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Mean(Estimate):
+class Mean(NByScaling):
     """A mean, or a ratio of two means, with BCa bounds from the saddlepoint form of the bootstrap distribution.
 
     Args:
@@ -91,10 +91,6 @@ class Mean(Estimate):
             return 0.0 if (distance < 0) == (side == "lower") else 1.0
         z = distance / (1.0 + a * distance) - a
         return float(ndtr(z if side == "lower" else -z))
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows that decide with 80 % power; more than 20 times n is given too."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
     def _tail(self, point: float) -> float:
         return tail_z(self.numerator - point * self.denominator, 0.0)

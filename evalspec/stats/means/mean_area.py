@@ -10,7 +10,7 @@ import numpy as np
 
 from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, cluster_sums, degrees_of
-from evalspec.stats.invert import n_by_scaling, p_from_bounds
+from evalspec.stats.invert import NByScaling, PFromBounds
 from evalspec.stats.means.auc import LogitAuc, NormalDifference, PairedAuc, paired_roc_auc, placements, roc_auc
 from evalspec.stats.value_only import ValueOnly
 
@@ -27,7 +27,7 @@ FEWEST_WRONG = 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class AnyDependence(Estimate):
+class AnyDependence(PFromBounds, NByScaling):
     """A mean of estimates that may depend on each other in any way: each has its share of the level (Bonferroni).
 
     Args:
@@ -52,14 +52,6 @@ class AnyDependence(Estimate):
         """The mean of the parts' bounds; None where one of them has none."""
         level = 1.0 - (1.0 - confidence) / len(self.areas)
         return _mean([part.bound(level, side) for part in self.areas])
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """The level at which the bound reaches the threshold."""
-        return None if self.bound(0.95, side) is None else p_from_bounds(self.bound, threshold, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """As if the bound came closer with the root of n."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats.invert import n_by_scaling, p_from_bounds
+from evalspec.stats.invert import NByScaling, PFromBounds
 from evalspec.stats.means.mean import mean
 from evalspec.stats.shares.macro import mover_difference
 from evalspec.stats.shares.proportion import Proportion, proportion
@@ -136,7 +136,7 @@ def reweighted_change(
 
 
 @dataclass(frozen=True, slots=True)
-class WithUnlike(Estimate):
+class WithUnlike(PFromBounds, NByScaling):
     """A change that is known of most rows, with bounds that allow for the rest.
 
     Args:
@@ -172,14 +172,6 @@ class WithUnlike(Estimate):
         if of_most is None or share is None:
             return None
         return of_most + share * self.worse if side == "upper" else of_most - share * self.better
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """The level at which the bound clears the threshold."""
-        return None if self.bound(0.95, side) is None else p_from_bounds(self.bound, threshold, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows of both sides, from the width of the present bound."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
 
 def _unlike(reference: FloatArray, current: CrossFitted, most: float) -> BoolArray:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, coded, from_zero
-from evalspec.stats.invert import FEWEST_CARRYING, carrying, n_by_scaling
+from evalspec.stats.invert import FEWEST_CARRYING, NByScaling, carrying
 from evalspec.stats.resampling.resample import ResamplingPlan, Weighted, jackknife, replicates
 from evalspec.stats.types import FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
@@ -39,7 +39,7 @@ def resamples_for(alpha: float) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Bootstrap(Estimate):
+class Bootstrap(NByScaling):
     """A statistic with BCa bounds.
 
     Args:
@@ -89,10 +89,6 @@ class Bootstrap(Estimate):
             return 1.0
         z = distance / (1.0 + self.acceleration * distance) - self.bias
         return float(ndtr(z if side == "lower" else -z))
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows that decide with 80 % power; more than 20 times n is given too."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
 
 @dataclass(frozen=True, eq=False)

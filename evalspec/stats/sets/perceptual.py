@@ -49,30 +49,14 @@ class Signatures:
         return len(self.hashes)
 
 
-def signatures(pictures: NDArray[Any], span: float) -> Signatures:
-    """Hashes and small versions of pictures.
-
-    Args:
-        pictures: shape (n, h, w) or (n, h, w, c) with 1 or 3 channels, at least 32 x 32 pixels.
-        span: From black to white, such as 255.
-
-    Returns:
-        One signature a picture. A picture with a value that isn't finite counts as flat.
-
-    Raises:
-        InputError: They are smaller, or have another number of channels.
-    """
-    return signed(shrunk(pictures), span)
-
-
 def shrunk(pictures: NDArray[Any]) -> FloatPictures:
     """Means of areas, shape (n, c, 32, 32); 0 throughout where a value isn't finite.
 
     Args:
-        pictures: As `signatures` takes them.
+        pictures: shape (n, h, w) or (n, h, w, c) with 1 or 3 channels, at least 32 x 32 pixels.
 
     Raises:
-        InputError: As `signatures`.
+        InputError: They are smaller, or have another number of channels.
     """
     values = pictures[..., None] if pictures.ndim == 3 else pictures
     if values.ndim != 4 or values.shape[3] not in (1, 3) or min(values.shape[1:3]) < SIDE:
@@ -93,7 +77,7 @@ def signed(small: FloatPictures, span: float) -> Signatures:
 
     Args:
         small: shape (n, c, 32, 32).
-        span: From black to white.
+        span: From black to white, such as 255.
 
     References:
         Zauner (2010), Implementation and Benchmarking of Perceptual Image Hash Functions, 3.2.1 (DCT hash); the bits

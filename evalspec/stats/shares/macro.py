@@ -11,7 +11,7 @@ import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Comparison, Estimate, Side
-from evalspec.stats.invert import POWER, bound_from_p, far_side, n_by_scaling, p_from_bounds
+from evalspec.stats.invert import POWER, NByScaling, PFromBounds, bound_from_p, far_side
 from evalspec.stats.shares.proportion import Proportion, proportion
 from evalspec.stats.shares.score import without_skewness
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
@@ -21,7 +21,7 @@ _WIDEST = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class MoverSum(Estimate):
+class MoverSum(PFromBounds, NByScaling):
     """A weighted sum of estimates, its bounds recovered from theirs (method of variance estimates recovery).
 
     Args:
@@ -86,16 +86,6 @@ class MoverSum(Estimate):
                 return None
             distance = max(distance, other - middle if side == "lower" else middle - other)
         return distance
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """The level at which the bound reaches the threshold."""
-        if self.bound(0.95, side) is None:
-            return None
-        return p_from_bounds(self.bound, threshold, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows, in these shares of classes, that decide with 80 % power; more than 20 times n is given too."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)
 
 
 @dataclass(frozen=True, slots=True)

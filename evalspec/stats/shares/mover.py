@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.stats.invert import n_by_scaling, p_from_bounds
+from evalspec.stats.invert import NByScaling, PFromBounds
 
 
 @dataclass(frozen=True, slots=True)
-class MoverDifference(Estimate):
+class MoverDifference(PFromBounds, NByScaling):
     """``first - second``, each by its own bound at half the level (Bonferroni).
 
     For estimates that are skewed, biased towards one side or made of the same rows: a method that adds variances
@@ -50,13 +50,3 @@ class MoverDifference(Estimate):
         other: Side = "upper" if side == "lower" else "lower"
         near, far = self.first.bound(half, side), self.second.bound(half, other)
         return None if near is None or far is None else near - far
-
-    def p_value(self, threshold: float, side: Side) -> float | None:
-        """The level at which the bound reaches the threshold."""
-        if self.bound(0.95, side) is None:
-            return None
-        return p_from_bounds(self.bound, threshold, side)
-
-    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """Rows that decide with 80 % power, bounds narrowing with the root of n."""
-        return n_by_scaling(self.value, self.n, self.bound, threshold, alpha)

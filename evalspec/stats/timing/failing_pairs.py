@@ -70,8 +70,22 @@ class FailedShare(Estimate):
         return share_over(failed, 1.0).p_value(1.0 - self.p, "lower")
 
 
+class _OfPairs(Comparison):
+    """Its values are those of the pairs."""
+
+    timing: PairedTiming
+
+    @property
+    def baseline_value(self) -> float | None:
+        return self.timing.baseline_value
+
+    @property
+    def candidate_value(self) -> float | None:
+        return self.timing.candidate_value
+
+
 @dataclass(frozen=True)
-class FailingPairs(Comparison):
+class FailingPairs(_OfPairs):
     """Two models in pairs of fresh processes, where too many queries failed.
 
     Args:
@@ -81,16 +95,6 @@ class FailingPairs(Comparison):
 
     timing: PairedTiming
     failed: FailedShare
-
-    @property
-    def baseline_value(self) -> float | None:
-        """As `PairedTiming.baseline_value`."""
-        return self.timing.baseline_value
-
-    @property
-    def candidate_value(self) -> float | None:
-        """As `PairedTiming.candidate_value`."""
-        return self.timing.candidate_value
 
     def difference(self, factor: float, margin: float) -> FailedShare:
         """What failure says."""
@@ -146,7 +150,7 @@ class FewEpisodes(Estimate):
 
 
 @dataclass(frozen=True)
-class RarelySlow(Comparison):
+class RarelySlow(_OfPairs):
     """Two models in pairs of fresh processes, with few episodes over a percentile.
 
     Args:
@@ -158,16 +162,6 @@ class RarelySlow(Comparison):
     timing: PairedTiming
     looked_at: Percentile
     whose: str
-
-    @property
-    def baseline_value(self) -> float | None:
-        """As `PairedTiming.baseline_value`."""
-        return self.timing.baseline_value
-
-    @property
-    def candidate_value(self) -> float | None:
-        """As `PairedTiming.candidate_value`."""
-        return self.timing.candidate_value
 
     def difference(self, factor: float, margin: float) -> FewEpisodes:
         """As `PairedTiming.difference`, from below."""

@@ -14,14 +14,20 @@ from evalspec.errors import InputError
 from evalspec.stats.sets.perceptual import (
     FURTHEST,
     PictureSearch,
+    Signatures,
     correlations,
     cut_correlations,
     dct_hashes,
-    signatures,
+    shrunk,
+    signed,
 )
 
 Change = Callable[[Image.Image], Image.Image]
 SIMILARITY = 0.95
+
+
+def signatures(pictures: np.ndarray, span: float) -> Signatures:
+    return signed(shrunk(pictures), span)
 
 
 def scenes(n: int, seed: int = 0, side: int = 96) -> np.ndarray:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Predictions
 
-DIRECTIONS = ("to_person", "to_auto")
-
 
 @dataclass(frozen=True)
 class Routing:

@@ -146,11 +146,11 @@ def _series(name: str, error: CalibrationError, level: float) -> Series:
     bins, bounds = error.bins, _bounds(error, level)
     return Series(
         name=name,
-        x=_floats(bins.confidence),
-        y=_floats(bins.accuracy),
+        x=tuple(bins.confidence.tolist()),
+        y=tuple(bins.accuracy.tolist()),
         lower=tuple(low for low, _ in bounds),
         upper=tuple(high for _, high in bounds),
-        size=_floats(bins.count),
+        size=tuple(bins.count.tolist()),
     )
 
 
@@ -174,7 +174,7 @@ def _confidences(confidence: NDArray[np.float64], correct: NDArray[np.bool_], th
         caption="How sure the model was where it was right and where it was wrong.",
         x_label="confidence",
         y_label="rows",
-        edges=_floats(edges),
+        edges=tuple(edges.tolist()),
         counts={"right": tuple(int(c) for c in right), "wrong": tuple(int(c) for c in wrong)},
         references=line,
     )
@@ -194,7 +194,3 @@ def _bins(error: CalibrationError, level: float) -> Table:
         for i, (low, high) in enumerate(_bounds(error, level))
     )  # fmt: skip
     return Table(title="Bins", caption="Gap: accuracy less confidence.", columns=columns, rows=rows)
-
-
-def _floats(values: NDArray[np.float64] | NDArray[np.int64]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

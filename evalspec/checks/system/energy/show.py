@@ -91,7 +91,11 @@ def _course(check: Energy, samples: Sequence[Samples]) -> Curve | None:
         if len(seconds):
             step = max(1, len(seconds) * len(samples) // POINTS)
             drawn.append(
-                Series(name=f"process {one.process + 1}", x=_floats(seconds[::step]), y=_floats(watts[::step]))
+                Series(
+                    name=f"process {one.process + 1}",
+                    x=tuple(seconds[::step].tolist()),
+                    y=tuple(watts[::step].tolist()),
+                )
             )
     if not drawn:
         return None
@@ -138,7 +142,3 @@ def _levels(estimates: Mapping[str, Estimate], levels: Sequence[SteadyLoad], rat
         series=(Series(name="power", x=tuple(x for x, _ in points), y=tuple(y for _, y in points)),),
     )  # fmt: skip
     return [table, curve]
-
-
-def _floats(values: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

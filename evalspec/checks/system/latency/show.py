@@ -91,7 +91,7 @@ def _tail(answered: NDArray[np.float64], total: int, lines: Sequence[tuple[str, 
         title="Tail",
         caption="Share of queries that take longer; 1 % is the p99.",
         x_label="latency", x_unit="ms", y_label="share slower", log_x=True, log_y=True,
-        series=(Series(name="queries", x=_floats(answered[keep]), y=_floats(slower[keep])),),
+        series=(Series(name="queries", x=tuple(answered[keep].tolist()), y=tuple(slower[keep].tolist())),),
         references=_references(lines, "x"),
     )  # fmt: skip
 
@@ -154,7 +154,3 @@ def _processes(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float6
     )  # fmt: skip
     caption = "Fresh processes in the order in which they ran."
     return Table(title="Processes", caption=caption, columns=columns, rows=tuple(rows))
-
-
-def _floats(values: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

@@ -149,7 +149,7 @@ def _tail(check: Load, runs: Mapping[str, AtRate]) -> Curve:
         keep = np.unique(len(answered) - np.geomspace(1, len(answered), POINTS).astype(np.int64))
         keep = keep[slower[keep] > 0]
         if len(keep):
-            series.append(Series(name=part, x=_floats(answered[keep]), y=_floats(slower[keep])))
+            series.append(Series(name=part, x=tuple(answered[keep].tolist()), y=tuple(slower[keep].tolist())))
     return Curve(
         title="Tail",
         caption="Share of queries that take longer; 1 % is the p99. Failed queries are slower than all.",
@@ -304,7 +304,3 @@ def _searched(found: LoadResult) -> Table:
 
 def _mean(mask: NDArray[np.bool_]) -> float:
     return float(mask.mean()) if len(mask) else 0.0
-
-
-def _floats(values: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

@@ -60,7 +60,7 @@ def _course(samples: Sequence[Samples], series: device.DeviceSeries) -> Curve:
         if not len(seconds):
             continue
         top = max(top, float(rates.max()))
-        drawn.append(Series(name=f"process {one.process + 1}", x=_floats(seconds), y=_floats(rates)))
+        drawn.append(Series(name=f"process {one.process + 1}", x=tuple(seconds.tolist()), y=tuple(rates.tolist())))
     bands = [
         Series(name=f"throttled (process {one.process + 1})", x=(begin, end), y=(top, top), lower=(0.0, 0.0),
                upper=(top, top))
@@ -110,15 +110,11 @@ def _read(title: str, samples: Sequence[Samples], name: str, unit: str) -> Curve
         begin, end = device.span(one)
         times, values = readings(one.telemetry, name, begin, end)
         if len(values):
-            x = _floats((times - begin) / 1e9)
-            drawn.append(Series(name=f"process {one.process + 1}", x=x, y=_floats(values)))
+            x = tuple(((times - begin) / 1e9).tolist())
+            drawn.append(Series(name=f"process {one.process + 1}", x=x, y=tuple(values.tolist())))
     if not drawn:
         return None
     return Curve(
         title=title, caption="Read by a process beside it.", x_label="time in the process", x_unit="s",
         y_label=title.lower(), y_unit=unit, series=tuple(drawn),
     )  # fmt: skip
-
-
-def _floats(values: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
