@@ -51,3 +51,8 @@ def first_of(names: Sequence[str], total: int | None = None, most: int = 2) -> s
     shown = list(names[:most])
     more = (len(names) if total is None else total) - len(shown)
     return and_list([*shown, f"{more:,} more"] if more > 0 else shown) if shown else ""
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes from two on."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

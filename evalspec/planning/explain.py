@@ -13,6 +13,7 @@ from evalspec.evidence.metric import Metric
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.units import UNITS, format_quantity, from_unit, to_unit
+from evalspec.evidence.words import duration
 from evalspec.language.parts import Check
 from evalspec.language.requirement import Requirement
 from evalspec.loading.summary import doubts, profile_json, profile_lines
@@ -336,7 +337,7 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         lacks: What a run would be refused for.
     """
     found = detects(plan, before)
-    lines = [f"{plan.spec.name}: {len(plan.checks)} checks, about {_duration(_seconds(plan, before))}"]
+    lines = [f"{plan.spec.name}: {len(plan.checks)} checks, about {duration(_seconds(plan, before))}"]
     if before is None:
         lines.append("no earlier run of this spec is here: times are guesses, and chances are not known")
     else:
@@ -400,10 +401,6 @@ def _seconds(plan: Plan, before: Record | None) -> float:
     done = () if before is None else before.checks
     measured = {check.id: check.duration_s for check in done if check.status == "measured"}
     return sum(measured.get(one.check.name, one.seconds) for one in plan.checks)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ()) -> dict[str, Any]:

@@ -381,3 +381,10 @@ def _shares(answers: Predictions, threshold: float) -> NDArray[np.float64]:
             remedy="name its `probabilities` or `logits` in `outputs:`",
         )
     return answers.probabilities
+
+
+def over(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Above / below, NaN where below is 0."""
+    ratio: NDArray[np.float64] = np.full(above.shape, np.nan)
+    np.divide(above, below, out=ratio, where=below > 0)
+    return ratio

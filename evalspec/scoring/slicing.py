@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -208,9 +208,10 @@ def _column(values: pa.ChunkedArray, name: str, dataset: str) -> _Axis:
     ordered = sorted(distinct.to_pylist())
     codes = pc.index_in(plain, value_set=pa.array(ordered, type=plain.type))
     codes = np.asarray(pc.fill_null(codes, -1).to_numpy(), dtype=np.int64)
-    names = tuple(f"{name}={_text(value)}" for value in ordered)
+    names = tuple(f"{name}={value_text(value)}" for value in ordered)
     return _Axis(name, codes, names, named=False, missing=int(plain.null_count))
 
 
-def _text(value: Any) -> str:
+def value_text(value: object) -> str:
+    """A value of a column as a part of a slice's name."""
     return str(value).lower() if isinstance(value, bool) else str(value)

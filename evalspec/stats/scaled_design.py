@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
-from evalspec.stats.means.auc import FEWEST_WRONG
+from evalspec.stats.means.auc import FEWEST_WRONG, logit
 from evalspec.stats.power import ProportionDesign
 from evalspec.stats.recorded import recorded_proportion
 
@@ -73,7 +73,7 @@ class AreaDesign:
         # A record close to 1 tells little of the error further off; so many rows have that of exponential scores.
         of_rows = math.sqrt(NOISE * _placed(truth) / rows) / (truth * (1.0 - truth))
         error = max(own * _logit_spread(truth) / _logit_spread(self.value), of_rows)
-        distance = (_logit(truth) - _logit(threshold)) * (1.0 if side == "lower" else -1.0)
+        distance = (logit(truth) - logit(threshold)) * (1.0 if side == "lower" else -1.0)
         return float(ndtr(distance / error + float(ndtri(alpha))))
 
 
@@ -129,7 +129,7 @@ def recorded_area(
     inside = [bound for bound in (lower, upper) if bound is not None and 0.0 < bound < 1.0 and bound != value]
     if not 0.0 < value < 1.0 or not inside:
         return None
-    errors = [abs(_logit(value) - _logit(bound)) / z for bound in inside]
+    errors = [abs(logit(value) - logit(bound)) / z for bound in inside]
     # As many as give a share this bound, where the record's own bound was that of few wrong rows.
     as_share = recorded_proportion(value, inside[0], confidence, n)
     few, wrong = as_share.n / as_share.design_effect, min(value, 1.0 - value)
@@ -162,10 +162,6 @@ def _rows(area: float, error: float) -> float:
 def _placed(area: float) -> float:
     """Variance of the placement of a positive row."""
     return 2.0 * area**2 / (1.0 + area) - area**2
-
-
-def _logit(share: float) -> float:
-    return math.log(share / (1.0 - share))
 
 
 def _logit_spread(area: float) -> float:

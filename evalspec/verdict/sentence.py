@@ -5,6 +5,7 @@ from __future__ import annotations
 from evalspec.evidence.test import PartTest, Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Status
+from evalspec.evidence.words import duration
 
 TOO_CLOSE = 20
 """Beyond so many times the present n, more data is not the answer."""
@@ -175,9 +176,5 @@ def to_decide(test: Test, seconds: float | None) -> str:
         return f"{test.n_to_decide:,}"
     time = ""
     if seconds and test.to_decide in TIMED and test.times_to_decide is not None:
-        time = f"; about {_duration(seconds * test.times_to_decide)}"
+        time = f"; about {duration(seconds * test.times_to_decide)}"
     return f"{test.n_to_decide:,} {test.to_decide} ({test.to_decide_now:,} now{time})"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -10,7 +10,7 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.words import plural
 from evalspec.language.inputs import GIVES
-from evalspec.scoring.scored_rows import Scored, Undefined
+from evalspec.scoring.scored_rows import Scored, Undefined, over
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class Lists:
             Jarvelin and Kekalainen (2002), ACM TOIS 20: linear gains, discounts 1 / log2(1 + rank).
         """
         weights = np.where(self.rank <= k, 1.0 / np.log2(1.0 + self.rank), 0.0)
-        return _over(self._sums(self.gain * weights), self._sums(self.ideal * weights))
+        return over(self._sums(self.gain * weights), self._sums(self.ideal * weights))
 
     def reciprocal(self) -> FloatArray:
         """1 / rank of the first relevant row, shape (queries,); NaN where there is none."""
@@ -63,7 +63,7 @@ class Lists:
     def found(self, k: int) -> FloatArray:
         """Share of the relevant rows that are among the first k, shape (queries,); NaN where there are none."""
         relevant = self.gain > 0
-        return _over(self._sums(relevant & (self.rank <= k)), self._sums(relevant))
+        return over(self._sums(relevant & (self.rank <= k)), self._sums(relevant))
 
     def hits(self, k: int) -> NDArray[np.bool_]:
         """A relevant row is among the first k, shape (queries,)."""
@@ -72,13 +72,6 @@ class Lists:
     def _sums(self, values: NDArray[np.bool_] | FloatArray) -> FloatArray:
         sums = np.bincount(self.query, weights=values.astype(np.float64), minlength=self.queries)
         return sums.astype(np.float64, copy=False)
-
-
-def _over(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Above / below, NaN where below is 0."""
-    ratio: FloatArray = np.full(above.shape, np.nan)
-    np.divide(above, below, out=ratio, where=below > 0)
-    return ratio
 
 
 def lists(rows: Scored) -> Lists:

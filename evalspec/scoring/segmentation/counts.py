@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.scoring.scored_rows import Scored, Undefined
+from evalspec.scoring.scored_rows import Scored, Undefined, over
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,13 +78,6 @@ def _thirds(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return right, true, said
 
 
-def _over(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Above / below, NaN where below is 0."""
-    ratio: FloatArray = np.full(above.shape, np.nan)
-    np.divide(above, below, out=ratio, where=below > 0)
-    return ratio
-
-
 def iou_of(sums: FloatArray) -> FloatArray:
     """Mean intersection over union of the classes.
 
@@ -92,7 +85,7 @@ def iou_of(sums: FloatArray) -> FloatArray:
         sums: shape (..., 3 x classes): right, true, said.
     """
     right, true, said = _thirds(sums)
-    return np.asarray(_over(right, true + said - right).mean(axis=-1))
+    return np.asarray(over(right, true + said - right).mean(axis=-1))
 
 
 def dice_of(sums: FloatArray) -> FloatArray:
@@ -102,7 +95,7 @@ def dice_of(sums: FloatArray) -> FloatArray:
         sums: shape (..., 3 x classes): right, true, said.
     """
     right, true, said = _thirds(sums)
-    return np.asarray(_over(2.0 * right, true + said).mean(axis=-1))
+    return np.asarray(over(2.0 * right, true + said).mean(axis=-1))
 
 
 def accuracy_of(sums: FloatArray) -> FloatArray:
@@ -112,4 +105,4 @@ def accuracy_of(sums: FloatArray) -> FloatArray:
         sums: shape (..., 3): right, true, said.
     """
     right, true, _ = _thirds(sums)
-    return _over(right, true)[..., 0]
+    return over(right, true)[..., 0]

@@ -12,6 +12,7 @@ from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, cluster_sums, degrees_of
 from evalspec.stats.invert import NByScaling
 from evalspec.stats.means.bounded_area import bounded_area
+from evalspec.stats.tails import upper_tail
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
 
@@ -53,13 +54,13 @@ class LogitAuc(NByScaling):
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound, in 0..1."""
         step = quantile(confidence, self.degrees) * self._logit_error
-        return _expit(_logit(self.value) + (-step if side == "lower" else step))
+        return _expit(logit(self.value) + (-step if side == "lower" else step))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """Wald's test on the logit."""
         if not 0.0 < threshold < 1.0:
             return 0.0 if (threshold <= 0.0) == (side == "lower") else 1.0
-        z = (_logit(self.value) - _logit(threshold)) / self._logit_error
+        z = (logit(self.value) - logit(threshold)) / self._logit_error
         return upper_tail(z if side == "lower" else -z, self.degrees)
 
     @property
@@ -303,18 +304,12 @@ def quantile(confidence: float, degrees: float | None) -> float:
     return float(ndtri(confidence)) if degrees is None else float(stdtrit(degrees, confidence))
 
 
-def upper_tail(z: float, degrees: float | None) -> float:
-    """Upper tail of the normal distribution, or of t."""
-    from scipy.special import ndtr, stdtr
-
-    return float(ndtr(-z)) if degrees is None else float(stdtr(degrees, -z))
-
-
 def _wrong(value: float, smaller: int) -> float:
     return min(value, 1.0 - value) * smaller
 
 
-def _logit(share: float) -> float:
+def logit(share: float) -> float:
+    """Logarithm of the odds."""
     return math.log(share / (1.0 - share))
 
 

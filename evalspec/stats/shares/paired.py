@@ -14,6 +14,7 @@ from evalspec.stats.binomial import at_most
 from evalspec.stats.clusters import ClusterDesign, cluster_codes, design_effect
 from evalspec.stats.invert import POWER, bound_from_p, far_side
 from evalspec.stats.shares.score import PairTable, moments_under, score_z
+from evalspec.stats.tails import upper_tail
 from evalspec.stats.types import BoolArray, IntArray
 from evalspec.stats.value_only import ValueOnly
 
@@ -245,18 +246,11 @@ def _in_clusters(found: ScoreDifference | ScoreRatio, factor: float, threshold: 
     Few discordant rows say little about the design effect, and t pays for it. Where the rows of a cluster are taken for
     copies of each other there is nothing to know: n / largest pairs.
     """
-    p = tail(score_z(found.table, factor, threshold, side), found.degrees)
+    p = upper_tail(score_z(found.table, factor, threshold, side), found.degrees)
     if found.largest is None:
         return p
     copies = found.table.scaled(found.n / (found.largest * found.table.n))
-    return min(p, tail(score_z(copies, factor, threshold, side), None))
-
-
-def tail(z: float, degrees: float | None) -> float:
-    """Upper tail of the normal distribution, or of t where variances come from clusters."""
-    from scipy.special import ndtr, stdtr
-
-    return float(ndtr(-z)) if degrees is None else float(stdtr(degrees, -z))
+    return min(p, upper_tail(score_z(copies, factor, threshold, side), None))
 
 
 def paired_proportion(

@@ -54,7 +54,7 @@ def measure(check: Agreement, inputs: Inputs) -> CheckResult:
     estimates: dict[str, Estimate] = {name: one.estimate for name, one in found.items() if name not in missing}
     split = _split(rated)
     blocks: list[AnyBlock] = [
-        _coefficient_table(check, found, missing, inputs.confidence), _rater_table(check, rated),
+        _coefficient_table(found, missing, inputs.confidence), _rater_table(check, rated),
         *_pairs(check, rated), *_mixed(check, rated),
     ]  # fmt: skip
     if check.show_examples and split.any():
@@ -150,9 +150,7 @@ def _split(rated: Categories) -> NDArray[np.float64]:
     return np.asarray(np.where(pairs > 0, 1.0 - np.sum(counts * (counts - 1), axis=1) / np.maximum(pairs, 1), 0.0))
 
 
-def _coefficient_table(
-    check: Agreement, found: dict[str, stats.Coefficient], missing: dict[str, str], confidence: float
-) -> Table:
+def _coefficient_table(found: dict[str, stats.Coefficient], missing: dict[str, str], confidence: float) -> Table:
     percent = in_percent(confidence)
     lines: list[tuple[Cell, ...]] = []
     for name, one in found.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -14,9 +14,6 @@ from evalspec.language.declarations import Effort
 from evalspec.language.parts import Check, DatasetName, Need, NeedRows
 from evalspec.language.requirement import Requirement
 from evalspec.language.units import custom_error
-
-if TYPE_CHECKING:
-    pass
 
 _INTERVAL = (
     "BCa over units, from 50 on; where few disagree Clopper-Pearson and Hoeffding's bounds, which need no variance"

@@ -108,7 +108,7 @@ def measure(check: Coverage, inputs: Inputs) -> CheckResult:
     return CheckResult(
         estimates=estimates,
         missing=missing,
-        blocks=_blocks(check, inputs, covered, gaps, absent),
+        blocks=_blocks(check, covered, gaps, absent),
         counts=Counts(attempted=covered.rows, used=covered.rows),
         conditions={"rows needed": check.needed(None, inputs.confidence), "groups": len(covered.groups)},
         notes=[*_notes(check, covered), *gaps.notes],
@@ -275,9 +275,7 @@ def _notes(check: Coverage, covered: Covered) -> list[str]:
     return [f"Always answering {most[:LETTERS_SHOWN]!r} is right in {share:.3g} % of {check.dataset}."]
 
 
-def _blocks(
-    check: Coverage, inputs: Inputs, covered: Covered, gaps: Represented, absent: Mapping[str, str]
-) -> tuple[AnyBlock, ...]:
+def _blocks(check: Coverage, covered: Covered, gaps: Represented, absent: Mapping[str, str]) -> tuple[AnyBlock, ...]:
     found: list[AnyBlock] = []
     if covered.groups:
         found.append(_groups(check, covered))

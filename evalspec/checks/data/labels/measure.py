@@ -89,7 +89,7 @@ def measure(check: Labels, inputs: Inputs) -> CheckResult:
         missing=missing,
         blocks=show.blocks(check, inputs, found),
         counts=Counts(attempted=len(rows.given), used=int(looked.sum()), dropped=int((~looked).sum())),
-        conditions=_conditions(check, found),
+        conditions=_conditions(found),
         notes=[*_notes(check, found, why), *notes],
         weakens=_copied(check, rows),
         evidence=show.write(check, inputs, found),
@@ -287,7 +287,7 @@ def _not_random(found: LabelsResult) -> str | None:
     return not_random(rows.given, slices, rows.audited, rows.clusters)
 
 
-def _conditions(check: Labels, found: LabelsResult) -> dict[str, str | int | float | bool | None]:
+def _conditions(found: LabelsResult) -> dict[str, str | int | float | bool | None]:
     said: dict[str, str | int | float | bool | None] = {"audited": int(found.rows.audited.sum())}
     if found.doubts is not None:
         said |= {"judged by": found.doubts.method, "its accuracy": round(found.doubts.accuracy, 4)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from math import ceil, log
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -29,9 +29,6 @@ from evalspec.language.units import custom_error
 from evalspec.scoring.catalogue.metrics import LABEL_WORD
 from evalspec.scoring.cross import Cross
 from evalspec.scoring.sliced_metrics import CELLS_MAX
-
-if TYPE_CHECKING:
-    pass
 
 TOO_SMALL = "slices_too_small"
 PIP = "pip install 'evalspec-gate[labels]'"

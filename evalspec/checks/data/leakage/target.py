@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evalspec.errors import InputError
 from evalspec.evidence.reasons import NoEvidence
+from evalspec.scoring.slicing import value_text
 from evalspec.sources.reading.open import missing_values
 from evalspec.stats.conjunction import AllParts
 from evalspec.stats.drift.single_feature_auc import FEWEST_OF_CLASS, cells_of, cuts_of, separation, shares_of
@@ -170,7 +171,7 @@ def _targets(split: _Split, told: LabelSignal) -> tuple[dict[str, NDArray[np.boo
         return _limits(column.cast(pa.float64(), safe=False).to_numpy(), split)
     encoded = column.combine_chunks().dictionary_encode()
     values = np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
-    names = [_named(value) for value in encoded.dictionary.to_pylist()]
+    names = [value_text(value) for value in encoded.dictionary.to_pylist()]
     enough = np.bincount(values[split.judged], minlength=len(names))
     if len(names) > 1 and np.count_nonzero(enough) == 1:
         return {}, f"the rows that are judged hold one class only ({names[int(enough.argmax())]})"
@@ -211,10 +212,6 @@ def _limits(values: NDArray[np.float64], split: _Split) -> tuple[dict[str, NDArr
     found = {f"over {limit:.4g}": values > limit for limit in limits}
     kept = {name: over for name, over in found.items() if 0 < int(over[split.judged].sum()) < split.judged.sum()}
     return kept, "" if kept else "no quartile of training divides the labels of the test rows"
-
-
-def _named(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _cells(split: _Split, name: str) -> tuple[NDArray[np.int64], int]:

@@ -119,7 +119,7 @@ def _held(check: Compression, inputs: Inputs, model: str, baseline: Scored, cut:
     else:
         estimates |= _of_values(inputs, rows, baseline)
         missing |= dict.fromkeys(CLASSES_ONLY, "the models give values, not classes")
-    _divergence(inputs, rows, baseline, estimates, missing)
+    _divergence(rows, baseline, estimates, missing)
     notes = _sizes(inputs, model, check.baseline, estimates, missing)
     notes += _speed(check, inputs, model, estimates, missing)
     if cut is not None:
@@ -195,9 +195,7 @@ def _of_values(inputs: Inputs, rows: Scored, baseline: Scored) -> dict[str, Foun
     return {"mae_increase": mean(worse, rng=inputs.rng, clusters=rows.clusters, alpha=inputs.alpha_fail)}
 
 
-def _divergence(
-    inputs: Inputs, rows: Scored, baseline: Scored, estimates: dict[str, Found], missing: dict[str, str]
-) -> None:
+def _divergence(rows: Scored, baseline: Scored, estimates: dict[str, Found], missing: dict[str, str]) -> None:
     """Means over the rows of how far the outputs are from the baseline's."""
     asked = {"output_divergence": divergences, "logit_distance": logit_distances}
     for metric, measured in asked.items():

@@ -13,6 +13,7 @@ from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.evidence.record import Counts
 from evalspec.language.parts import CheckResult
+from evalspec.pipeline.untrusted_code import first_line
 from evalspec.scoring.scored_rows import needs_task
 from evalspec.stats.resampling.jackknife import jackknife
 
@@ -75,13 +76,13 @@ def scorer(
     try:
         module = evaluate.load(str(file), module_type="metric", cache_dir=str(folder))
     except Exception as error:
-        raise InputError(f"{file.name} is no module of the evaluate library: {_line(error)}") from error
+        raise InputError(f"{file.name} is no module of the evaluate library: {first_line(error)}") from error
 
     def score(rows: NDArray[np.int64]) -> float:
         try:
             found = module.compute(predictions=said[rows].tolist(), references=references(truth[rows]))
         except Exception as error:
-            raise InputError(f"module {name} raised {type(error).__name__}: {_line(error)}") from error
+            raise InputError(f"module {name} raised {type(error).__name__}: {first_line(error)}") from error
         return number(name, found)
 
     return score
@@ -114,8 +115,3 @@ def number(name: str, found: object) -> float:
         choices=numbers,
         remedy="call the module as the number that you mean",
     )
-
-
-def _line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,9 +11,6 @@ from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Listing
 from evalspec.language.names import Name
 from evalspec.language.parts import Check, DatasetName, Need, NeedPredictions, SpecNames
-
-if TYPE_CHECKING:
-    pass
 
 
 class Evaluate(Check):

@@ -94,7 +94,7 @@ def measure(check: Robustness, inputs: Inputs) -> CheckResult:
         blocks=_blocks(check, inputs, ours, estimates, material),
         counts=Counts(attempted=len(table), used=len(picked), dropped=len(table) - len(picked)),
         conditions={"columns": ", ".join(columns), "rows": len(picked), "copies": len(check.copies)},
-        notes=_notes(check, len(table), len(picked)),
+        notes=_notes(len(table), len(picked)),
         blind=_blind(check, inputs.predictions(check.dataset, check.model)),
     )
 
@@ -241,7 +241,7 @@ def _comparisons(
     return found
 
 
-def _notes(check: Robustness, rows: int, used: int) -> tuple[str, ...]:
+def _notes(rows: int, used: int) -> tuple[str, ...]:
     if used == rows:
         return ()
     return (f"{used} of {rows} rows were copied, drawn by the seed; `rows: {rows}` takes all",)

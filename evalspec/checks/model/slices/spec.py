@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -18,9 +18,6 @@ from evalspec.scoring.catalogue.metrics import LABEL_WORD, SliceMetric
 from evalspec.scoring.cross import Cross, entries_of
 from evalspec.scoring.sample_size import Sample, fewest_in_groups, kind_of, never_shown
 from evalspec.scoring.sliced_metrics import BY_FORMS, DECLARED, TOO_SMALL, Form, asked_of
-
-if TYPE_CHECKING:
-    pass
 
 DiscoverMetric = Literal[
     "accuracy", "precision", "recall", "subset_accuracy", "exact_match", "mae", "log_loss", "brier"

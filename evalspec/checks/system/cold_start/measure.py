@@ -63,7 +63,7 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
     return CheckResult(
         estimates=estimates,
         comparisons=comparisons,
-        blocks=_blocks(check, found, values, estimates, inputs.confidence),
+        blocks=_blocks(found, values, estimates, inputs.confidence),
         counts=Counts(attempted=processes, used=len(found)),
         conditions={"processes": len(found), "page_cache": "warm", "batch": 1,
                     **samples.model_conditions(inputs, check.model)},
@@ -101,7 +101,6 @@ def _notes(found: Sequence[Probe], values: Sequence[Mapping[str, float]]) -> lis
 
 
 def _blocks(
-    check: ColdStart,
     found: Sequence[Probe],
     values: Sequence[Mapping[str, float]],
     estimates: Mapping[str, OverUnits],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,9 +10,6 @@ from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
 from evalspec.language.parts import Check, DatasetName, Need, NeedTiming
 from evalspec.timing.budget import START_S
-
-if TYPE_CHECKING:
-    pass
 
 INTERVAL = "t over processes; against a model t over pairs of processes (log ratios, or differences)"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,9 +10,6 @@ from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort, Listing
 from evalspec.language.parts import Check, DatasetName, Need, NeedTiming, SpecNames
 from evalspec.timing.budget import START_S, batch_parts
-
-if TYPE_CHECKING:
-    pass
 
 
 class Memory(Check):
