@@ -70,9 +70,9 @@ def parses(source: str) -> Iterator[int]:
 def _matches(function: ast.expr) -> bool:
     return (
         isinstance(function, ast.Attribute)
-        and function.attr in ("match", "search", "fullmatch", "findall", "split")
+        and function.attr in ("match", "search", "fullmatch", "findall", "finditer", "split", "sub", "subn")
         and isinstance(function.value, ast.Name)
-        and function.value.id == "re"
+        and (function.value.id == "re" or function.value.id.isupper())
     )
 
 
@@ -113,6 +113,7 @@ def test_nothing_takes_a_sentence_apart(room: str) -> None:
         'test.name.partition("/")[2]',
         'note.partition(": ")[0]',
         're.match("unknown", problem.message)',
+        '_NUMBER.sub("#", reason)',
         'test.notes[0].removeprefix("a")',
     ],
 )

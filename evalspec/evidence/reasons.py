@@ -1,9 +1,49 @@
-"""Whose doing it is that a measurement is inadmissible, and what kind of doubt keeps one from passing."""
+"""Why a measurement is inadmissible or may not pass: reasons with their causes, by whose doing it is."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import Self
 
-class BySurroundings(str):
+
+class Cause(StrEnum):
+    """What is behind a reason, alike for every number that it spoils: one thing to do about all of them."""
+
+    OTHER_WORK = "other work on the machine"
+    STOLEN_TIME = "processor time taken by the hypervisor"
+    SHARED_GPU = "other work on the GPU"
+    LOAD_GENERATOR = "a load generator that was late"
+    BUSY_CLIENT = "a client that could send no faster"
+    FEW_CONNECTIONS = "connections that were all busy"
+    SCHEDULE = "a schedule that was not kept"
+    CUT_SHORT = "fewer measurements than planned"
+    CACHE = "answers from a cache"
+    NO_AUDIT = "no audit for caching"
+    FAILED_QUERIES = "queries that failed"
+    OVERLOAD = "more queries than are answered"
+    NO_STEADY_STATE = "no steady state"
+    UNSTABLE = "an unstable run"
+
+
+class Reason(str):
+    """Why a number does not count, or may not pass: a sentence for people, and its cause for programs.
+
+    A string, so that it stands wherever a reason in words does.
+    """
+
+    __slots__ = ("cause",)
+
+    cause: str
+    """A `Cause`, or a noun of an extension's own; empty: none is known, and the sentence stands for itself."""
+
+    def __new__(cls, text: str, cause: str = "") -> Self:
+        """The sentence, without a full stop; and its cause."""
+        reason = super().__new__(cls, text)
+        reason.cause = str(cause)
+        return reason
+
+
+class BySurroundings(Reason):
     """A reason for INVALID that lies outside of the system, of the spec and of the data: the machine was busy.
 
     Other work, stolen time, or a load generator of ours that was kept waiting. What such a reason voids may be measured
@@ -32,7 +72,7 @@ class EasedOff(BySurroundings):
     __slots__ = ()
 
 
-class NoEvidence(str):
+class NoEvidence(Reason):
     """A reason to withhold a PASS that is a want of evidence, not a doubt about it: no policy lets it pass.
 
     A part of the rows, or of what had to be looked at, could not be judged at all.
@@ -43,12 +83,19 @@ class NoEvidence(str):
 
 def either_way(reason: str | None) -> str | None:
     """A disturbance, for a number that it may have helped, such as a ratio; any other reason stays as it is."""
-    return BySurroundings(reason) if isinstance(reason, OnlyWorse) else reason
+    return BySurroundings(reason, reason.cause) if isinstance(reason, OnlyWorse) else reason
 
 
 def beginning(start: str, reason: str) -> str:
-    """A reason with more before it, of the same kind."""
-    return type(reason)(f"{start}{reason}")
+    """A reason with more before it, of the same kind and cause."""
+    text = f"{start}{reason}"
+    return type(reason)(text, reason.cause) if isinstance(reason, Reason) else text
+
+
+def cause_of(*reasons: str | None) -> str:
+    """The cause of the first reason that is given; empty: it names none."""
+    first = next((one for one in reasons if one is not None), None)
+    return first.cause if isinstance(first, Reason) else ""
 
 
 def gravest(*reasons: str | None) -> str | None:
@@ -62,4 +109,6 @@ def gravest(*reasons: str | None) -> str | None:
 
 def only_worse(reason: str | None) -> str | None:
     """A disturbance, for a number that it can only have made worse; any other reason stays as it is."""
-    return OnlyWorse(reason) if isinstance(reason, BySurroundings) and not isinstance(reason, EasedOff) else reason
+    if not isinstance(reason, BySurroundings) or isinstance(reason, EasedOff):
+        return reason
+    return OnlyWorse(reason, reason.cause)

@@ -83,6 +83,7 @@ class Test(Frozen):
     )
     withhold: str | None = Field(None, description="What the system did that keeps this from PASS, never from FAIL.")
     missing: str | None = Field(None, description="Why there is no value.")
+    cause: str = Field("", description="What is behind `invalid`, else `missing`, else `withhold`; empty: not known.")
     notes: tuple[str, ...] = ()
     why: str | None = None
     owner: str | None = None

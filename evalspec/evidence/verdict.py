@@ -24,6 +24,7 @@ class Decision(Frozen):
     looks_violated: bool = Field(False, description="Violated before Holm, not after: blocks under every policy.")
     waived: bool = False
     reason: str | None = None
+    cause: str = Field("", description="What is behind the reason, alike for all that it spoils; empty: not known.")
     notes: tuple[str, ...] = ()
 
 

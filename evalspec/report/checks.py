@@ -156,7 +156,7 @@ def _doubt(check: CheckRecord, rows: Sequence[RequirementRow], doubts: Collectio
     reasons: dict[str, str] = {}
     for row in rows:
         if row.doubtful and row.decision.reason:
-            reasons.setdefault(cause(row.decision.reason), row.decision.reason)
+            reasons.setdefault(cause(row.decision), row.decision.reason)
     return check.reason or "; ".join(reasons.values()) or "its requirements are INVALID"
 
 

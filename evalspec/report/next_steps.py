@@ -72,8 +72,8 @@ def next_steps(rows: Sequence[RequirementRow], said: str) -> Next:
     blocking = [row for row in rows if row.blocking and not row.holds]
     warned = [row for row in rows if not (row.blocking or row.decision.waived or row.holds)]
     # What blocks for the same cause is to be done anyway; a check that lacks two things is changed for each.
-    causes = {cause(row.decision.reason) for row in blocking if row.decision.reason and row.check != PROFILE}
-    left = [row for row in warned if not row.decision.reason or cause(row.decision.reason) not in causes]
+    causes = {cause(row.decision) for row in blocking if row.decision.reason and row.check != PROFILE}
+    left = [row for row in warned if not row.decision.reason or cause(row.decision) not in causes]
     steps = [_step(group, said) for group in (*_groups(blocking), *_groups(left))]
     return Next(tuple(steps[:MOST]), max(0, len(steps) - MOST))
 
@@ -82,9 +82,12 @@ def _groups(rows: Iterable[RequirementRow]) -> list[list[RequirementRow]]:
     found: dict[tuple[str, ...], list[RequirementRow]] = {}
     for row in rows:
         status, reason = row.decision.status, row.decision.reason or ""
-        # Two measurements that were disturbed alike differ in the numbers of their reasons.
         violated = str(row.decision.looks_violated)
-        key = (status, "", cause(reason)) if status != "FAIL" and reason else (status, row.check, _more(row), violated)
+        key = (
+            (status, "", cause(row.decision))
+            if status != "FAIL" and reason
+            else (status, row.check, _more(row), violated)
+        )
         found.setdefault(key, []).append(row)
     return list(found.values())
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evalspec.evidence.record import CheckRecord
-from evalspec.evidence.verdict import Status
+from evalspec.evidence.verdict import Decision, Status
 
 WORST_FIRST: tuple[Status, ...] = ("FAIL", "ERROR", "INVALID", "NOT_RUN", "INCONCLUSIVE", "PASS")
 
@@ -15,10 +14,6 @@ DASH = "\u2013"
 """Stands where there is no value."""
 
 WORD_TONES = {"READY": "pass", "NOT READY": "fail", "UNDECIDED": "inconclusive", "ERROR": "error"}
-
-
-_NUMBER = re.compile(r"\d[\d.,]*")
-_PART = re.compile(r"^[^:;]{1,40}: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +58,9 @@ def check_badge(check: CheckRecord, worst_first: Iterable[Badge]) -> Badge:
     return next(iter(worst_first), Badge("REPORT", "report only", "report"))
 
 
-def cause(reason: str) -> str:
-    """A reason without its numbers, and without the part that it begins with: alike for what was disturbed alike."""
-    return _PART.sub("", _NUMBER.sub("#", reason))
+def cause(decision: Decision) -> str:
+    """The cause of what a decision gives as its reason, else the reason: alike for what was disturbed alike."""
+    return decision.cause or decision.reason or ""
 
 
 def duration(seconds: float) -> str:

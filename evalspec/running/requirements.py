@@ -19,7 +19,7 @@ from evalspec.evidence.estimate import (
 )
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.names import AGAINST
-from evalspec.evidence.reasons import BySurroundings, OnlyWorse, beginning, gravest
+from evalspec.evidence.reasons import BySurroundings, OnlyWorse, beginning, cause_of, gravest
 from evalspec.evidence.test import PartTest, Severity, Test
 from evalspec.evidence.units import from_unit, to_unit
 from evalspec.language.parts import Check, CheckResult
@@ -47,7 +47,14 @@ def write_tests(check: Check, result: CheckResult, levels: SignificanceLevels) -
         admitted(_write(check, one, severity, result, levels), levels.confidence)
         for one, severity in _severities(check)
     )
-    return tuple(_with(test, by_surroundings=isinstance(test.invalid, BySurroundings)) for test in written)
+    return tuple(
+        _with(
+            test,
+            by_surroundings=isinstance(test.invalid, BySurroundings),
+            cause=cause_of(test.invalid, test.missing, test.withhold),
+        )
+        for test in written
+    )
 
 
 def empty_tests(check: Check) -> tuple[Test, ...]:
@@ -194,7 +201,7 @@ def _all_of(
     reason = gravest(*void.values())
     sound = {name: one for name, one in plain.items() if name not in void}
     if (lost or reason) and part_violated(sound, len(plain), requirement, levels.confidence):
-        return together(sound, requirement), _with(test, withhold=test.withhold or lost or str(reason))
+        return together(sound, requirement), _with(test, withhold=test.withhold or lost or reason)
     if lost is not None:
         return None, _with(test, missing=lost)
     return together(plain, requirement), _with(test, invalid=gravest(test.invalid, reason))

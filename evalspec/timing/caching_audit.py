@@ -11,7 +11,7 @@ import numpy as np
 
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Fact, Measured
-from evalspec.evidence.reasons import NoEvidence
+from evalspec.evidence.reasons import Cause, NoEvidence, Reason
 from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.stats.timing.caching import ALLOWED, FEWEST, caching_gain
@@ -107,7 +107,7 @@ def audit(inputs: Inputs, check: Check, dataset: str, model: str, warmup_s: floa
 
 def _untold(reason: str, *, wanted: bool) -> Audit:
     text = f"caching was not audited: {reason}"
-    withhold = NoEvidence(f"{text}, and `caching_audit:` asks for it") if wanted else None
+    withhold = NoEvidence(f"{text}, and `caching_audit:` asks for it", Cause.NO_AUDIT) if wanted else None
     return Audit(None, None, f"{text[0].upper()}{text[1:]}.", withhold)
 
 
@@ -146,9 +146,10 @@ def judge(samples: list[Samples], confidence: float, *, wanted: bool = False) ->
     beside = f"; {failed:,} queries of the audit failed" if failed else ""
     found = f"{gain.pairs:,} {what} took {abs(value):.1%} {'less' if value >= 0 else 'more'} time{than}"
     if gain.caches(confidence):
-        reason = (
+        reason = Reason(
             f"answers come from a cache: {found} ({in_percent(confidence)} lower bound {least:.1%}, at most "
-            f"{ALLOWED:.0%} are allowed), so timings say nothing about new items"
+            f"{ALLOWED:.0%} are allowed), so timings say nothing about new items",
+            Cause.CACHE,
         )
         return Audit(value, reason, f"{found[0].upper()}{found[1:]}.")
     return Audit(value, None, f"Audit for caching: {found} (at most {ALLOWED:.0%} less is allowed){beside}.")

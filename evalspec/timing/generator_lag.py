@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalspec.evidence.reasons import BySurroundings
+from evalspec.evidence.reasons import BySurroundings, Cause
 from evalspec.evidence.units import format_number
 
 LAG_MS = 1.0
@@ -30,5 +30,6 @@ def bottleneck(what: str, share: float, late_ms: float, most_ms: float) -> BySur
     """
     return BySurroundings(
         f"the load generator was the bottleneck: {100.0 * share:.4g} % of {what} were sent more than "
-        f"{format_number(late_ms)} ms late (at most {format_number(most_ms)} ms), which is not the system's doing"
+        f"{format_number(late_ms)} ms late (at most {format_number(most_ms)} ms), which is not the system's doing",
+        Cause.LOAD_GENERATOR,
     )

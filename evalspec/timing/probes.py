@@ -9,6 +9,7 @@ import numpy as np
 
 from evalspec.errors import InvalidError
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.reasons import Cause, Reason
 from evalspec.measure.telemetry import readings
 from evalspec.timing import samples
 
@@ -55,10 +56,10 @@ def short_of(probes: Sequence[Probe], processes: int, name: str, planned: int) -
         planned: In each process.
     """
     if not probes or len(probes) < processes:
-        return f"{len(probes)} of {processes} planned processes were measured"
+        return Reason(f"{len(probes)} of {processes} planned processes were measured", Cause.CUT_SHORT)
     least = min(required(one, name) for one in probes)
     if least < planned:
-        return f"a process made {least:,.0f} of {planned:,} planned {name}"
+        return Reason(f"a process made {least:,.0f} of {planned:,} planned {name}", Cause.CUT_SHORT)
     return None
 
 

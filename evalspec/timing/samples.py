@@ -9,6 +9,7 @@ import numpy as np
 
 from evalspec.evidence.blocks import Series
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.record import Counts
 from evalspec.language.inputs import FAILED, OUTCOMES
 
@@ -86,10 +87,10 @@ def too_short(samples: Sequence[Samples], processes: int, queries: int) -> str |
         queries: Planned in each process.
     """
     if len(samples) < processes:
-        return f"{len(samples)} of {processes} planned processes were measured"
+        return Reason(f"{len(samples)} of {processes} planned processes were measured", Cause.CUT_SHORT)
     short = min((len(one.end_ns) for one in samples), default=0)
     if short < queries:
-        return f"a process made {short:,} of {queries:,} planned queries"
+        return Reason(f"a process made {short:,} of {queries:,} planned queries", Cause.CUT_SHORT)
     return None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.reasons import Cause, Reason
 from evalspec.timing import samples as timing_samples
 from evalspec.timing.budget import BATCHES
 
@@ -116,11 +117,12 @@ def is_bottleneck(samples: Sequence[Samples]) -> bool:
     return share is not None and share > BUSY
 
 
-def bottleneck(samples: Sequence[Samples]) -> str:
-    """That it did."""
-    return (
+def bottleneck(samples: Sequence[Samples]) -> Reason:
+    """The reason why a client that was always at work voids what was measured."""
+    return Reason(
         f"the load generator was the bottleneck: it was at work in {busy_share(samples) or 0.0:.0%} of the time (at "
-        f"most {BUSY:.0%}), so the server may get through more; ask for larger batches, or with `binary: true`"
+        f"most {BUSY:.0%}), so the server may get through more; ask for larger batches, or with `binary: true`",
+        Cause.BUSY_CLIENT,
     )
 
 

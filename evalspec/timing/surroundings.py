@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.evidence.reasons import BySurroundings, EasedOff
+from evalspec.evidence.reasons import BySurroundings, Cause, EasedOff, Reason
 from evalspec.measure.telemetry import THROTTLED, readings, reasons
 from evalspec.timing import device
 
@@ -69,12 +69,12 @@ def surroundings(samples: Sequence[Samples]) -> Surroundings:
     return Surroundings(None if void is None else _reason(void, samples), throttled, tuple(notes))
 
 
-def _reason(void: str, samples: Sequence[Samples]) -> BySurroundings:
+def _reason(void: Reason, samples: Sequence[Samples]) -> BySurroundings:
     """A disturbance; one that eased off in the course of most processes may have hidden latency that rises."""
     fell = [any(_fall(one, name) > EASED_OFF for name in TAKEN) for one in samples]
     if sum(fell) < EASED_IN * len(fell):
-        return BySurroundings(void)
-    return EasedOff(f"{void}, and it eased off meanwhile, which can hide that the system grows slower")
+        return BySurroundings(void, void.cause)
+    return EasedOff(f"{void}, and it eased off meanwhile, which can hide that the system grows slower", void.cause)
 
 
 def _fall(samples: Samples, name: str) -> float:
@@ -101,14 +101,14 @@ def most_of_others(processors: float, threads: float) -> float:
     return min(OTHERS_VOID * processors, max(room, OTHERS_MAY, OTHERS_MAY_SHARE * processors))
 
 
-def _others(samples: Sequence[Samples]) -> tuple[str, str | None]:
+def _others(samples: Sequence[Samples]) -> tuple[str, Reason | None]:
     """Note and reason for void: work of other processes."""
     share = _mean(samples, "cpu_others_share")
     if share is None or share <= OTHERS_NOTED:
         return "", None
     text = f"other processes used {share:.0%} of this machine's processor time meanwhile"
     if share > OTHERS_VOID:
-        return _sentence(text), f"{text}, more than {OTHERS_VOID:.0%}"
+        return _sentence(text), Reason(f"{text}, more than {OTHERS_VOID:.0%}", Cause.OTHER_WORK)
     processors = _mean(samples, "processor_count")
     if processors is None:
         return _sentence(text), None
@@ -116,22 +116,24 @@ def _others(samples: Sequence[Samples]) -> tuple[str, str | None]:
     most = most_of_others(processors, threads)
     if share * processors <= most:
         return _sentence(text), None
-    return _sentence(text), (
+    return _sentence(text), Reason(
         f"{text}, {share * processors:.1f} of {processors:.0f} processors, and the model has {threads:.0f} "
-        f"thread{'' if threads == 1 else 's'}: others may use {most:.1f} of them"
+        f"thread{'' if threads == 1 else 's'}: others may use {most:.1f} of them",
+        Cause.OTHER_WORK,
     )
 
 
-def _stolen(samples: Sequence[Samples]) -> tuple[str, str | None]:
+def _stolen(samples: Sequence[Samples]) -> tuple[str, Reason | None]:
     """Note and reason for void: time that the hypervisor gave to others."""
     share = _mean(samples, "cpu_steal_share")
     if share is None or share <= STEAL_NOTED:
         return "", None
     text = f"the hypervisor took {share:.0%} of this machine's processor time meanwhile"
-    return _sentence(text), f"{text}, more than {STEAL_VOID:.0%}" if share > STEAL_VOID else None
+    void = Reason(f"{text}, more than {STEAL_VOID:.0%}", Cause.STOLEN_TIME)
+    return _sentence(text), void if share > STEAL_VOID else None
 
 
-def _on_the_gpu(samples: Sequence[Samples]) -> tuple[str, str | None]:
+def _on_the_gpu(samples: Sequence[Samples]) -> tuple[str, Reason | None]:
     """Note and reason for void: processes of others on the GPU that the model runs on."""
     on_it = [one for one in samples if _may_be_on_gpu(one)]
     seen = _readings(on_it, "gpu_others_count")
@@ -141,7 +143,8 @@ def _on_the_gpu(samples: Sequence[Samples]) -> tuple[str, str | None]:
     used = "" if share is None else f", whose kernels ran in {share:.0%} of the time"
     text = f"up to {seen.max():.0f} other process{'' if seen.max() == 1 else 'es'} had the model's GPU meanwhile{used}"
     void = share is not None and share > GPU_OTHERS_VOID
-    return _sentence(text), f"{text}, more than {GPU_OTHERS_VOID:.0%}" if void else None
+    reason = Reason(f"{text}, more than {GPU_OTHERS_VOID:.0%}", Cause.SHARED_GPU)
+    return _sentence(text), reason if void else None
 
 
 def _throttled(samples: Sequence[Samples]) -> str:

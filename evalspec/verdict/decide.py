@@ -37,6 +37,7 @@ class _Judged:
     status: Status
     looks_violated: bool = False
     reason: str | None = None
+    cause: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -89,21 +90,22 @@ def _judge(check: CheckRecord, test: Test, alpha: float, *, failing: bool) -> _J
         status: Status = {"not_run": "NOT_RUN", "invalid": "INVALID", "error": "ERROR"}[check.status]  # type: ignore[assignment]  # the mapping's values are all statuses
         return _Judged(check, test, status, reason=check.reason)
     if test.invalid is not None:
-        return _Judged(check, test, "INVALID", reason=test.invalid)
+        return _Judged(check, test, "INVALID", reason=test.invalid, cause=test.cause)
     if test.missing is not None:
-        return _Judged(check, test, "NOT_RUN", reason=test.missing)
+        return _Judged(check, test, "NOT_RUN", reason=test.missing, cause=test.cause)
     if test.exact:
         return _judge_fact(check, test)
     if test.p_fail is not None and failing:
         return _Judged(check, test, "FAIL")
     if test.p_pass is not None and test.p_pass <= alpha:
         if test.withhold is not None:
-            return _Judged(check, test, "INCONCLUSIVE", reason=test.withhold)
+            return _Judged(check, test, "INCONCLUSIVE", reason=test.withhold, cause=test.cause)
         return _Judged(check, test, "PASS")
     looks_violated = test.p_fail is not None and test.p_fail <= alpha
     if not looks_violated and (test.value is None or test.n < 1):
-        return _Judged(check, test, "NOT_RUN", reason=test.withhold or test.no_bound or "there is no evidence")
-    return _Judged(check, test, "INCONCLUSIVE", looks_violated=looks_violated, reason=test.withhold)
+        why = test.withhold or test.no_bound or "there is no evidence"
+        return _Judged(check, test, "NOT_RUN", reason=why, cause=test.cause)
+    return _Judged(check, test, "INCONCLUSIVE", looks_violated=looks_violated, reason=test.withhold, cause=test.cause)
 
 
 def _judge_fact(check: CheckRecord, test: Test) -> _Judged:
@@ -112,7 +114,7 @@ def _judge_fact(check: CheckRecord, test: Test) -> _Judged:
     if not holds(test.op, test.value, test.threshold):
         return _Judged(check, test, "FAIL")
     if test.withhold is not None:
-        return _Judged(check, test, "INCONCLUSIVE", reason=test.withhold)
+        return _Judged(check, test, "INCONCLUSIVE", reason=test.withhold, cause=test.cause)
     return _Judged(check, test, "PASS")
 
 
@@ -178,6 +180,7 @@ def _decision(one: _Judged, waivers: Mapping[str, Waiver], confidence: float, sa
         looks_violated=one.looks_violated,
         waived=waived,
         reason=one.reason,
+        cause=one.cause,
         notes=tuple(dict.fromkeys(notes + one.test.notes)),
     )
 

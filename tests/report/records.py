@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from evalspec.evidence.reasons import Cause
 from evalspec.evidence.record import (
     CheckRecord,
     Claim,
@@ -63,6 +64,7 @@ def decide(word: Word, reason: str, cases: Iterable[Case], **fields: Any) -> Ver
             sentence=item.sentence,
             waived=item.waived,
             reason=item.reason,
+            cause=item.test.cause,
             looks_violated=item.looks_violated,
             notes=item.test.notes,
         )
@@ -346,23 +348,24 @@ def crowded() -> Record:
     """UNDECIDED: a load check with numbers that are not to be trusted, and charts with many lines."""
     lag = "the load generator was the bottleneck: 1 % of queries were sent more than 3.9 ms late (at most 1 ms)"
     part = {"part": "200 qps", "value": 1.2, "n": 5000, "p_pass": 0.01, "p_fail": 1.0}
+    late, busy = Cause.LOAD_GENERATOR, Cause.OTHER_WORK
     cases = (
         case("load/latency_p99", "latency_p99 <= 10 ms", "INVALID",
              f"latency_p99 1.2 ms (n 5,000), needs at most 10 ms: inadmissible; 4000 qps: {lag}",
              reason=f"4000 qps: {lag}", threshold=10.0, unit="ms", value=1.2, lower=0.9, upper=1.4, n=5000,
-             parts=(part,), must_hold=1, invalid=lag, owner="line@example.com"),
+             parts=(part,), must_hold=1, invalid=lag, cause=late, owner="line@example.com"),
         case("load/error_rate", "error_rate <= 1 %", "INVALID", f"error_rate <= 1 %: inadmissible: 4000 qps: {lag}",
-             reason=f"4000 qps: {lag}", threshold=1.0, unit="%", invalid=lag, owner="line@example.com"),
+             reason=f"4000 qps: {lag}", threshold=1.0, unit="%", invalid=lag, cause=late, owner="line@example.com"),
         case("load/max_rate", "max_rate >= 1000 qps", "INVALID",
              f"max_rate >= 1000 qps: inadmissible: {BUSY.format(91)}", reason=BUSY.format(91), threshold=1000.0,
-             unit="qps", invalid=BUSY.format(91)),
+             unit="qps", invalid=BUSY.format(91), cause=busy),
         case("load/goodput(200 qps)", "goodput(200 qps) >= 190 qps", "PASS", "goodput holds.", threshold=190.0,
              unit="qps", value=198.0, lower=195.0, upper=199.0, n=5000, notes=("No upper bound: few episodes.",)),
         case("latency/latency_p95", "latency_p95 <= 2 ms", "INVALID", f"inadmissible: {BUSY.format(95)}",
              reason=BUSY.format(95), threshold=2.0, unit="ms", value=1.1, lower=1.0, upper=1.3, n=6000,
-             invalid=BUSY.format(95)),
+             invalid=BUSY.format(95), cause=busy),
         case("latency/latency_p50", "latency_p50 <= 1 ms", "INVALID", f"inadmissible: {BUSY.format(96)}",
-             reason=BUSY.format(96), threshold=1.0, unit="ms", value=0.4, n=6000, invalid=BUSY.format(96),
+             reason=BUSY.format(96), threshold=1.0, unit="ms", value=0.4, n=6000, invalid=BUSY.format(96), cause=busy,
              severity="warn"),
     )  # fmt: skip
     measured = {"latency_p99(200 qps)": 1.2, "latency_p99(4000 qps)": 13.65, "error_rate(200 qps)": 0.0,

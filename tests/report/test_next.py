@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from evalspec.evidence.reasons import Cause
 from evalspec.evidence.record import Record
+from evalspec.evidence.verdict import Decision
 from evalspec.report import render
 from evalspec.report.next_steps import MOST, Next, next_steps
 from evalspec.report.requirements import requirement_rows
@@ -127,5 +129,13 @@ def test_the_reason_of_the_verdict_is_not_said_again() -> None:
 
 
 def test_causes() -> None:
-    assert cause("200 qps: other processes used 76% of it") == cause("other processes used 80.5% of it")
-    assert cause("no energy can be told") != cause("the server is another one by now")
+    def why(reason: str, behind: str = "") -> str:
+        return cause(Decision(name="a/b", status="INVALID", blocking=True, sentence="", reason=reason, cause=behind))
+
+    busy = Cause.OTHER_WORK
+    assert why("200 qps: other processes used 76% of it", busy) == why("other processes used 80.5% of it", busy)
+    assert why("no energy can be told") != why("the server is another one by now")
+    assert why("other processes used 76% of it", busy) != why("the hypervisor took 76% of it", Cause.STOLEN_TIME)
+    # The words of a reason without a cause are not looked into: two such reasons are one where they say the same.
+    assert why("a server said 1") != why("a server said 2")
+    assert why("a server said 1") == why("a server said 1")

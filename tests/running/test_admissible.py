@@ -16,7 +16,16 @@ from evalspec.checks.model.slices.spec import Slices
 from evalspec.checks.system.latency.spec import Latency
 from evalspec.checks.system.throughput.spec import Throughput
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
-from evalspec.evidence.reasons import BySurroundings, NoEvidence, OnlyWorse, either_way, gravest, only_worse
+from evalspec.evidence.reasons import (
+    BySurroundings,
+    Cause,
+    NoEvidence,
+    OnlyWorse,
+    Reason,
+    either_way,
+    gravest,
+    only_worse,
+)
 from evalspec.evidence.record import Policy
 from evalspec.evidence.test import Test
 from evalspec.language.parts import Check, CheckResult
@@ -157,6 +166,21 @@ def test_a_latency_that_held_in_spite_of_other_work_stands() -> None:
     assert latency(fast, BySurroundings(BUSY)).by_surroundings
     assert latency(fast, "a pair was lost").invalid == "a pair was lost"
     assert latency(fast, OnlyWorse(BUSY), withhold="no steady state was reached").invalid == BUSY
+
+
+def test_a_test_and_its_decision_name_the_cause() -> None:
+    slow = percentile([np.random.default_rng(0).lognormal(3.2, 0.1, 2000)], 0.99)
+    test = latency(slow, OnlyWorse(BUSY, Cause.OTHER_WORK), withhold=Reason("it grows", Cause.NO_STEADY_STATE))
+    assert (test.invalid, test.cause) == (BUSY, Cause.OTHER_WORK)
+    test = latency(slow, "a pair was lost", withhold=Reason("it grows", Cause.NO_STEADY_STATE))
+    assert (test.invalid, test.cause) == ("a pair was lost", "")
+    fast = percentile([np.random.default_rng(0).lognormal(0, 0.1, 2000)], 0.99)
+    found = {"latency_p99": Measured(fast, withhold=Reason("it grows", Cause.NO_STEADY_STATE))}
+    test = of(Latency, "latency_p99 <= 20 ms", found, dataset="test")
+    assert (test.withhold, test.cause) == ("it grows", Cause.NO_STEADY_STATE)
+    none = {"latency_p99": Measured(fast, withhold=NoEvidence("no rows", Cause.NO_AUDIT))}
+    test = of(Latency, "latency_p99 <= 20 ms", none, dataset="test")
+    assert (test.missing, test.cause) == ("no rows", Cause.NO_AUDIT)
 
 
 def test_what_other_work_may_have_spoilt_may_be_measured_again() -> None:

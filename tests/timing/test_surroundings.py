@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evalspec.evidence.reasons import Cause
 from evalspec.language.inputs import Samples
 from evalspec.timing.surroundings import most_of_others, surroundings
 from tests.fakes import samples
@@ -50,6 +51,15 @@ def test_the_reason_names_the_processors() -> None:
     found = surroundings([timed(threads=8, cpu_others_share=11 / 16, processor_count=16)])
     assert found.invalid is not None
     assert "11.0 of 16 processors, and the model has 8 threads: others may use 7.0 of them" in found.invalid
+
+
+def test_reasons_of_one_cause_differ_in_their_words() -> None:
+    much = surroundings([timed(cpu_others_share=0.95)]).invalid
+    threads = surroundings([timed(threads=8, cpu_others_share=11 / 16, processor_count=16)]).invalid
+    stolen = surroundings([timed(cpu_steal_share=0.5)]).invalid
+    assert much is not None and threads is not None and stolen is not None
+    assert much != threads and much.cause == threads.cause == Cause.OTHER_WORK
+    assert stolen.cause == Cause.STOLEN_TIME
 
 
 def test_never_more_than_three_quarters_and_never_less_than_a_quarter() -> None:

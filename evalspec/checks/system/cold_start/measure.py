@@ -11,6 +11,7 @@ from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Table
 from evalspec.evidence.estimate import ComparisonParts
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import in_percent
 from evalspec.language.parts import CheckResult
@@ -55,11 +56,13 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
         sides = [[times(one) for one in side] for side in (ours, theirs)]
         lost = None
         if len(ours) < processes:
-            lost = f"{len(ours)} of {processes} planned pairs with {baseline} were started on both sides"
+            text = f"{len(ours)} of {processes} planned pairs with {baseline} were started on both sides"
+            lost = Reason(text, Cause.CUT_SHORT)
         if ours:
             for name in estimates:
                 pair = paired_log_ratio(*([one[name] for one in side] for side in sides))
                 comparisons[name, baseline] = ComparisonParts({}, pair, invalid=lost)
+    short = f"{len(found)} of {processes} planned processes were started"
     return CheckResult(
         estimates=estimates,
         comparisons=comparisons,
@@ -68,7 +71,7 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
         conditions={"processes": len(found), "page_cache": "warm", "batch": 1,
                     **samples.model_conditions(inputs, check.model)},
         notes=_notes(found, values),
-        invalid=None if len(found) == processes else f"{len(found)} of {processes} planned processes were started",
+        invalid=None if len(found) == processes else Reason(short, Cause.CUT_SHORT),
     )  # fmt: skip
 
 

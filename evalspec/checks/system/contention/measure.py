@@ -11,6 +11,7 @@ from evalspec.checks.system.contention.spec import QUANTILES, THROUGHPUT
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import AnyBlock, Column, Interval, Intervals, Reference, Table
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
@@ -90,7 +91,7 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
     limited = server.bottleneck(everything) if server.is_bottleneck(everything) else None
     withhold = None
     if counts.errored > MOST_FAILED * made:
-        withhold = f"{counts.errored / made:.1%} of queries failed"
+        withhold = Reason(f"{counts.errored / made:.1%} of queries failed", Cause.FAILED_QUERIES)
     ratios: dict[str, Estimate | Fact] = {}
     for part, beside in found.items():
         ratio = beside.pairs.ratio()

@@ -13,7 +13,7 @@ from evalspec.checks.system.energy.show import SteadyLoad, blocks
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Measured
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.reasons import NoEvidence, gravest, only_worse
+from evalspec.evidence.reasons import Cause, NoEvidence, Reason, gravest, only_worse
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.measure.energy import DISAGREE, energy
@@ -94,7 +94,8 @@ def measure(check: EnergyCheck, inputs: Inputs) -> CheckResult:
         uncompared |= {f"{name} vs {baseline}": NO_PAIR for name in COMPARED if name not in pairs}
     short = Short(_too_few(samples, active, processes, 2 if inputs.draft else _batches(check, inputs)), None)
     if len(idle_w) < processes:
-        short = replace(short, idle=f"{len(idle_w)} of {processes} planned processes were metered while they waited")
+        text = f"{len(idle_w)} of {processes} planned processes were metered while they waited"
+        short = replace(short, idle=Reason(text, Cause.CUT_SHORT))
     estimates, missing = _estimates(check, active, idle_w, short)
     around = surroundings([*samples, *resting])
     estimates = {name: _disturbed(name, one, around.invalid) for name, one in estimates.items()}
@@ -115,7 +116,7 @@ def _too_few(samples: Sequence[Samples], active: Sequence[Metered], processes: i
     """Why fewer processes count than were planned, or why they do not show the server at work; None: all is well."""
     short = timing_samples.too_short(samples, processes, planned)
     if short is None and len(active) < len(samples):
-        return f"{len(samples) - len(active)} of {len(samples)} processes could not be metered"
+        return Reason(f"{len(samples) - len(active)} of {len(samples)} processes could not be metered", Cause.CUT_SHORT)
     return server.bottleneck(samples) if short is None and server.is_bottleneck(samples) else short
 
 
@@ -267,11 +268,13 @@ def _pairs(check: EnergyCheck, inputs: Inputs, baseline: str, processes: int) ->
     if server.is_bottleneck([*ours, *theirs]):
         invalid = invalid or server.bottleneck([*ours, *theirs])
     if len(told) < processes:
-        invalid = f"{len(told)} of {processes} planned pairs with {baseline} were metered on both sides"
+        text = f"{len(told)} of {processes} planned pairs with {baseline} were metered on both sides"
+        invalid = Reason(text, Cause.CUT_SHORT)
     withhold = None
     if len(kept) < len(told):
         withhold = NoEvidence(
-            f"in {len(told) - len(kept)} of {len(told)} pairs with {baseline} a side answered nothing"
+            f"in {len(told) - len(kept)} of {len(told)} pairs with {baseline} a side answered nothing",
+            Cause.FAILED_QUERIES,
         )
     values = [[(one.joules, one.watts, one.items_per_joule) for one in pair] for pair in kept]
     sides = np.transpose(values)

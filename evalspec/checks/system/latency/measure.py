@@ -12,7 +12,7 @@ import numpy as np
 from evalspec.checks.system.latency import show
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Measured
-from evalspec.evidence.reasons import gravest, only_worse
+from evalspec.evidence.reasons import Cause, Reason, gravest, only_worse
 from evalspec.evidence.units import from_unit
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
@@ -252,10 +252,11 @@ def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
         way = "rises" if trend.change > 0 else "falls"
         text = f"latency {way} by {abs(trend.change):.0%} in the course of a process"
         if trend.change > 0:
-            withhold = f"{text}: no steady state was reached"
+            withhold = Reason(f"{text}: no steady state was reached", Cause.NO_STEADY_STATE)
         notes.append(f"Not steady: {text}.")
     if cv is not None and cv > max_cv:
-        withhold = withhold or f"block medians vary by {cv:.0%}, more than {max_cv:.0%}: the run is unstable"
+        text = f"block medians vary by {cv:.0%}, more than {max_cv:.0%}: the run is unstable"
+        withhold = withhold or Reason(text, Cause.UNSTABLE)
     if cv is not None and cv > NOISY_CV:
         notes.append(
             f"Noisy: block medians vary by {cv:.0%} (over {NOISY_CV:.0%}); look for other work on the machine, "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.evidence.estimate import Estimate, Measured
-from evalspec.evidence.reasons import OnlyWorse, gravest
+from evalspec.evidence.reasons import Cause, OnlyWorse, Reason, gravest
 from evalspec.evidence.units import format_number
 from evalspec.stats.timing.percentile import percentile
 from evalspec.stats.timing.saturation import WithoutLag
@@ -109,12 +109,13 @@ def spared(run: AtRate, p: float) -> str | None:
     return _busy(run, p, waited, "so that the server was spared what was due at once")
 
 
-def _busy(run: AtRate, p: float, waited_ms: float, beside: str) -> str:
+def _busy(run: AtRate, p: float, waited_ms: float, beside: str) -> Reason:
     lanes = run.runs[0].schedule.clients * run.runs[0].schedule.connections
-    return (
+    return Reason(
         f"the load generator was the bottleneck: all {lanes:,} connections were busy, and {100.0 * (1.0 - p):.4g} % of "
         f"queries waited more than {format_number(waited_ms)} ms for one, {beside}; add "
-        "`connections:`"
+        "`connections:`",
+        Cause.FEW_CONNECTIONS,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.units import format_number
 from evalspec.language.inputs import TIMED_OUT, Schedule
 from evalspec.measure.open_loop import generator_lag_ns, served_without_lag_ns
@@ -148,17 +149,19 @@ class Driven:
         off = float(driven.sum() / asked.sum() - 1.0) if len(asked) and asked.sum() > 0 else 0.0
         if abs(off) > RATE_OFF:
             rate = self.traffic.asked_qps
-            return (
+            return Reason(
                 f"the generator did not keep to the schedule: {format_number(rate)} qps were asked for and "
-                f"{format_number(rate / (1.0 + off))} qps were due"
+                f"{format_number(rate / (1.0 + off))} qps were due",
+                Cause.SCHEDULE,
             )
         moved = np.abs(self.due_ns - self.traffic.times_ns).max(initial=0)
         if moved > max(EARLY_NS, RATE_OFF * self.traffic.times_ns[-1]):
-            return f"the generator did not keep to the schedule: a query was due {moved / 1e6:,.1f} ms off its time"
+            text = f"the generator did not keep to the schedule: a query was due {moved / 1e6:,.1f} ms off its time"
+            return Reason(text, Cause.SCHEDULE)
         one = self.samples
         early = int((one.sent_ns < one.intended_ns - EARLY_NS).sum())
         if early:
-            return f"{early:,} queries were sent before they were due"
+            return Reason(f"{early:,} queries were sent before they were due", Cause.SCHEDULE)
         backwards = int((one.end_ns < one.sent_ns).sum())
         return f"{backwards:,} queries were answered before they were sent" if backwards else None
 

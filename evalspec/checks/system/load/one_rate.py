@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system.load.one_process import Driven
-from evalspec.evidence.reasons import only_worse
+from evalspec.evidence.reasons import Cause, Reason, only_worse
 from evalspec.evidence.units import format_number
 from evalspec.language.inputs import ANSWERED, FAILED, OUTCOMES, Schedule
 from evalspec.stats.timing.after_step import After
@@ -236,7 +236,7 @@ class AtRate:
         """
         made = sum(len(one.samples.end_ns) for one in self.runs)
         if made < self.queries:
-            return f"{made:,} of {self.queries:,} planned queries were made"
+            return Reason(f"{made:,} of {self.queries:,} planned queries were made", Cause.CUT_SHORT)
         other = next((why for one in self.runs if (why := one.other_times) is not None), None)
         return other or only_worse(surroundings(self.samples).invalid)
 
@@ -245,14 +245,17 @@ class AtRate:
         """What the system did that keeps it from PASS."""
         found = self.saturation
         if found is not None and found.growing:
-            return (
+            return Reason(
                 f"at most {found.most_served_qps:,.4g} of {found.offered_qps:,.4g} qps were answered: latency grows as "
-                "long as this goes on"
+                "long as this goes on",
+                Cause.OVERLOAD,
             )
         if self.drift is not None and self.drift.direction == "up":
-            return f"latency rises by {self.drift.change:.0%} in the course of a process: no steady state was reached"
-        again = [_steps_up(series) for series in self.after or ()]
-        return "latency steps up again and again: no steady state was reached" if any(again) else None
+            text = f"latency rises by {self.drift.change:.0%} in the course of a process: no steady state was reached"
+            return Reason(text, Cause.NO_STEADY_STATE)
+        if any(_steps_up(series) for series in self.after or ()):
+            return Reason("latency steps up again and again: no steady state was reached", Cause.NO_STEADY_STATE)
+        return None
 
     def outcomes(self) -> dict[str, int]:
         """What became of the queries, by outcome; all of them, answered first."""

@@ -12,6 +12,7 @@ from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
 from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.record import Counts
 from evalspec.language.inputs import ANSWERED, OUTCOMES
 from evalspec.language.parts import CheckResult
@@ -122,7 +123,7 @@ def _few(kills: Kills, planned: int) -> str | None:
     """Why there are fewer kills than planned, or None: one that it does not come back from is the last."""
     made = len(kills.healthy_s)
     if made < planned and not np.isnan(kills.healthy_s).any():
-        return f"{made} of {planned} planned kills were made"
+        return Reason(f"{made} of {planned} planned kills were made", Cause.CUT_SHORT)
     return None
 
 
@@ -131,7 +132,10 @@ def _late(kills: Kills) -> str | None:
     if kills.lag_p99_ms is None:
         return "the client can't tell how late it was by itself: in one of the kills it sent no query"
     if kills.lag_p99_ms > LAG_MS:
-        return f"the client was late by itself: 1 % of queries were sent more than {kills.lag_p99_ms:.0f} ms too late"
+        return Reason(
+            f"the client was late by itself: 1 % of queries were sent more than {kills.lag_p99_ms:.0f} ms too late",
+            Cause.LOAD_GENERATOR,
+        )
     return None
 
 

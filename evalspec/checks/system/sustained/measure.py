@@ -12,6 +12,7 @@ from evalspec.checks.system.sustained.show import blocks
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.reasons import Cause, Reason
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.measure.telemetry import readings
@@ -101,7 +102,7 @@ def _warm(ends: Sequence[Ends]) -> list[str]:
 def _too_short(samples: Sequence[Samples], ends: Sequence[Ends], schedule: Schedule) -> str | None:
     short = timing_samples.too_short(samples, schedule.processes, schedule.queries)
     if short is None and len(ends) < len(samples):
-        return f"{len(samples) - len(ends)} of {len(samples)} processes made too few batches"
+        return Reason(f"{len(samples) - len(ends)} of {len(samples)} processes made too few batches", Cause.CUT_SHORT)
     if short is None and server.is_bottleneck(samples):
         return server.bottleneck(samples)
     return short
@@ -112,7 +113,8 @@ def _still_falling(latencies: Sequence[NDArray[np.float64]]) -> str | None:
     trend = drift([one[np.isfinite(one)] for one in halves])
     if trend is None or trend.direction != "up":
         return None
-    return f"batches grow slower by {trend.change:.0%} in the second half of a process: the end is not reached"
+    text = f"batches grow slower by {trend.change:.0%} in the second half of a process: the end is not reached"
+    return Reason(text, Cause.NO_STEADY_STATE)
 
 
 def _throttled(samples: Sequence[Samples], series: device.DeviceSeries) -> tuple[str, Fact | None, str]:

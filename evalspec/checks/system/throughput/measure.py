@@ -13,7 +13,7 @@ from evalspec.checks.system.throughput.paired import BestBeside
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.reasons import only_worse
+from evalspec.evidence.reasons import Cause, Reason, only_worse
 from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
@@ -191,9 +191,10 @@ def _withhold(found: Mapping[int, AtBatch]) -> str | None:
         spent = [saturated_server.under_way_ms(one) for one in at.samples]
         trend = drift([series[np.isfinite(series)] for series in spent])
         if trend is not None and trend.direction == "up":
-            return (
+            return Reason(
                 f"at batch {size} a batch takes {trend.change:.0%} longer at the end of a process than at its start: "
-                "no steady state was reached"
+                "no steady state was reached",
+                Cause.NO_STEADY_STATE,
             )
     return None
 
