@@ -64,7 +64,6 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "running/servers/clients.py": ["connections", "generator_lag_", "clients"],
     },
     "a distribution of Python packages": {"running/environment.py": ["evaluate"]},
-    "an attribute or a class of SVG": {"report/charts/svg.py": ["width", "background"]},
     "a field of comparability, which a record holds": {
         "lineage/comparability.py": ["scenario", "stages"], "report/claims.py": ["scenario", "stages"],
     },

@@ -72,7 +72,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class AxisMark:
     """A mark of an axis: its value, and its text; empty where texts would touch each other."""
 
     value: float
@@ -95,8 +95,8 @@ class Frame:
 
     x_span: Span
     y_span: Span
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
+    x_ticks: tuple[AxisMark, ...]
+    y_ticks: tuple[AxisMark, ...]
     x_title: str
     y_title: str
     above: float
@@ -210,14 +210,14 @@ def _labels(block: Axes) -> tuple[tuple[str, str], tuple[str, str]]:
     return (block.x_label, block.x_unit), (block.y_label, block.y_unit)
 
 
-def _ticks(values: Sequence[float], span: Span, count: int) -> tuple[Tick, ...]:
+def _ticks(values: Sequence[float], span: Span, count: int) -> tuple[AxisMark, ...]:
     """Where an axis has its marks: round values, whole powers on a logarithmic axis that spans two of them or more."""
     places = _powers([value for value in values if value > 0]) if span.log else []
     if len(places) < 2:
         step = _step((span.high - span.low) / count)
         first, last = (math.ceil(span.low / step - 1e-9), math.floor(span.high / step + 1e-9)) if step else (0, -1)
         places = [index * (step or 0.0) for index in range(first, last + 1)]
-    return tuple(Tick(value, _number(value)) for value in places)
+    return tuple(AxisMark(value, _number(value)) for value in places)
 
 
 def _powers(positive: Sequence[float]) -> list[float]:
@@ -229,14 +229,14 @@ def _powers(positive: Sequence[float]) -> list[float]:
     return [float(base) ** power for power in range(first, last + 1, step)]
 
 
-def _apart(ticks: tuple[Tick, ...], span: Span) -> tuple[Tick, ...]:
+def _apart(ticks: tuple[AxisMark, ...], span: Span) -> tuple[AxisMark, ...]:
     """Marks along a horizontal axis, without the texts of every second one, or more, where they would touch."""
     for every in range(1, len(ticks) + 1):
         kept = ticks[::every]
         far = (span.at(b.value, WIDTH) - span.at(a.value, WIDTH) for a, b in pairwise(kept))
         rooms = (DIGIT * (len(a.text) + len(b.text)) / 2 + 4 for a, b in pairwise(kept))
         if all(distance >= room for distance, room in zip(far, rooms, strict=True)):
-            return tuple(one if index % every == 0 else Tick(one.value, "") for index, one in enumerate(ticks))
+            return tuple(one if index % every == 0 else AxisMark(one.value, "") for index, one in enumerate(ticks))
     return ticks
 
 
