@@ -35,7 +35,7 @@ from evalspec.scoring.resampled import log_losses
 from evalspec.scoring.scored_rows import Scored
 from evalspec.stats.calibration.expected_error import ece_band, expected_calibration_error
 from evalspec.stats.means.mean import t_mean
-from evalspec.stats.power import PairedDesign, mean_design
+from evalspec.stats.power import NormalDesign, PairedDesign
 from evalspec.stats.shares.macro import f1, mover_difference
 from evalspec.stats.shares.paired import PairedProportion, paired_proportion
 from evalspec.stats.shares.proportion import Proportion, proportion
@@ -53,7 +53,7 @@ from tests.checks.planting import confident
 from tests.fakes import FakeInputs, classifier, samples
 from tests.verdict.test_decide import FAILING, PASSING, a_check, a_record, a_test, status_of
 
-A_THOUSAND_AT_95 = mean_design(1000, math.sqrt(0.05 * 0.95), "binomial")
+A_THOUSAND_AT_95 = NormalDesign(math.sqrt(0.05 * 0.95 / 1000), "binomial")
 Z = 1.96
 COLD = np.array([15.2, 12.1, 10.8, 10.5, 10.6, 10.4])
 WARM = np.array([10.5, 10.6, 10.4, 10.7, 10.5, 10.6])
@@ -100,7 +100,7 @@ def test_n2_fifty_and_sixty_errors_are_not_told_apart() -> None:
 
 def test_n3_one_point_at_95_percent() -> None:
     def half_width(n: int) -> float:
-        return Z * mean_design(n, math.sqrt(0.05 * 0.95), "binomial").standard_error
+        return Z * NormalDesign(math.sqrt(0.05 * 0.95 / n), "binomial").standard_error
 
     assert half_width(1825) <= 0.01 < half_width(1824)
 
@@ -141,7 +141,7 @@ def test_n6_n9_n13_coefficients_of_variation(values: np.ndarray, cv: float) -> N
 
 def test_n7_n8_runs_for_half_a_millisecond() -> None:
     def normal(n: int) -> float:
-        return Z * mean_design(n, 2.0, "assumed").standard_error
+        return Z * NormalDesign(2.0 / math.sqrt(n), "assumed").standard_error
 
     assert normal(62) <= 0.5 < normal(61)
     assert normal(16) <= 1.0 < normal(15)

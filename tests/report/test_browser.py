@@ -165,7 +165,7 @@ def test_the_point_under_the_pointer_is_named(files: dict[str, str], open_page: 
     tab = open_page(files["ready"]).tab
     chart = tab.locator("svg.chart", has_text="Reliability")
     chart.scroll_into_view_if_needed()
-    box = chart.locator("path[transform]").first.bounding_box()
+    box = chart.locator("circle").first.bounding_box()
     assert box is not None
     tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     assert "Confidence 0.52" in tab.locator(".tip").inner_text()

@@ -188,7 +188,7 @@ def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: st
     lines = reference_lines(block, series)
     frame = frame_of(block, series, lines)
     top, bottom = frame.above + 16.0, 48.0
-    root = picture(frame.left + WIDTH + frame.right, top + HEIGHT + bottom, title)
+    root = picture(frame.left + WIDTH + frame.beside, top + HEIGHT + bottom, title)
     plot = add(root, "g", {"fill": "none", "transform": moved((frame.left, top))})
     _axes(plot, frame)
     for index, one in enumerate(series):

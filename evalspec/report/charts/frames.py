@@ -91,6 +91,7 @@ class Frame:
         x_title: What the horizontal axis is called.
         y_title: What the vertical one is called.
         above: Room between the frame and the title of y, which stands above numbers of lines across x.
+        beside: Room to the right of the frame, for half the last number of x and the numbers of lines across y.
     """
 
     x_span: Span
@@ -100,6 +101,7 @@ class Frame:
     x_title: str
     y_title: str
     above: float
+    beside: float
 
     def place(self, x: float, y: float) -> Point:
         """Where values lie, in pixels from the upper left corner of the frame, kept within it."""
@@ -109,11 +111,6 @@ class Frame:
     def left(self) -> float:
         """Room to the left of the frame, for the numbers of y."""
         return 12.0 + AWAY + CHARACTER * max((len(tick.text) for tick in self.y_ticks), default=1)
-
-    @property
-    def right(self) -> float:
-        """Room to the right of it, for half the last number of x."""
-        return max(20.0, 4.0 + CHARACTER / 2 * max((len(tick.text) for tick in self.x_ticks), default=1))
 
 
 def reference_lines(block: Axes, series: Sequence[Series]) -> list[Line | Ends]:
@@ -195,9 +192,15 @@ def frame_of(block: Axes, series: Sequence[Series], lines: Sequence[Line | Ends]
         ys.append(0.0)
     x_title, y_title = (shorten(axis_words(*words), LONGEST) for words in _labels(block))
     x_span, y_span = _span(xs, block.log_x, nice=False), _span(ys, block.log_y, nice=True)
+    x_ticks = _apart(_ticks(xs, x_span, TICKS_ACROSS), x_span)
+    halves = [len(tick.text) / 2 for tick in x_ticks]
+    across = [AWAY + DIGIT * len(mark.text) for mark in numbers(lines, "y", y_span)] if is_numbered(block) else []
+    if is_numbered(block):
+        halves += [len(mark.text) / 2 for mark in numbers(lines, "x", x_span)]
     return Frame(
-        x_span, y_span, _apart(_ticks(xs, x_span, TICKS_ACROSS), x_span), _ticks(ys, y_span, TICKS), x_title, y_title,
+        x_span, y_span, x_ticks, _ticks(ys, y_span, TICKS), x_title, y_title,
         above=ABOVE + LINE + 6 if marks["x"] and is_numbered(block) else 15.0,
+        beside=max([20.0, *across, *(4.0 + DIGIT * half for half in halves)]),
     )  # fmt: skip
 
 
