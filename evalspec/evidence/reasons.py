@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Cause(StrEnum):
-    """What is behind a reason, alike for every number that it spoils: one thing to do about all of them."""
+    """Causes of reasons, alike for every number that they spoil: one thing to do about all of them."""
 
     OTHER_WORK = "other work on the machine"
     STOLEN_TIME = "processor time taken by the hypervisor"

@@ -15,7 +15,7 @@ Severity = Literal["require", "warn"]
 
 
 def holds(op: Op, value: float, threshold: float) -> bool:
-    """Whether a value that is known exactly is where an operator wants it."""
+    """True where a value that is known exactly is where an operator wants it."""
     return {
         "<=": value <= threshold,
         ">=": value >= threshold,
@@ -92,7 +92,7 @@ class Test(Frozen):
 
     @property
     def asked(self) -> str:
-        """What it asks of its check: ``<metric>[(part)][ vs <model>]``."""
+        """Name of what it asks of its check: ``<metric>[(part)][ vs <model>]``."""
         return asked_of(self.name) or self.metric
 
     @property
@@ -107,7 +107,7 @@ class Test(Frozen):
 
     @property
     def family(self) -> IntervalFamily:
-        """How its interval is made."""
+        """Kind of its interval."""
         return family_of(self.method)
 
     @property
@@ -117,7 +117,7 @@ class Test(Frozen):
 
     @property
     def times_to_decide(self) -> float | None:
-        """How many times what was measured would decide it; None: not known."""
+        """Multiple of what was measured that would decide it; None: not known."""
         if self.n_to_decide is None:
             return None
         return self.n_to_decide / max(self.n if self.to_decide_now is None else self.to_decide_now, 1)

@@ -15,7 +15,7 @@ Word = Literal["READY", "NOT READY", "UNDECIDED", "ERROR"]
 
 
 class Decision(Frozen):
-    """What became of one requirement."""
+    """Status of one requirement, and why."""
 
     name: str
     status: Status

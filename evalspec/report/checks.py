@@ -141,12 +141,12 @@ def _files(check: CheckRecord) -> tuple[tuple[str, str], ...]:
     alike: dict[str, list[EvidenceFile]] = {}
     for file in check.evidence:
         alike.setdefault(file.what, []).append(file)
-    found = []
+    entries = []
     for what, files in alike.items():
         rows = sum(file.rows for file in files)
         more = "" if len(files) == 1 else f" and {len(files) - 1} more like it"
-        found.append((files[0].path, f"{more} {plural(rows, 'row')}: {what}" if rows else f"{more} {what}"))
-    return tuple((path, text.strip()) for path, text in found)
+        entries.append((files[0].path, f"{more} {plural(rows, 'row')}: {what}" if rows else f"{more} {what}"))
+    return tuple((path, text.strip()) for path, text in entries)
 
 
 def _doubt(check: CheckRecord, rows: Sequence[RequirementRow], doubts: Collection[str]) -> str:
@@ -167,32 +167,32 @@ def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
         *(f"{name} (compared with)" for name in check.baseline_models),
     ]
     counts = check.counts
-    asked = f" of {counts.attempted:,}" if counts.used <= counts.attempted else f", {counts.attempted:,} asked for"
+    planned = f" of {counts.attempted:,}" if counts.used <= counts.attempted else f", {counts.attempted:,} asked for"
     lost = [f"{count:,} {word}" for count, word in ((counts.dropped, "dropped"), (counts.errored, "errored")) if count]
-    used = f"{counts.used:,}{asked}" + (f" ({', '.join(lost)})" if lost else "") if counts.attempted else ""
-    found = [
+    used = f"{counts.used:,}{planned}" + (f" ({', '.join(lost)})" if lost else "") if counts.attempted else ""
+    entries = [
         ("model", ", ".join(models)),
         ("dataset", ", ".join(check.datasets)),
         *((name.replace("_", " "), cell(value).text) for name, value in check.conditions.items() if value is not None),
         ("used", used),
         ("took", duration(check.duration_s) if check.duration_s else ""),
     ]
-    return tuple((name, value) for name, value in found if value)
+    return tuple((name, value) for name, value in entries if value)
 
 
 def _measured(check: CheckRecord, doubts: Collection[str]) -> tuple[tuple[str, str, bool], ...]:
     """What was measured, and whether it is in doubt; of values by part only a few, for the blocks show them better."""
     parts = [name for name in check.measured if "(" in name]
     hidden = set(parts[MAX_PARTS:])
-    found = []
+    entries = []
     for name, value in check.measured.items():
         if name in hidden:
             continue
         unit = check.units.get(name, "")
         number = isinstance(value, int | float) and not isinstance(value, bool)
         text = quantity(float(value), unit) if number and value is not None else cell(value).text
-        found.append((name, text, name in doubts and value is not None))
-    return tuple(found)
+        entries.append((name, text, name in doubts and value is not None))
+    return tuple(entries)
 
 
 def _worth_drawing(test: Test, labels: Sequence[set[str]]) -> bool:

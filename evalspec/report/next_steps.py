@@ -61,7 +61,7 @@ class Next:
 
 
 def next_steps(rows: Sequence[RequirementRow], said: str) -> Next:
-    """What is to be done, worst first: requirements that block and do not hold, then warnings that do not hold.
+    """Steps to take, worst first: requirements that block and do not hold, then warnings that do not hold.
 
     Those of one check that are violated are one step; so are those that have one cause, whatever their check.
 
@@ -79,7 +79,7 @@ def next_steps(rows: Sequence[RequirementRow], said: str) -> Next:
 
 
 def _groups(rows: Iterable[RequirementRow]) -> list[list[RequirementRow]]:
-    found: dict[tuple[str, ...], list[RequirementRow]] = {}
+    groups: dict[tuple[str, ...], list[RequirementRow]] = {}
     for row in rows:
         status, reason = row.decision.status, row.decision.reason or ""
         violated = str(row.decision.looks_violated)
@@ -88,8 +88,8 @@ def _groups(rows: Iterable[RequirementRow]) -> list[list[RequirementRow]]:
             if status != "FAIL" and reason
             else (status, row.check, _more(row), violated)
         )
-        found.setdefault(key, []).append(row)
-    return list(found.values())
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
 
 
 def _step(group: Sequence[RequirementRow], said: str) -> Step:

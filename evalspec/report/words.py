@@ -43,12 +43,12 @@ def badge(status: Status, extra: str = "") -> Badge:
 
 def worst(statuses: Iterable[Status]) -> Status | None:
     """The worst of these, or None of none."""
-    found = set(statuses)
-    return next((status for status in WORST_FIRST if status in found), None)
+    present = set(statuses)
+    return next((status for status in WORST_FIRST if status in present), None)
 
 
 def check_badge(check: CheckRecord, worst_first: Iterable[Badge]) -> Badge:
-    """How a check ended: its own status where it has no measurement, else that of its worst requirement."""
+    """Badge of a check: its own status where it has no measurement, else that of its worst requirement."""
     if check.status == "not_run":
         return badge("NOT_RUN")
     if check.status == "invalid":

@@ -49,7 +49,7 @@ def _holds(test: Test, confidence: float) -> bool:
 
 
 def shown_violated(test: Test, confidence: float) -> bool:
-    """It is violated, before Holm: FAIL, or *looks violated*, which blocks under every policy."""
+    """True where it is violated, before Holm: FAIL, or *looks violated*, which blocks under every policy."""
     if test.exact:
         return test.value is not None and not holds(test.op, test.value, test.threshold)
     return test.p_fail is not None and test.p_fail <= 1.0 - confidence
@@ -68,7 +68,7 @@ def together(parts: Mapping[str, Estimate | Fact], requirement: Requirement) -> 
 def part_violated(
     parts: Mapping[str, Estimate | Fact], count: int, requirement: Requirement, confidence: float
 ) -> bool:
-    """Whether a part alone shows that the sentence over all is violated, at its share of the level.
+    """True where a part alone shows that the sentence over all is violated, at its share of the level.
 
     Args:
         parts: Those that count.
@@ -110,12 +110,12 @@ def with_evidence(test: Test, estimate: Estimate, missing: Mapping[str, str], co
 
 def _empty(estimate: Estimate, name: str = "") -> Iterator[tuple[str, Estimate]]:
     """Parts without a value or without rows, by name; ``""``: the whole, where it has none though all parts have."""
-    found = False
+    inside = False
     for part, inner in estimate.parts.items():
         for one in _empty(inner, f"{name}, {part}" if name else part):
-            found = True
+            inside = True
             yield one
-    if not found and (estimate.n < 1 or estimate.value is None or not math.isfinite(estimate.value)):
+    if not inside and (estimate.n < 1 or estimate.value is None or not math.isfinite(estimate.value)):
         yield name, estimate
 
 

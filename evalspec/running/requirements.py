@@ -102,18 +102,18 @@ def _write(
     check: Check, requirement: Requirement, severity: Severity, result: CheckResult, levels: SignificanceLevels
 ) -> Test:
     test = _start(check, requirement, severity)
-    found, test = _find(requirement, result, test, levels)
+    estimate, test = _find(requirement, result, test, levels)
     reason = _why_missing(requirement, result)
-    if found is None:
+    if estimate is None:
         return _with(test, missing=test.missing or reason or _no_such_part(requirement, result))
-    value = None if isinstance(found, Parts) else found.value
+    value = None if isinstance(estimate, Parts) else estimate.value
     if reason is not None and value is None and requirement.part is not None:
         return _with(test, missing=reason)
-    if isinstance(found, Fact):
-        return _fact(test, found)
-    if isinstance(found, Parts):
-        return _facts(test, found)
-    return with_evidence(_estimate(test, found, levels), found, result.missing, levels.confidence)
+    if isinstance(estimate, Fact):
+        return _fact(test, estimate)
+    if isinstance(estimate, Parts):
+        return _facts(test, estimate)
+    return with_evidence(_estimate(test, estimate, levels), estimate, result.missing, levels.confidence)
 
 
 def _why_missing(requirement: Requirement, result: CheckResult) -> str | None:
@@ -139,10 +139,10 @@ def _find(
     requirement: Requirement, result: CheckResult, test: Test, levels: SignificanceLevels
 ) -> tuple[Estimate | Fact | Parts | None, Test]:
     """The estimate that a requirement is about, and the test with what its measurement says of itself."""
-    found = result.estimates.get(requirement.metric)
+    entry = result.estimates.get(requirement.metric)
     measured = None
-    if found is not None:
-        known = Measured.of(found)
+    if entry is not None:
+        known = Measured.of(entry)
         test = _with(test, invalid=known.invalid, withhold=known.withhold, notes=known.notes)
         measured = known.estimate
     if result.invalid is not None:
@@ -242,8 +242,8 @@ def _candidate_value(
     if not comparison.same_candidate:
         return comparison.candidate_value
     if isinstance(measured, Parts):
-        found = measured.whole if requirement.part is None else measured.parts.get(requirement.part)
-        measured = None if found is None else Measured.of(found).estimate
+        part = measured.whole if requirement.part is None else measured.parts.get(requirement.part)
+        measured = None if part is None else Measured.of(part).estimate
     return None if measured is None or isinstance(measured, Parts) else measured.value
 
 
@@ -395,21 +395,21 @@ def measured_values(check: Check, result: CheckResult) -> tuple[dict[str, float 
     values: dict[str, float | None] = {}
     units: dict[str, str] = {}
     for metric in check.metrics:
-        found = result.estimates.get(metric.name)
-        for name, one in _named(metric, None if found is None else Measured.of(found).estimate):
+        entry = result.estimates.get(metric.name)
+        for name, one in _named(metric, None if entry is None else Measured.of(entry).estimate):
             values[name] = _finite(one.value, metric.unit)
             units[name] = metric.unit
     return values, units
 
 
-def _named(metric: Metric, found: Estimate | Fact | Parts | None) -> list[tuple[str, Estimate | Fact]]:
-    if found is None:
+def _named(metric: Metric, estimate: Estimate | Fact | Parts | None) -> list[tuple[str, Estimate | Fact]]:
+    if estimate is None:
         return []
-    if isinstance(found, Parts):
-        named: list[tuple[str, Estimate | Fact]] = [(metric.name, found.whole)] if found.whole is not None else []
-        for part, one in found.parts.items():
+    if isinstance(estimate, Parts):
+        named: list[tuple[str, Estimate | Fact]] = [(metric.name, estimate.whole)] if estimate.whole is not None else []
+        for part, one in estimate.parts.items():
             plain = Measured.of(one).estimate
             if not isinstance(plain, Parts):
                 named.append((f"{metric.name}({part})", plain))
         return named
-    return [(metric.name, found)]
+    return [(metric.name, estimate)]

@@ -31,7 +31,7 @@ WARMUP_QUERIES = 32
 
 @dataclass(frozen=True)
 class Audit:
-    """What asking again saved.
+    """Time that asking again saved.
 
     Args:
         gain: Share of the time, or None where it could not be told.
@@ -52,7 +52,7 @@ class Audit:
         requirements: Iterable[Requirement],
         confidence: float,
     ) -> tuple[dict[str, Found], str | None]:
-        """What it leaves of a check's estimates: answers from a cache void what they can have made.
+        """Estimates of a check as it leaves them: answers from a cache void what they can have made.
 
         A model that is too slow even with a cache is too slow.
 
@@ -112,7 +112,7 @@ def _untold(reason: str, *, wanted: bool) -> Audit:
 
 
 def judge(samples: list[Samples], confidence: float, *, wanted: bool = False) -> Audit:
-    """What the pairs of an audit say.
+    """Finding of the pairs of an audit.
 
     Args:
         samples: Block 0: asked first; block 1: again, in the same order.
@@ -144,12 +144,12 @@ def judge(samples: list[Samples], confidence: float, *, wanted: bool = False) ->
     than = " than the same changed by a hair" if altered else ""
     failed = timing_samples.counted(samples).errored
     beside = f"; {failed:,} queries of the audit failed" if failed else ""
-    found = f"{gain.pairs:,} {what} took {abs(value):.1%} {'less' if value >= 0 else 'more'} time{than}"
+    text = f"{gain.pairs:,} {what} took {abs(value):.1%} {'less' if value >= 0 else 'more'} time{than}"
     if gain.caches(confidence):
         reason = Reason(
-            f"answers come from a cache: {found} ({in_percent(confidence)} lower bound {least:.1%}, at most "
+            f"answers come from a cache: {text} ({in_percent(confidence)} lower bound {least:.1%}, at most "
             f"{ALLOWED:.0%} are allowed), so timings say nothing about new items",
             Cause.CACHE,
         )
-        return Audit(value, reason, f"{found[0].upper()}{found[1:]}.")
-    return Audit(value, None, f"Audit for caching: {found} (at most {ALLOWED:.0%} less is allowed){beside}.")
+        return Audit(value, reason, f"{text[0].upper()}{text[1:]}.")
+    return Audit(value, None, f"Audit for caching: {text} (at most {ALLOWED:.0%} less is allowed){beside}.")

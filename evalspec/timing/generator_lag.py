@@ -11,7 +11,7 @@ LAG_SHARE = 0.01
 
 
 def allowed_ms(limit_ms: float | None) -> float:
-    """How late the generator may be, ms.
+    """Longest lag that is allowed the generator, ms.
 
     Args:
         limit_ms: The latency that is required, or None.
@@ -20,7 +20,7 @@ def allowed_ms(limit_ms: float | None) -> float:
 
 
 def bottleneck(what: str, share: float, late_ms: float, most_ms: float) -> BySurroundings:
-    """That a share of queries or frames was sent late by the generator's fault.
+    """Reason why a share of queries or frames that was sent late voids: the generator's fault.
 
     Args:
         what: ``queries`` or ``frames``.

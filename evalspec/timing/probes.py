@@ -42,8 +42,8 @@ def required(probe: Probe, name: str) -> float:
 
 def word(probes: Sequence[Probe], name: str) -> str:
     """A fact that is text and the same in all processes; empty where it is not."""
-    found = {str(one.facts[name]) for one in probes if one.facts.get(name) is not None}
-    return found.pop() if len(found) == 1 else ""
+    words = {str(one.facts[name]) for one in probes if one.facts.get(name) is not None}
+    return words.pop() if len(words) == 1 else ""
 
 
 def short_of(probes: Sequence[Probe], processes: int, name: str, planned: int) -> str | None:
@@ -64,13 +64,13 @@ def short_of(probes: Sequence[Probe], processes: int, name: str, planned: int) -
 
 
 def conditions(inputs: Inputs, model: str, probes: Sequence[Probe]) -> dict[str, Cell]:
-    """What the numbers hold for: facts of the model, flags, and clocks where they were read."""
-    found = samples.model_conditions(inputs, model, SHOWN)
+    """Conditions that the numbers hold for: facts of the model, flags, and clocks where they were read."""
+    facts = samples.model_conditions(inputs, model, SHOWN)
     for name in sorted({name for one in probes for name in one.facts if name.startswith(FLAG)}):
         values = {one.facts.get(name) for one in probes}
         if len(values) == 1:
-            found[name.removeprefix(FLAG)] = values.pop()
+            facts[name.removeprefix(FLAG)] = values.pop()
     clocks = np.concatenate([readings(one.telemetry, "gpu_sm_clock_mhz")[1] for one in probes] or [np.empty(0)])
     if len(clocks):
-        found |= {"gpu_sm_clock_min_mhz": float(clocks.min()), "gpu_sm_clock_max_mhz": float(clocks.max())}
-    return found
+        facts |= {"gpu_sm_clock_min_mhz": float(clocks.min()), "gpu_sm_clock_max_mhz": float(clocks.max())}
+    return facts

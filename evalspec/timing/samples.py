@@ -112,7 +112,7 @@ def rate(samples: Samples, keep: NDArray[np.bool_] | None = None) -> float:
 
 
 def counted(samples: Sequence[Samples], attempted: int | None = None) -> Counts:
-    """What became of their queries.
+    """Number of their queries that were used, and that failed.
 
     Args:
         samples: Of all processes.
@@ -134,62 +134,66 @@ def device_of(inputs: Inputs, model: str) -> str:
 
 
 def model_conditions(inputs: Inputs, model: str, names: Sequence[str] = SHOWN) -> dict[str, Cell]:
-    """What the numbers hold for, as far as the model itself tells."""
+    """Conditions that the numbers hold for, as far as the model itself tells."""
     facts: Mapping[str, Cell] = inputs.model_facts(model)
     return {name: facts[name] for name in names if name in facts}
 
 
 def conditions(inputs: Inputs, model: str, samples: Sequence[Samples]) -> dict[str, Cell]:
-    """What the numbers hold for: facts of the model and of its processes."""
-    found = model_conditions(inputs, model)
+    """Conditions that the numbers hold for: facts of the model and of its processes."""
+    facts = model_conditions(inputs, model)
     for name in SHOWN:
         seen = {one.details[name] for one in samples if name in one.details}
         if len(seen) == 1:
-            found[name] = seen.pop()
+            facts[name] = seen.pop()
         elif name == "warmup_settled" and seen:
-            found[name] = False
-    return found
+            facts[name] = False
+    return facts
 
 
 def _how(samples: Sequence[Samples]) -> str:
     """Outcomes of the queries that failed, where a server tells them apart."""
-    told = [one.outcome[~one.ok] for one in samples if one.outcome is not None]
-    counts = np.bincount(np.concatenate(told), minlength=len(OUTCOMES)) if told else np.zeros(len(OUTCOMES), np.int64)
+    outcomes = [one.outcome[~one.ok] for one in samples if one.outcome is not None]
+    counts = (
+        np.bincount(np.concatenate(outcomes), minlength=len(OUTCOMES))
+        if outcomes
+        else np.zeros(len(OUTCOMES), np.int64)
+    )
     named = [f"{OUTCOMES[kind]} {counts[kind]:,}" for kind in np.flatnonzero(counts) if kind != FAILED]
     return f" What came of them: {', '.join(named)}." if named else ""
 
 
 def asked_again(samples: Sequence[Samples]) -> list[str]:
-    """What a server did beside answering: queries that failed while warming up, connections that it did not keep."""
+    """Notes on a server beside its answers: queries that failed while warming up, connections that it did not keep."""
 
     def total(name: str) -> int:
         return sum(count for one in samples if isinstance(count := one.details.get(name), int))
 
-    found = []
+    notes = []
     if failed := total("warmup_failed"):
-        found.append(
+        notes.append(
             f"{failed:,} queries failed while warming up and were asked again; they are not among those timed."
         )
     if opened := total("connections_opened_again"):
-        found.append(f"The server did not keep its connections: {opened:,} were opened again, which took its time.")
-    return found
+        notes.append(f"The server did not keep its connections: {opened:,} were opened again, which took its time.")
+    return notes
 
 
 def notes(samples: Sequence[Samples], typical_ms: float | None) -> list[str]:
-    """What a reader should know of the processes: failures, the clock, warm-up that did not settle."""
-    found = []
+    """Notes on the processes: failures, the clock, warm-up that did not settle."""
+    lines = []
     counts = counted(samples)
     if counts.errored:
-        found.append(
+        lines.append(
             f"{counts.errored:,} of {counts.attempted:,} queries failed; they count as slower than any threshold."
             f"{_how(samples)}"
         )
-    found += asked_again(samples)
+    lines += asked_again(samples)
     unsettled = sum(one.details.get("warmup_settled") is False for one in samples)
     if unsettled:
-        found.append(f"Latency had not settled at the end of warm-up in {unsettled} of {len(samples)} processes.")
+        lines.append(f"Latency had not settled at the end of warm-up in {unsettled} of {len(samples)} processes.")
     overhead = [float(v) for one in samples if isinstance(v := one.details.get("timer_overhead_ns"), int | float)]
     if overhead and typical_ms and max(overhead) / 1e6 > 0.01 * typical_ms:
         share = max(overhead) / 1e6 / typical_ms
-        found.append(f"Reading the clock takes {share:.0%} of the median latency.")
-    return found
+        lines.append(f"Reading the clock takes {share:.0%} of the median latency.")
+    return lines

@@ -49,7 +49,7 @@ class AtLeast(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bound is made."""
+        """Method of the bound."""
         return f"{self.measured.method}; no upper bound: our client was the bottleneck"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -57,7 +57,7 @@ class AtLeast(Estimate):
         return self.measured.bound(confidence, side) if side == "lower" else None
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That it is over a threshold, as measured; that it is below, never."""
+        """Evidence that it is over a threshold, as measured; none that it is below."""
         return self.measured.p_value(threshold, side) if side == "lower" else None
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
@@ -79,7 +79,7 @@ def least_batches(inputs: Inputs, connections: int, *models: str | None) -> int:
 
 
 def conditions(samples: Sequence[Samples]) -> dict[str, Cell]:
-    """What two results must share: with more requests under way a server gets through more; empty in process.
+    """Conditions that two results share: with more requests under way a server gets through more; empty in process.
 
     Args:
         samples: Of all processes, batches back to back.
@@ -97,8 +97,8 @@ def connections_of(samples: Sequence[Samples]) -> int | None:
     Args:
         samples: Of all processes.
     """
-    found = [one.details.get("connections", 1) for one in samples if one.details.get("in_process") is False]
-    return max((count for count in found if isinstance(count, int)), default=None)
+    counts = [one.details.get("connections", 1) for one in samples if one.details.get("in_process") is False]
+    return max((count for count in counts if isinstance(count, int)), default=None)
 
 
 def busy_share(samples: Sequence[Samples]) -> float | None:
@@ -107,8 +107,8 @@ def busy_share(samples: Sequence[Samples]) -> float | None:
     Args:
         samples: Of processes that asked a server.
     """
-    told = [share for one in samples if isinstance(share := one.details.get("client_busy_share"), float)]
-    return max(told, default=None)
+    shares = [share for one in samples if isinstance(share := one.details.get("client_busy_share"), float)]
+    return max(shares, default=None)
 
 
 def is_bottleneck(samples: Sequence[Samples]) -> bool:
@@ -142,18 +142,18 @@ def under_way_ms(samples: Samples) -> NDArray[np.float64]:
     return spent[keep]
 
 
-def notes(found: Mapping[int, Sequence[Samples]]) -> list[str]:
-    """What a reader should know of the client, by batch size; nothing for models in process.
+def notes(batches: Mapping[int, Sequence[Samples]]) -> list[str]:
+    """Notes on the client, by batch size; nothing for models in process.
 
     Args:
-        found: Samples by batch size.
+        batches: Samples by batch size.
     """
-    connections = connections_of([one for samples in found.values() for one in samples])
+    connections = connections_of([one for samples in batches.values() for one in samples])
     if connections is None:
         return []
-    limited = [size for size, samples in found.items() if is_bottleneck(samples)]
-    said = [f"At batch {size} {bottleneck(found[size])}." for size in limited]
-    idle = [size for size, samples in found.items() if size not in limited and _had_time_left(samples)]
+    limited = [size for size, samples in batches.items() if is_bottleneck(samples)]
+    said = [f"At batch {size} {bottleneck(batches[size])}." for size in limited]
+    idle = [size for size, samples in batches.items() if size not in limited and _had_time_left(samples)]
     if idle:
         sizes = ", ".join(str(size) for size in idle)
         said.append(

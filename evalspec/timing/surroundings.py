@@ -37,7 +37,7 @@ _CLOCKS = (("gpu_sm_clock_mhz", "GPU"), ("cpu_clock_mhz", "processor"))
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What telemetry says.
+    """Findings of telemetry.
 
     Args:
         invalid: Why nothing was measured properly, or None.
@@ -60,12 +60,12 @@ def surroundings(samples: Sequence[Samples]) -> Surroundings:
         samples: Their telemetry may be missing.
     """
     notes: list[str] = []
-    found = [_others(samples), _stolen(samples), _on_the_gpu(samples)]
-    notes += [note for note, _ in found if note]
+    disturbances = [_others(samples), _stolen(samples), _on_the_gpu(samples)]
+    notes += [note for note, _ in disturbances if note]
     throttled = _throttled(samples)
     if throttled:
         notes.append(_sentence(throttled))
-    void = next((void for _, void in found if void), None)
+    void = next((void for _, void in disturbances if void), None)
     return Surroundings(None if void is None else _reason(void, samples), throttled, tuple(notes))
 
 
@@ -79,9 +79,9 @@ def _reason(void: Reason, samples: Sequence[Samples]) -> BySurroundings:
 
 def _fall(samples: Samples, name: str) -> float:
     """By how much a share was higher in the first half of a process's readings than in the second."""
-    found = readings(samples.telemetry, name)[1]
-    half = len(found) // 2
-    return float(found[:half].mean() - found[-half:].mean()) if half else 0.0
+    shares = readings(samples.telemetry, name)[1]
+    half = len(shares) // 2
+    return float(shares[:half].mean() - shares[-half:].mean()) if half else 0.0
 
 
 def most_of_others(processors: float, threads: float) -> float:
@@ -187,8 +187,8 @@ def _threads(one: Samples) -> float:
 
 
 def _mean(samples: Sequence[Samples], name: str) -> float | None:
-    found = _readings(samples, name)
-    return float(found.mean()) if len(found) else None
+    values = _readings(samples, name)
+    return float(values.mean()) if len(values) else None
 
 
 def _readings(samples: Sequence[Samples], name: str) -> NDArray[np.float64]:

@@ -41,10 +41,10 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
         NotRunError: No process was started.
     """
     processes = 2 if inputs.draft else check.processes
-    found = inputs.probe(PROBE, check.dataset, check.model, processes=processes)
-    if not found:
+    probes = inputs.probe(PROBE, check.dataset, check.model, processes=processes)
+    if not probes:
         raise NotRunError(f"no process of {check.model} was started")
-    values = [times(one) for one in found]
+    values = [times(one) for one in probes]
     estimates = {name: over_processes([one[name] for one in values], least=0.0, skewed=True) for name in values[0]}
     comparisons: dict[tuple[str, str], ComparisonParts] = {}
     for baseline in check.baselines:
@@ -62,24 +62,24 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
             for name in estimates:
                 pair = paired_log_ratio(*([one[name] for one in side] for side in sides))
                 comparisons[name, baseline] = ComparisonParts({}, pair, invalid=lost)
-    short = f"{len(found)} of {processes} planned processes were started"
+    short = f"{len(probes)} of {processes} planned processes were started"
     return CheckResult(
         estimates=estimates,
         comparisons=comparisons,
-        blocks=_blocks(found, values, estimates, inputs.confidence),
-        counts=Counts(attempted=processes, used=len(found)),
-        conditions={"processes": len(found), "page_cache": "warm", "batch": 1,
+        blocks=_blocks(probes, values, estimates, inputs.confidence),
+        counts=Counts(attempted=processes, used=len(probes)),
+        conditions={"processes": len(probes), "page_cache": "warm", "batch": 1,
                     **samples.model_conditions(inputs, check.model)},
-        notes=_notes(found, values),
-        invalid=None if len(found) == processes else Reason(short, Cause.CUT_SHORT),
+        notes=_notes(probes, values),
+        invalid=None if len(probes) == processes else Reason(short, Cause.CUT_SHORT),
     )  # fmt: skip
 
 
 def times(probe: Probe) -> dict[str, float]:
     """Metric: its value in one process, in the metric's unit."""
-    found = {name: required(probe, fact) for name, fact in PARTS.items()}
+    seconds = {name: required(probe, fact) for name, fact in PARTS.items()}
     first_ms = required(probe, "first_inference_ms")
-    return found | {"first_inference": first_ms, "ready_time": sum(found.values()) + first_ms / 1e3}
+    return seconds | {"first_inference": first_ms, "ready_time": sum(seconds.values()) + first_ms / 1e3}
 
 
 def _later_ms(probe: Probe) -> float | None:
@@ -88,9 +88,9 @@ def _later_ms(probe: Probe) -> float | None:
     return float(np.median(later)) if len(later) else None
 
 
-def _notes(found: Sequence[Probe], values: Sequence[Mapping[str, float]]) -> list[str]:
+def _notes(probes: Sequence[Probe], values: Sequence[Mapping[str, float]]) -> list[str]:
     notes = ["Files came from the page cache: they had been read before, to make their digests."]
-    later = [one for one in (_later_ms(probe) for probe in found) if one]
+    later = [one for one in (_later_ms(probe) for probe in probes) if one]
     if later:
         settled, first = float(np.median(later)), float(np.median([one["first_inference"] for one in values]))
         if first > SLOW * settled:
@@ -104,7 +104,7 @@ def _notes(found: Sequence[Probe], values: Sequence[Mapping[str, float]]) -> lis
 
 
 def _blocks(
-    found: Sequence[Probe],
+    probes: Sequence[Probe],
     values: Sequence[Mapping[str, float]],
     estimates: Mapping[str, OverUnits],
     confidence: float,
@@ -140,7 +140,7 @@ def _blocks(
         rows=tuple(
             (index + 1, *(one[name] for name in ("start_time", "import_time", "load_time", "first_inference",
                                                  "ready_time")), _later_ms(probe))
-            for index, (one, probe) in enumerate(zip(values, found, strict=True))
+            for index, (one, probe) in enumerate(zip(values, probes, strict=True))
         ),
     )  # fmt: skip
     return [shown, summary, each]

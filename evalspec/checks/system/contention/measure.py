@@ -81,8 +81,8 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
     )  # fmt: skip
     # A model beside itself: the load runs during the blocks of the first side only.
     busy, alone = inputs.measure_paired(schedule, check.dataset, check.model)
-    found, missing = _pairs(check, busy, alone)
-    if not found and not missing:
+    quantities, missing = _pairs(check, busy, alone)
+    if not quantities and not missing:
         raise NotRunError("no pair of processes has queries both beside the load and alone")
     everything = [*busy, *alone]
     counts = timing_samples.counted(everything, 2 * processes * each)
@@ -93,7 +93,7 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
     if counts.errored > MOST_FAILED * made:
         withhold = Reason(f"{counts.errored / made:.1%} of queries failed", Cause.FAILED_QUERIES)
     ratios: dict[str, Estimate | Fact] = {}
-    for part, beside in found.items():
+    for part, beside in quantities.items():
         ratio = beside.pairs.ratio()
         if ratio is None:
             missing[f"contention_ratio({part})"] = "a process answered nothing, so there is no ratio"
@@ -108,12 +108,12 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
             )
         },
         missing=missing,
-        blocks=_blocks(check, found, inputs.confidence),
+        blocks=_blocks(check, quantities, inputs.confidence),
         counts=counts,
         conditions={**_scenario(check, everything), "batch": check.batch_size, "background": check.background,
                     "background_workers": check.workers, "pairs": len(busy), "queries": made,
                     **timing_samples.conditions(inputs, check.model, everything)},
-        notes=[*_notes(check, found, inputs.confidence), *around.notes, *timing_samples.notes(everything, None)],
+        notes=[*_notes(check, quantities, inputs.confidence), *around.notes, *timing_samples.notes(everything, None)],
     )  # fmt: skip
 
 
@@ -140,21 +140,21 @@ def _pairs(
         ]
         return ({THROUGHPUT: PairedQuantity(rates[0], rates[1], "samples/s", inverse=True)} if rates else {}), {}
     kept = [(one, other) for one, other in pairs if min(_count(one), _count(other)) >= LEAST]
-    found: dict[str, PairedQuantity] = {}
+    quantities: dict[str, PairedQuantity] = {}
     missing: dict[str, str] = {}
     if not kept:
-        return found, missing
+        return quantities, missing
     for part, p in QUANTILES.items():
         beside = np.array([_percentile(one, p, at_least=True) for one, _ in kept])
         by_itself = np.array([_percentile(other, p) for _, other in kept])
         if np.isfinite(by_itself).all():
-            found[part] = PairedQuantity(beside, by_itself, "ms")
+            quantities[part] = PairedQuantity(beside, by_itself, "ms")
         else:
             missing[f"contention_ratio({part})"] = (
                 f"over {1 - p:.0%} of a process's queries failed without the load, so that nothing can be held against "
                 f"its {part}"
             )
-    return found, missing
+    return quantities, missing
 
 
 def _count(samples: Samples) -> int:
@@ -170,17 +170,17 @@ def _percentile(samples: Samples, p: float, *, at_least: bool = False) -> float:
         at_least: Where so many failed that it is infinite, the time that the whole process took instead: slower than
             any query was, and a number that a ratio can be made of.
     """
-    found = timing_samples.quantile(timing_samples.latencies_ms(samples)[timing_samples.settled(samples)], p)
-    if at_least and not np.isfinite(found):
+    latency_ms = timing_samples.quantile(timing_samples.latencies_ms(samples)[timing_samples.settled(samples)], p)
+    if at_least and not np.isfinite(latency_ms):
         begin, end = device.span(samples)
         return (end - begin) / 1e6
-    return found
+    return latency_ms
 
 
-def _notes(check: Contention, found: dict[str, PairedQuantity], confidence: float) -> list[str]:
+def _notes(check: Contention, quantities: dict[str, PairedQuantity], confidence: float) -> list[str]:
     """That the load left no mark, which may mean that it was no load for this model."""
     uppers = []
-    for beside in found.values():
+    for beside in quantities.values():
         ratio = beside.pairs.ratio()
         uppers.append(None if ratio is None else ratio.bound(confidence, "upper"))
     if uppers and all(upper is not None and upper < NOTHING for upper in uppers):
@@ -191,11 +191,11 @@ def _notes(check: Contention, found: dict[str, PairedQuantity], confidence: floa
     return []
 
 
-def _blocks(check: Contention, found: dict[str, PairedQuantity], confidence: float) -> list[AnyBlock]:
+def _blocks(check: Contention, quantities: dict[str, PairedQuantity], confidence: float) -> list[AnyBlock]:
     percent = in_percent(confidence)
     forest: list[Interval] = []
     rows: list[tuple[Cell, ...]] = []
-    for part, beside in found.items():
+    for part, beside in quantities.items():
         ratio = beside.pairs.ratio()
         value = None if ratio is None else ratio.value
         low = None if ratio is None else ratio.bound(confidence, "lower")

@@ -146,9 +146,9 @@ def _idle(check: EnergyCheck, inputs: Inputs, processes: int) -> list[Samples]:
     first = inputs.measure(schedule, check.dataset, check.model)
     if not first:
         raise NotRunError(f"no process of {check.model} was measured")
-    found = energy(first[0].telemetry, check.boundary, *_idle_window(first[0]))
-    if found.joules is None:
-        raise NotRunError(f"no energy can be told for the boundary {check.boundary}: {found.reason}")
+    window = energy(first[0].telemetry, check.boundary, *_idle_window(first[0]))
+    if window.joules is None:
+        raise NotRunError(f"no energy can be told for the boundary {check.boundary}: {window.reason}")
     rest = inputs.measure(replace(schedule, processes=processes - 1, seed=1), check.dataset, check.model)
     return [*first, *rest]
 
@@ -161,15 +161,15 @@ def _idle_window(samples: Samples) -> tuple[int, int]:
     return begin + int((1.0 - IDLE_KEPT) * (end - begin)), end
 
 
-def _known(found: Sequence[Metered]) -> list[Metered]:
+def _known(windows: Sequence[Metered]) -> list[Metered]:
     """Those that could be metered.
 
     Raises:
         NotRunError: None could.
     """
-    known = [one for one in found if one.known]
+    known = [one for one in windows if one.known]
     if not known:
-        raise NotRunError(f"no energy can be told: {found[0].energy.reason if found else 'nothing was measured'}")
+        raise NotRunError(f"no energy can be told: {windows[0].energy.reason if windows else 'nothing was measured'}")
     return known
 
 
@@ -198,9 +198,9 @@ def _estimates(
     return estimates, missing
 
 
-def _disturbed(name: str, found: Measured, reason: str | None) -> Measured:
+def _disturbed(name: str, measured: Measured, reason: str | None) -> Measured:
     """With what other work may have done: it adds energy; what the model itself takes while it waits may be less."""
-    return replace(found, invalid=gravest(found.invalid, only_worse(reason) if name in ADDED_TO else reason))
+    return replace(measured, invalid=gravest(measured.invalid, only_worse(reason) if name in ADDED_TO else reason))
 
 
 def _over(values: ArrayLike, short: str | None, *, skewed: bool = True) -> Measured:
@@ -223,24 +223,24 @@ def effective_power(idle_w: ArrayLike, active_w: ArrayLike, duty_cycle: float) -
 
 def _level(check: EnergyCheck, inputs: Inputs, share: float, rate: float, processes: int) -> SteadyLoad:
     """A steady load of a share of the throughput."""
-    asked = share * rate
+    items_per_s = share * rate
     duration_s = DRAFT_S if inputs.draft else check.duration_s
     # In process what waits is served together; a server is asked in batches, as it was for its throughput.
     batch = check.batch if inputs.model_facts(check.model).get("served") else 1
-    queries = int(min(MOST_QUERIES, max(20, ceil(asked * duration_s / batch))))
-    arrivals = np.round(np.arange(queries) * batch / asked * 1e9).astype(np.int64)
+    queries = int(min(MOST_QUERIES, max(20, ceil(items_per_s * duration_s / batch))))
+    arrivals = np.round(np.arange(queries) * batch / items_per_s * 1e9).astype(np.int64)
     schedule = Schedule(
         kind="open_loop", queries=queries, processes=processes, batch=batch, warmup_queries=WARMUP, warmup_s=WARMUP_S,
         arrivals_ns=arrivals, max_batch=check.batch, limit_s=600.0 + 10.0 * duration_s, telemetry_s=EVERY_S,
         connections=check.connections,
     )  # fmt: skip
     samples = inputs.measure(schedule, check.dataset, check.model)
-    found = [metered(one, check.boundary) for one in samples]
-    known = [one for one in found if one.known and one.items]
-    reason = next((one.energy.reason for one in found if one.energy.reason), None)
+    windows = [metered(one, check.boundary) for one in samples]
+    known = [one for one in windows if one.known and one.items]
+    reason = next((one.energy.reason for one in windows if one.energy.reason), None)
     return SteadyLoad(
         share=share,
-        asked=asked,
+        asked=items_per_s,
         got=float(np.mean([one.per_second for one in known])) if known else None,
         power=over_processes([one.watts for one in known], least=0.0, skewed=True),
         joules=over_processes([one.joules for one in known], least=0.0, skewed=True),
@@ -260,20 +260,20 @@ def _pairs(check: EnergyCheck, inputs: Inputs, baseline: str, processes: int) ->
         (metered(one, check.boundary), metered(other, check.boundary))
         for one, other in zip(ours, theirs, strict=True)
     ]  # fmt: skip
-    told = [pair for pair in pairs if all(one.known and one.total_j > 0 for one in pair)]
-    kept = [pair for pair in told if all(one.items for one in pair)]
+    complete = [pair for pair in pairs if all(one.known and one.total_j > 0 for one in pair)]
+    kept = [pair for pair in complete if all(one.items for one in pair)]
     if not kept:
         return {}
     invalid: str | None = surroundings([*ours, *theirs]).invalid
     if server.is_bottleneck([*ours, *theirs]):
         invalid = invalid or server.bottleneck([*ours, *theirs])
-    if len(told) < processes:
-        text = f"{len(told)} of {processes} planned pairs with {baseline} were metered on both sides"
+    if len(complete) < processes:
+        text = f"{len(complete)} of {processes} planned pairs with {baseline} were metered on both sides"
         invalid = Reason(text, Cause.CUT_SHORT)
     withhold = None
-    if len(kept) < len(told):
+    if len(kept) < len(complete):
         withhold = NoEvidence(
-            f"in {len(told) - len(kept)} of {len(told)} pairs with {baseline} a side answered nothing",
+            f"in {len(complete) - len(kept)} of {len(complete)} pairs with {baseline} a side answered nothing",
             Cause.FAILED_QUERIES,
         )
     values = [[(one.joules, one.watts, one.items_per_joule) for one in pair] for pair in kept]

@@ -51,7 +51,7 @@ DRAFT_QUERIES = 20
 
 @dataclass(frozen=True)
 class Course:
-    """How steady a run was.
+    """Steadiness of a run.
 
     Args:
         cv: Variation of block medians, or None.
@@ -89,10 +89,10 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     comparisons: dict[tuple[str, str], ComparisonParts] = {}
     beside: list[str] = []
     for baseline in check.baselines:
-        pairs, void, told = _pairs(check, inputs, schedule, baseline)
+        pairs, void, remarks = _pairs(check, inputs, schedule, baseline)
         comparisons |= {(metric, baseline): ComparisonParts({}, pair, invalid=void) for metric, pair in pairs.items()}
         missing |= {f"{metric} vs {baseline}": NO_PAIR for metric in COMPARED if metric not in pairs}
-        beside += told
+        beside += remarks
     invalid: str | None = None
     if audited is not None:
         estimates, invalid = audited.applied(estimates, comparisons, check.requirements, inputs.confidence)
@@ -177,16 +177,16 @@ def _schedule(check: Latency, inputs: Inputs) -> Schedule:
 def _course(
     check: Latency, samples: list[Samples], latencies: list[NDArray[np.float64]]
 ) -> tuple[Course, list[NDArray[np.float64]]]:
-    """How steady the run was, and latencies after a step up in long processes."""
+    """Steadiness of the run, and latencies after a step up in long processes."""
     course = steadiness(latencies, check.max_cv)
-    found, after, most = rises(samples, latencies)
-    if found is None:
+    change, after, most = rises(samples, latencies)
+    if change is None:
         return course, []
     cause = surroundings(samples).throttled or "a machine that grows hot does that"
     where = "" if most else f" in {len(after)} of {len(samples)} processes, too few to decide by"
-    text = f"latency steps up by {found.change:.0%} after {found.at_s:.0f} s{where}"
-    told = f"{text[0].upper()}{text[1:]} ({cause if most else 'other work beside that process does that too'})."
-    return replace(course, notes=(*course.notes, told)), after if most else []
+    text = f"latency steps up by {change.change:.0%} after {change.at_s:.0f} s{where}"
+    sentence = f"{text[0].upper()}{text[1:]} ({cause if most else 'other work beside that process does that too'})."
+    return replace(course, notes=(*course.notes, sentence)), after if most else []
 
 
 def _trusted(
@@ -217,7 +217,7 @@ def _trusted(
 
 
 def _lags(check: Latency, samples: list[Samples]) -> tuple[list[NDArray[np.float64]], dict[str, Estimate] | None]:
-    """How late our generator was with each frame, ms, and the estimates without that; None: nothing is due here."""
+    """Lag of our generator with each frame, ms, and the estimates without that; None: nothing is due here."""
     if check.interval_ms is None:
         return [], None
     lags = [np.maximum(generator_lag_ns(one.intended_ns, one.sent_ns, one.end_ns), 0) / 1e6 for one in samples]
@@ -239,7 +239,7 @@ def _late(check: Latency, name: str, lags: list[NDArray[np.float64]], wanted: li
 
 
 def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
-    """Whether the run went on as it began.
+    """Drift and variation of a run in its course.
 
     Args:
         processes: One array per process, shape (q,), ms; failed queries are left out.

@@ -36,15 +36,15 @@ def lag_ms(run: AtRate, p: float) -> float | None:
         run: At one rate.
         p: As a fraction.
     """
-    found = [_lag_of(run, index, p) for index in range(len(run.runs))]
-    return max((one for one in found if one is not None), default=None)
+    lags = [_lag_of(run, index, p) for index in range(len(run.runs))]
+    return max((one for one in lags if one is not None), default=None)
 
 
 def _lag_of(run: AtRate, index: int, p: float) -> float | None:
     one = run.runs[index]
-    told = one.samples.details.get(TOLD[p]) if p in TOLD else None
-    if isinstance(told, int | float):
-        return float(told)
+    reported = one.samples.details.get(TOLD[p]) if p in TOLD else None
+    if isinstance(reported, int | float):
+        return float(reported)
     if not len(one.lag_ms):
         return None
     own = float(one.lag_ms.max()) if p >= 1.0 else percentile([one.lag_ms], p).value
@@ -120,7 +120,7 @@ def _busy(run: AtRate, p: float, waited_ms: float, beside: str) -> Reason:
 
 
 def lagged(run: AtRate, measured: Estimate, freed: Estimate) -> Estimate:
-    """What was measured; beside the same without our lag where the generator was late at all, or connections busy."""
+    """The estimate; beside the same without our lag where the generator was late at all, or connections busy."""
     worst = lag_ms(run, 1.0)
     waited = not run.in_process and any(one.waited_ms.max(initial=0.0) > allowed_ms(None) for one in run.runs)
     return WithoutLag(measured, freed) if waited or (worst is not None and worst > allowed_ms(None)) else measured
@@ -149,11 +149,11 @@ def gated(
         confidence: Of the policy.
     """
     notes = reasons(estimate)
-    found = fault(run, p, limit_ms)
-    if found is not None and run.invalid is None and freed is not None and violates(freed, requirements, confidence):
-        return Measured(estimate, withhold=run.withhold or found, notes=notes)
+    why = fault(run, p, limit_ms)
+    if why is not None and run.invalid is None and freed is not None and violates(freed, requirements, confidence):
+        return Measured(estimate, withhold=run.withhold or why, notes=notes)
     # A late generator offers less than was asked for, which helps: it voids more than other work does.
-    return Measured(estimate, invalid=gravest(run.invalid, found), withhold=run.withhold, notes=notes)
+    return Measured(estimate, invalid=gravest(run.invalid, why), withhold=run.withhold, notes=notes)
 
 
 def wanted(check: Load, metric: str | None, part: str) -> list[Requirement]:
@@ -183,10 +183,10 @@ def at_percentile(check: Load, run: AtRate, name: str, confidence: float) -> Mea
 
 def void_percentiles(check: Load, run: AtRate, confidence: float) -> dict[str, str]:
     """Why percentiles of a rate are void, as `at_percentile` says; ``p99`` and its like: the reason. Empty: none is."""
-    found = {name: at_percentile(check, run, name, confidence).invalid for name in PERCENTILES}
+    reasons_of = {name: at_percentile(check, run, name, confidence).invalid for name in PERCENTILES}
     # What held in spite of other work stands: the remark says that there was some.
     return {
         name.removeprefix("latency_"): reason
-        for name, reason in found.items()
+        for name, reason in reasons_of.items()
         if reason is not None and not isinstance(reason, OnlyWorse)
     }

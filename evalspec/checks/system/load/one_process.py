@@ -63,9 +63,9 @@ class Driven:
 
     def _of(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """A stretch of the schedule, as far as it was measured: queries are due in its order."""
-        found = np.zeros(len(self.samples.end_ns), dtype=np.bool_)
-        found[: len(mask)] = mask[: len(found)]
-        return found
+        members = np.zeros(len(self.samples.end_ns), dtype=np.bool_)
+        members[: len(mask)] = mask[: len(members)]
+        return members
 
     @cached_property
     def judged_ms(self) -> NDArray[np.float64]:
@@ -106,12 +106,12 @@ class Driven:
         spent = np.minimum(freed / 1e6, (one.end_ns - one.intended_ns) / 1e6)
         late = ~one.ok if one.outcome is None else one.outcome == TIMED_OUT
         answered = one.ok | (late & self.handed & (spent < 1e3 * schedule.timeout_s))
-        found: NDArray[np.float64] = np.where(answered, spent, np.inf)
-        return found
+        latency_ms: NDArray[np.float64] = np.where(answered, spent, np.inf)
+        return latency_ms
 
     @cached_property
     def lag_ms(self) -> NDArray[np.float64]:
-        """How late the generator was by its own fault, shape (k,): a query, or a batch of them, each."""
+        """Lag of the generator by its own fault, shape (k,): a query, or a batch of them, each."""
         one = self.samples
         if self.in_process:
             lag = generator_lag_ns(
@@ -145,8 +145,8 @@ class Driven:
     @property
     def other_times(self) -> str | None:
         """The times that were driven are not those that were asked for."""
-        asked, driven = (np.diff(times).astype(np.float64) for times in (self.traffic.times_ns, self.due_ns))
-        off = float(driven.sum() / asked.sum() - 1.0) if len(asked) and asked.sum() > 0 else 0.0
+        planned, driven = (np.diff(times).astype(np.float64) for times in (self.traffic.times_ns, self.due_ns))
+        off = float(driven.sum() / planned.sum() - 1.0) if len(planned) and planned.sum() > 0 else 0.0
         if abs(off) > RATE_OFF:
             rate = self.traffic.asked_qps
             return Reason(
@@ -170,5 +170,5 @@ class Driven:
         """A lasting change of latency in the steady part; its time is from the start of the schedule."""
         kept = np.isfinite(self.judged_ms)
         when = self.judged_s[kept]
-        found = step(self.judged_ms[kept], when)
-        return None if found is None else LevelStep(found.at_s + float(when[0]), found.change, found.p_value)
+        change = step(self.judged_ms[kept], when)
+        return None if change is None else LevelStep(change.at_s + float(when[0]), change.change, change.p_value)

@@ -63,7 +63,7 @@ class AtRate:
 
     @property
     def queries(self) -> int:
-        """That were asked for."""
+        """Number of queries that were asked for."""
         return sum(len(one.traffic.times_ns) for one in self.runs)
 
     @property
@@ -73,7 +73,7 @@ class AtRate:
 
     @property
     def where(self) -> str:
-        """What the numbers hold for."""
+        """Conditions that the numbers hold for."""
         count = len(self.runs)
         if self.in_process:
             return f"{count} fresh processes" if count > 1 else "one fresh process"
@@ -184,8 +184,8 @@ class AtRate:
         """Processes in which latency steps up, where there are several that are long enough to tell."""
         if len(self.runs) < 2:
             return []
-        found = [(one, one.step) for one in self.runs if len(one.due_ns) and one.due_ns[-1] >= 1e9 * LONG_S]
-        return [(one, change) for one, change in found if change is not None and change.change > 0]
+        steps = [(one, one.step) for one in self.runs if len(one.due_ns) and one.due_ns[-1] >= 1e9 * LONG_S]
+        return [(one, change) for one, change in steps if change is not None and change.change > 0]
 
     @cached_property
     def step(self) -> LevelStep | None:
@@ -194,8 +194,8 @@ class AtRate:
             return self._stepped[0][1]
         kept = np.isfinite(self.judged_ms)
         when = self._judged_s[kept]
-        found = step(self.judged_ms[kept], when)
-        return None if found is None else LevelStep(found.at_s + float(when[0]), found.change, found.p_value)
+        change = step(self.judged_ms[kept], when)
+        return None if change is None else LevelStep(change.at_s + float(when[0]), change.change, change.p_value)
 
     @cached_property
     def _judged_s(self) -> NDArray[np.float64]:
@@ -215,7 +215,7 @@ class AtRate:
 
     @cached_property
     def after_decides(self) -> bool:
-        """What followed a step may fail by itself: something says that it throttled, or two processes did the same."""
+        """True where what followed a step may fail by itself: something throttled, or two processes did the same."""
         return bool(surroundings(self.samples).throttled) or len(self._stepped) >= 2
 
     @cached_property
@@ -230,7 +230,7 @@ class AtRate:
 
     @cached_property
     def invalid(self) -> str | None:
-        """What the harness or the surroundings did, whatever is required; or None.
+        """Reason that lies in the harness or the surroundings, whatever is required; or None.
 
         Other work can only have made answers later and fewer.
         """
@@ -242,11 +242,11 @@ class AtRate:
 
     @property
     def withhold(self) -> str | None:
-        """What the system did that keeps it from PASS."""
-        found = self.saturation
-        if found is not None and found.growing:
+        """Behaviour of the system that keeps it from PASS."""
+        load = self.saturation
+        if load is not None and load.growing:
             return Reason(
-                f"at most {found.most_served_qps:,.4g} of {found.offered_qps:,.4g} qps were answered: latency grows as "
+                f"at most {load.most_served_qps:,.4g} of {load.offered_qps:,.4g} qps were answered: latency grows as "
                 "long as this goes on",
                 Cause.OVERLOAD,
             )
@@ -258,7 +258,7 @@ class AtRate:
         return None
 
     def outcomes(self) -> dict[str, int]:
-        """What became of the queries, by outcome; all of them, answered first."""
+        """Number of queries by outcome; all of them, answered first."""
         counts = np.zeros(len(OUTCOMES), dtype=np.int64)
         for one in self.samples:
             index = one.outcome if one.outcome is not None else np.where(one.ok, ANSWERED, FAILED)

@@ -33,7 +33,7 @@ BIN_S = 0.25
 
 @dataclass(frozen=True)
 class Kills:
-    """What came of all kills; times in s from each kill.
+    """Outcome of all kills; times in s from each kill.
 
     Args:
         healthy_s: shape (k,), NaN where it was not ready in time.

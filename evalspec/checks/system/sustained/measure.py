@@ -57,7 +57,7 @@ def measure(check: Sustained, inputs: Inputs) -> CheckResult:
         raise NotRunError("no process made enough batches to compare its end with its start")
     series = device.series_of(timing_samples.device_of(inputs, check.model))
     trends = [server.under_way_ms(one) for one in samples]
-    found: dict[str, Estimate | Fact | Measured] = {
+    estimates: dict[str, Estimate | Fact | Measured] = {
         "sustained_ratio": Measured(
             sustained_ratio(ends), invalid=_too_short(samples, ends, schedule), withhold=_still_falling(trends)
         )
@@ -65,7 +65,7 @@ def measure(check: Sustained, inputs: Inputs) -> CheckResult:
     missing: dict[str, str] = {}
     for name, fact, reason in (_throttled(samples, series), _hottest(samples, series)):
         if fact is not None:
-            found[name] = fact
+            estimates[name] = fact
         else:
             missing[name] = reason
     trend = drift([one[np.isfinite(one)] for one in trends])
@@ -77,7 +77,7 @@ def measure(check: Sustained, inputs: Inputs) -> CheckResult:
         **timing_samples.conditions(inputs, check.model, samples),
     }  # fmt: skip
     return CheckResult(
-        estimates=found,
+        estimates=estimates,
         missing=missing,
         blocks=blocks(check, samples, series, ends),
         counts=timing_samples.counted(samples),
@@ -119,7 +119,7 @@ def _still_falling(latencies: Sequence[NDArray[np.float64]]) -> str | None:
 
 def _throttled(samples: Sequence[Samples], series: device.DeviceSeries) -> tuple[str, Fact | None, str]:
     seen = [device.slowed(one.telemetry, series, *device.span(one))[1] for one in samples]
-    silent = [str(one.process + 1) for one, told in zip(samples, seen, strict=True) if not len(told)]
+    silent = [str(one.process + 1) for one, readings in zip(samples, seen, strict=True) if not len(readings)]
     throttled = any(one.any() for one in seen)
     if len(silent) == len(samples):
         return "throttled", None, f"nobody tells whether the device throttled: {_missing(samples, series.throttle)}"
@@ -143,8 +143,8 @@ def _hottest(samples: Sequence[Samples], series: device.DeviceSeries) -> tuple[s
 
 
 def _missing(samples: Sequence[Samples], name: str) -> str:
-    told = [one.telemetry.missing[name] for one in samples if one.telemetry and name in one.telemetry.missing]
-    return told[0] if told else f"{name} was not read"
+    reasons = [one.telemetry.missing[name] for one in samples if one.telemetry and name in one.telemetry.missing]
+    return reasons[0] if reasons else f"{name} was not read"
 
 
 def _clocks(samples: Sequence[Samples], series: device.DeviceSeries) -> dict[str, Cell]:
@@ -158,11 +158,11 @@ def _why(samples: Sequence[Samples], series: device.DeviceSeries) -> list[str]:
     """Reasons that a GPU gave for its clocks."""
     if series is not device.GPU:
         return []
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for one in samples:
         for word, share in device.reasons_seen(one.telemetry, *device.span(one)).items():
-            found[word] = max(found.get(word, 0.0), share)
-    if not found:
+            shares[word] = max(shares.get(word, 0.0), share)
+    if not shares:
         return []
-    told = ", ".join(f"{word} (up to {share:.0%} of a process's readings)" for word, share in found.items())
-    return [f"Reasons that the GPU gave for its clocks: {told}."]
+    text = ", ".join(f"{word} (up to {share:.0%} of a process's readings)" for word, share in shares.items())
+    return [f"Reasons that the GPU gave for its clocks: {text}."]

@@ -64,7 +64,7 @@ class BestOf(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         count = len(self.sizes)
         kinds = list(dict.fromkeys(one.method for one in self.sizes.values()))
         return kinds[0] if count == 1 else f"best of {count} batch sizes, Bonferroni: {kinds[0]}"
@@ -102,8 +102,8 @@ class AtBatch:
     @property
     def estimate(self) -> Estimate:
         """Throughput over the processes; at least this, where it was a server that our client could not keep busy."""
-        found = over_processes(self.rates)
-        return saturated_server.AtLeast(found) if saturated_server.is_bottleneck(self.samples) else found
+        throughput = over_processes(self.rates)
+        return saturated_server.AtLeast(throughput) if saturated_server.is_bottleneck(self.samples) else throughput
 
 
 def measure(check: Throughput, inputs: Inputs) -> CheckResult:
@@ -113,39 +113,39 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         check: Its fields.
         inputs: Where timings come from.
     """
-    found: dict[int, AtBatch] = {}
+    batches: dict[int, AtBatch] = {}
     reasons: list[str | None] = []
     for size in check.sizes:
         schedule = _schedule(check, inputs, size)
         samples = inputs.measure(schedule, check.dataset, check.model)
-        found[size] = AtBatch(samples, np.array([rate(one) for one in samples]))
+        batches[size] = AtBatch(samples, np.array([rate(one) for one in samples]))
         reasons.append(timing_samples.too_short(samples, schedule.processes, schedule.queries))
-    estimates = {batch_part(size): at.estimate for size, at in found.items()}
-    best = max(found, key=lambda size: float(found[size].rates.mean()) if len(found[size].rates) else -1.0)
+    estimates = {batch_part(size): at.estimate for size, at in batches.items()}
+    best = max(batches, key=lambda size: float(batches[size].rates.mean()) if len(batches[size].rates) else -1.0)
     comparisons: dict[tuple[str, str], ComparisonParts] = {}
     beside: list[str] = []
     for baseline in check.baselines:
         comparisons["throughput", baseline], notes = _pairs(check, inputs, baseline, best)
         beside += notes
-    everything = [one for at in found.values() for one in at.samples]
+    everything = [one for at in batches.values() for one in at.samples]
     around = surroundings(everything)
     invalid = next((reason for reason in reasons if reason), around.invalid)
     device = timing_samples.device_of(inputs, check.model)
-    spent = {size: costs(at.samples, device) for size, at in found.items()}
+    spent = {size: costs(at.samples, device) for size, at in batches.items()}
     return CheckResult(
         estimates={
             "throughput": Measured(
-                Parts(estimates, whole=BestOf(estimates)), invalid=only_worse(invalid), withhold=_withhold(found)
+                Parts(estimates, whole=BestOf(estimates)), invalid=only_worse(invalid), withhold=_withhold(batches)
             ),
-            "best_batch": Fact(float(best), len(found), "largest mean throughput", in_this_run=True),
+            "best_batch": Fact(float(best), len(batches), "largest mean throughput", in_this_run=True),
         },
         comparisons=comparisons,
-        blocks=_blocks(check, found, spent, inputs.confidence),
+        blocks=_blocks(check, batches, spent, inputs.confidence),
         counts=timing_samples.counted(everything),
         conditions={"scenario": check.scenario, **saturated_server.conditions(everything),
                     "processes": check.processes, **timing_samples.conditions(inputs, check.model, everything)},
-        notes=[*around.notes, *beside, *saturated_server.notes({size: at.samples for size, at in found.items()}),
-               *timing_samples.notes(everything, _batch_ms(found[min(found)]))],
+        notes=[*around.notes, *beside, *saturated_server.notes({size: at.samples for size, at in batches.items()}),
+               *timing_samples.notes(everything, _batch_ms(batches[min(batches)]))],
     )  # fmt: skip
 
 
@@ -178,16 +178,16 @@ def _pairs(check: Throughput, inputs: Inputs, baseline: str, best: int) -> tuple
         everything += [*ours, *theirs]
     around = surroundings(everything)
     limited = saturated_server.bottleneck(everything) if saturated_server.is_bottleneck(everything) else None
-    found = ComparisonParts(
+    comparison = ComparisonParts(
         {batch_part(size): pair for size, pair in parts.items()}, BestBeside(parts, best),
         invalid=short or around.invalid or limited,
     )  # fmt: skip
-    return found, [f"Beside {baseline}: {note}" for note in around.notes]
+    return comparison, [f"Beside {baseline}: {note}" for note in around.notes]
 
 
-def _withhold(found: Mapping[int, AtBatch]) -> str | None:
+def _withhold(batches: Mapping[int, AtBatch]) -> str | None:
     """Batches that grow slower in the course of a process, at any size."""
-    for size, at in found.items():
+    for size, at in batches.items():
         spent = [saturated_server.under_way_ms(one) for one in at.samples]
         trend = drift([series[np.isfinite(series)] for series in spent])
         if trend is not None and trend.direction == "up":
@@ -207,12 +207,12 @@ def _batch_ms(at: AtBatch) -> float | None:
 
 
 def _blocks(
-    check: Throughput, found: Mapping[int, AtBatch], spent: Mapping[int, Costs], confidence: float
+    check: Throughput, batches: Mapping[int, AtBatch], spent: Mapping[int, Costs], confidence: float
 ) -> list[AnyBlock]:
     percent = in_percent(confidence)
     more = columns(spent)
     rows: list[tuple[Cell, ...]] = []
-    for size, at in found.items():
+    for size, at in batches.items():
         estimate = at.estimate
         lower, upper = estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
         spread = float(at.rates.std(ddof=1) / at.rates.mean()) if len(at.rates) > 1 and at.rates.mean() > 0 else None
@@ -228,21 +228,22 @@ def _blocks(
         Column(name="variation of processes", unit="%"), Column(name="batch latency p50", unit="ms"),
         *(column for column, _ in more),
     )  # fmt: skip
-    connections = saturated_server.connections_of([one for at in found.values() for one in at.samples])
+    connections = saturated_server.connections_of([one for at in batches.values() for one in at.samples])
     caption = "Mean over fresh processes; each bound by itself."
     if connections is not None:
         caption += f" Requests to the server under way at a time: {connections}; the latency is with all of them."
     table = Table(title="Throughput by batch size", caption=caption, columns=head, rows=tuple(rows))
     best = best_sizes(
-        {size: at.estimate.value for size, at in found.items()}, {size: _batch_ms(at) for size, at in found.items()},
+        {size: at.estimate.value for size, at in batches.items()},
+        {size: _batch_ms(at) for size, at in batches.items()},
         spent,
     )  # fmt: skip
-    return [_curve(check, found, confidence), table, best]
+    return [_curve(check, batches, confidence), table, best]
 
 
-def _curve(check: Throughput, found: Mapping[int, AtBatch], confidence: float) -> Curve:
+def _curve(check: Throughput, batches: Mapping[int, AtBatch], confidence: float) -> Curve:
     points = []
-    for size, at in found.items():
+    for size, at in batches.items():
         estimate = at.estimate
         value = float(at.rates.mean()) if len(at.rates) else 0.0
         lower, upper = estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
