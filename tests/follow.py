@@ -1,0 +1,178 @@
+"""Follows a value through all processes of a run: which files of the package have it in their hands.
+
+A file has it where one of its functions is given it, or gives it back: as itself, as an item of a list, tuple or
+mapping, or as a field of an object that is. What a value is, its `Marks` say: they know it by what it is made of, since
+it is copied, packed and counted on its way. An object that merely knows how to get it (a spec, a folder) does not have
+it in its hands.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parent.parent / "evalspec"
+LOG, MARKS = "EVALSPEC_TEST_FOLLOW", "EVALSPEC_TEST_MARKS"
+DEPTH = 2
+"""An object, what it holds, and what that holds."""
+ITEMS = 64
+"""Of a container that are looked at."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """By what a value is known.
+
+    Args:
+        columns: Names of columns of a table: it has the value where it has all of these.
+        words: What the first rows of it say, and no other column or array does.
+        arrays: Arrays of numbers that it turns into, as 0 and 1.
+        least: Any array of so many numbers is it, since nothing else in the run is so long; 0: none is.
+    """
+
+    columns: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    arrays: tuple[str, ...] = ()
+    least: int = 0
+
+
+class Follower:
+    """Writes down the files that have a value in their hands, and the numbers that files hand on."""
+
+    def __init__(self, marks: Marks, log: Path) -> None:
+        self._marks = marks
+        self._lengths = {len(one) for one in marks.arrays}
+        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._files: dict[CodeType, str] = {}
+        self._seen: set[str] = set()
+        self._lock = threading.local()
+
+    def __call__(self, frame: FrameType, event: str, given: Any) -> None:
+        if event not in ("call", "return"):
+            return
+        code = frame.f_code
+        file = self._files.get(code)
+        if file is None:
+            path = Path(code.co_filename)
+            file = self._files[code] = str(path.relative_to(PACKAGE)) if path.is_relative_to(PACKAGE) else ""
+        if not file or getattr(self._lock, "busy", False):
+            return
+        self._lock.busy = True
+        try:
+            self._look(frame, file, code.co_name, event, given)
+        finally:
+            self._lock.busy = False
+
+    def _look(self, frame: FrameType, file: str, function: str, event: str, given: Any) -> None:
+        names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
+        values = [given] if event == "return" else [frame.f_locals.get(name) for name in names]
+        for value in values:
+            for mark in self._marks_of(value, DEPTH):
+                self._note(mark, file, function)
+
+    def _note(self, mark: str, file: str, function: str) -> None:
+        line = json.dumps([mark, file, function])
+        if line not in self._seen:
+            self._seen.add(line)
+            os.write(self._log, line.encode() + b"\n")
+
+    def _marks_of(self, value: Any, depth: int) -> Iterator[str]:
+        if isinstance(value, float):
+            yield repr(value)
+        elif value is not None and not isinstance(value, str | bytes | int):
+            if self._is_it(value):
+                yield "it"
+            elif depth:
+                for one in held(value):
+                    yield from self._marks_of(one, depth - 1)
+
+    def _is_it(self, value: Any) -> bool:
+        kind = type(value).__module__.partition(".")[0]
+        if kind == "pyarrow":
+            return self._is_table(value)
+        return kind == "numpy" and self._is_array(value)
+
+    def _is_table(self, value: Any) -> bool:
+        names = getattr(value, "schema", None)
+        columns = self._marks.columns
+        if names is not None and hasattr(names, "names"):
+            return bool(columns) and set(columns) <= set(names.names)
+        if not (hasattr(value, "to_pylist") and hasattr(value, "slice")):
+            return False
+        return self._has_words(value.slice(0, len(self._marks.words)).to_pylist())
+
+    def _has_words(self, values: Sequence[Any]) -> bool:
+        return bool(values) and tuple(values) == self._marks.words
+
+    def _is_array(self, value: Any) -> bool:
+        if getattr(value, "ndim", 0) != 1 or not len(value):
+            return False
+        if value.dtype.kind in "OUT":
+            return self._has_words([str(one) for one in value[: len(self._marks.words)]])
+        if value.dtype.kind not in "biuf":
+            return False
+        if 0 < self._marks.least <= len(value):
+            return True
+        if len(value) not in self._lengths:
+            return False
+        return "".join("1" if one else "0" for one in value.tolist()) in self._marks.arrays
+
+
+def held(value: Any) -> Iterator[Any]:
+    """What an object holds: items, or fields; nothing is computed for it."""
+    if isinstance(value, Mapping):
+        yield from list(value.values())[:ITEMS] if type(value) is dict else ()
+    elif type(value) in (list, tuple):
+        yield from value[:ITEMS]
+    elif type(value).__module__.startswith("evalspec"):
+        yield from list(getattr(value, "__dict__", {}).values())
+        for kind in type(value).__mro__:
+            slots = kind.__dict__.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if name not in ("__dict__", "__weakref__"):
+                    yield getattr(value, name, None)
+
+
+def install() -> None:
+    """In a process that is to be followed, before anything of the package is imported."""
+    marks = json.loads(os.environ[MARKS])
+    follower = Follower(Marks(**{key: tuple(one) if isinstance(one, list) else one for key, one in marks.items()}),
+                        Path(os.environ[LOG]))  # fmt: skip
+    threading.setprofile(follower)
+    sys.setprofile(follower)
+
+
+def follow(arguments: Sequence[str], marks: Marks, folder: Path) -> dict[str, dict[str, set[str]]]:
+    """Runs ``evalspec`` with these arguments, and follows a value through all of its processes.
+
+    Args:
+        arguments: Of the command.
+        marks: By what the value is known.
+        folder: In which it runs; anything may be written there.
+
+    Returns:
+        Mark (``it``, or a number as it is written): file of the package: its functions that have it.
+    """
+    site, log = folder / "site", folder / "follow.jsonl"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text("from tests.follow import install\n\ninstall()\n")
+    path = os.pathsep.join([str(site), str(PACKAGE.parent)])
+    environment = os.environ | {"PYTHONPATH": path, LOG: str(log), MARKS: json.dumps(vars(marks))}
+    done = subprocess.run(
+        [sys.executable, "-m", "evalspec", *arguments], cwd=folder, env=environment, capture_output=True, text=True,
+        timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1, 3), done.stdout + done.stderr
+    marked: dict[str, dict[str, set[str]]] = {}
+    for line in log.read_text().splitlines():
+        mark, file, function = json.loads(line)
+        marked.setdefault(mark, {}).setdefault(file, set()).add(function)
+    return marked
