@@ -1,1 +1,1 @@
-"""What a model said of every row, and what is true of it: arrays by task, files between processes."""
+"""Answers of a model to every row, beside the truth: arrays by task, files between processes."""

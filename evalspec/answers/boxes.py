@@ -30,7 +30,7 @@ SHOULD = "a list of structs, or a struct of lists, with box: [left, top, right, 
 
 
 def found_boxes(named: Mapping[OutputName, Array], labels: Sequence[str], first_row: int) -> Boxes:
-    """What a model finds in the pictures of one batch.
+    """Boxes that a model finds in the pictures of one batch.
 
     A box with a score of 0, or with a label below 0, is padding and dropped.
 
@@ -99,17 +99,17 @@ def joined_boxes(parts: Sequence[tuple[int, Boxes]]) -> Boxes:
         parts: Rows of each batch, and its boxes.
     """
     firsts = np.cumsum([0, *(n for n, _ in parts)])
-    found = [boxes for _, boxes in parts]
+    batches = [boxes for _, boxes in parts]
     return Boxes(
-        row=np.concatenate([boxes.row + first for boxes, first in zip(found, firsts[:-1], strict=True)]),
-        corners=np.concatenate([boxes.corners for boxes in found]),
-        classes=np.concatenate([boxes.classes for boxes in found]),
-        scores=np.concatenate([boxes.scores for boxes in found if boxes.scores is not None]),
+        row=np.concatenate([boxes.row + first for boxes, first in zip(batches, firsts[:-1], strict=True)]),
+        corners=np.concatenate([boxes.corners for boxes in batches]),
+        classes=np.concatenate([boxes.classes for boxes in batches]),
+        scores=np.concatenate([boxes.scores for boxes in batches if boxes.scores is not None]),
     )
 
 
 def _fields(values: pa.ChunkedArray, what: str) -> tuple[Counts, dict[str, pa.ChunkedArray]]:
-    """How many boxes each row has, and each field of all of them."""
+    """Number of boxes of each row, and each field of all of them."""
     import pyarrow.types as types
 
     kind = values.type
@@ -121,13 +121,13 @@ def _fields(values: pa.ChunkedArray, what: str) -> tuple[Counts, dict[str, pa.Ch
         raise InputError(f"{what} has no box in any of its {len(counts)} rows")
     if not types.is_struct(kind) or not all(is_listed(field.type) for field in kind):
         raise InputError(f"{what} holds {kind} and the model gives boxes", remedy=f"label: a column with {SHOULD}")
-    found = {name: unlisted(child, f"{what}, field {name!r}") for name, child in _children(values).items()}
-    counts = next(iter(found.values()))[0]
-    for name, (others, _) in found.items():
+    lists = {name: unlisted(child, f"{what}, field {name!r}") for name, child in _children(values).items()}
+    counts = next(iter(lists.values()))[0]
+    for name, (others, _) in lists.items():
         if not np.array_equal(others, counts):
             row = int(np.argmax(others != counts))
             raise InputError(f"{what} has another number of {name!r} than of boxes in row {row} (counted from 0)")
-    return counts, {name: flat for name, (_, flat) in found.items()}
+    return counts, {name: flat for name, (_, flat) in lists.items()}
 
 
 def _children(values: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
@@ -171,7 +171,7 @@ def _fours(flat: Array, what: str) -> NDArray[np.float64]:
 
 
 def _beside(counts: Counts, other: tuple[Counts, Array], kind: str) -> Array:
-    """What belongs to each box, shape (m,)."""
+    """Values that belong to each box, shape (m,)."""
     others, flat = other
     if not np.array_equal(others, counts) or (len(flat) and flat.ndim != 1):
         raise InputError(

@@ -99,10 +99,10 @@ def class_indices(values: NDArray[Any], classes: Sequence[str], what: str) -> ND
     if values.dtype.kind == "b":
         # A file of classes may say True where YAML says true.
         index |= {label.lower(): position for label, position in index.items() if label.lower() in ("true", "false")}
-    found = np.array([index.get(label_text(value), -1) for value in distinct.tolist()], dtype=np.int64)
-    if (found < 0).any():
-        strangers = [label_text(value) for value in distinct[found < 0].tolist()]
-        rows = int((found[inverse] < 0).sum())
+    indices = np.array([index.get(label_text(value), -1) for value in distinct.tolist()], dtype=np.int64)
+    if (indices < 0).any():
+        strangers = [label_text(value) for value in distinct[indices < 0].tolist()]
+        rows = int((indices[inverse] < 0).sum())
         more = " and others" if len(strangers) > SHOWN else ""
         listed = ", ".join(repr(label) for label in strangers[:SHOWN]) + more
         raise InputError(
@@ -111,11 +111,11 @@ def class_indices(values: NDArray[Any], classes: Sequence[str], what: str) -> ND
             choices=(*classes[:20], "...") if len(classes) > 20 else classes,
             remedy="labels are matched to `classes` by value",
         )
-    return found[inverse.reshape(-1)]
+    return indices[inverse.reshape(-1)]
 
 
 def missing_mask(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where there is no label: NaN or None."""
+    """Mask of rows without a label: NaN or None."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     if values.dtype == object:

@@ -1,4 +1,4 @@
-"""What a model said of every row, in memory and as a file that one process writes and another reads."""
+"""Answers of a model to every row, in memory and as a file that one process writes and another reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = ("predicted", "value", "lower", "upper")
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a model said of every row, in the dataset's row order.
+    """Answers of a model to every row, in the dataset's row order.
 
     Args:
         n: Rows.
@@ -57,7 +57,7 @@ class Answers:
 
     @property
     def task(self) -> Task:
-        """What was given for a row."""
+        """Task of the model, by the answer that it gave for a row."""
         return task_of(self)
 
 
@@ -69,7 +69,7 @@ def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, det
         return np.concatenate(arrays) if arrays and arrays[0] is not None else None
 
     values, texts = whole("values"), whole("texts")
-    found = [(part.n, part.boxes) for part in parts if part.boxes is not None]
+    batches = [(part.n, part.boxes) for part in parts if part.boxes is not None]
     return Answers(
         n=n,
         classes=None if values is not None or texts is not None or only_embeds(parts) else classes,
@@ -82,15 +82,15 @@ def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, det
         members=whole("members"),
         texts=texts,
         masks=whole("masks"),
-        boxes=joined_boxes(found) if found else None,
+        boxes=joined_boxes(batches) if batches else None,
         embeddings=whole("embeddings"),
     )
 
 
 def compared_numbers(answers: Answers | Mapped) -> NDArray[np.float64]:
     """Class index or value of each row, or a number that stands for its answer (see `_kept.numbers`), shape (n,)."""
-    found = answers.values if answers.predicted is None else answers.predicted
-    return numbers(answers) if found is None else found.astype(np.float64)
+    column = answers.values if answers.predicted is None else answers.predicted
+    return numbers(answers) if column is None else column.astype(np.float64)
 
 
 def compared_exactly(answers: Answers) -> bool:
@@ -145,7 +145,7 @@ def read_answers(path: Path) -> Answers:
         meta = json.loads(table.schema.metadata[META_KEY])
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise RecordError(f"the predictions in {path} can't be read: {error}") from error
-    found = {name: table.column(name).to_numpy() for name in COLUMNS if name in table.column_names}
+    columns = {name: table.column(name).to_numpy() for name in COLUMNS if name in table.column_names}
     probabilities = None
     if "probabilities" in table.column_names:
         listed = table.column("probabilities").combine_chunks()
@@ -155,10 +155,10 @@ def read_answers(path: Path) -> Answers:
         n=int(meta["n"]),
         classes=None if classes is None else tuple(classes),
         probabilities=probabilities,
-        predicted=found.get("predicted"),
-        values=found.get("value"),
-        lower=found.get("lower"),
-        upper=found.get("upper"),
+        predicted=columns.get("predicted"),
+        values=columns.get("value"),
+        lower=columns.get("lower"),
+        upper=columns.get("upper"),
         details=meta["details"],
         **fields_of(table, meta),
     )

@@ -1,4 +1,4 @@
-"""From what a model gives to probabilities, classes, values, texts, boxes, masks and embeddings."""
+"""Mapping of a model's outputs to probabilities, classes, values, texts, boxes, masks and embeddings."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ class Mapped:
 
 
 def only_embeds(parts: Sequence[Mapped]) -> bool:
-    """They hold embeddings and no answer."""
+    """True if they hold embeddings and no answer."""
     if not parts or parts[0].embeddings is None:
         return False
     one = parts[0]
-    return all(found is None for found in (one.predicted, one.values, one.members, one.texts, one.masks, one.boxes))
+    return all(answer is None for answer in (one.predicted, one.values, one.members, one.texts, one.masks, one.boxes))
 
 
 def resolve_outputs(
     stated: Mapping[OutputName, str | int], given: Sequence[str], default: Kinds, *, multilabel: bool = False
 ) -> dict[OutputName, str]:
-    """What each output is: kind of output: the model's name for it.
+    """Outputs of a model, as kind of output: the model's name for it.
 
     Args:
         stated: The spec's ``outputs``.
@@ -89,50 +89,50 @@ def resolve_outputs(
         InputError: A name or position that the model has not, kinds that exclude each other, or nothing said.
     """
     if stated:
-        found = {kind: _output(name, given) for kind, name in stated.items()}
+        outputs = {kind: _output(name, given) for kind, name in stated.items()}
     else:
-        found = dict(default) or _by_name(given)
-    if not found:
+        outputs = dict(default) or _by_name(given)
+    if not outputs:
         raise InputError(
             f"nothing says what the model's outputs are ({', '.join(given)})",
             remedy=f"add outputs: {{logits: {given[0] if given else 'name'}}}, or probabilities, label, value, text, "
             "boxes with scores and label, mask",
         )
-    _refuse_excluding(found)
-    if multilabel and not any(kind in found for kind in CLASS_OUTPUTS):
+    _refuse_excluding(outputs)
+    if multilabel and not any(kind in outputs for kind in CLASS_OUTPUTS):
         raise InputError(
-            f"`multilabel: true` is about classes, and `outputs` names {', '.join(found)}",
+            f"`multilabel: true` is about classes, and `outputs` names {', '.join(outputs)}",
             choices=CLASS_OUTPUTS,
         )
-    return found
+    return outputs
 
 
 def _by_name(given: Sequence[str]) -> dict[OutputName, str]:
     """Outputs that are called what they are; a text or a mask only where nothing else is."""
-    found: dict[OutputName, str] = {kind: kind for kind in OUTPUT_NAMES if kind in given}
-    if "boxes" not in found:
-        found.pop("scores", None)
-        plain = {kind: name for kind, name in found.items() if kind not in ALONE}
-        return plain or dict(list(found.items())[:1])
-    return {kind: name for kind, name in found.items() if kind in ("boxes", "scores", "label")}
+    outputs: dict[OutputName, str] = {kind: kind for kind in OUTPUT_NAMES if kind in given}
+    if "boxes" not in outputs:
+        outputs.pop("scores", None)
+        plain = {kind: name for kind, name in outputs.items() if kind not in ALONE}
+        return plain or dict(list(outputs.items())[:1])
+    return {kind: name for kind, name in outputs.items() if kind in ("boxes", "scores", "label")}
 
 
-def _refuse_excluding(found: Kinds) -> None:
-    if "logits" in found and "probabilities" in found:
+def _refuse_excluding(outputs: Kinds) -> None:
+    if "logits" in outputs and "probabilities" in outputs:
         raise InputError("`outputs` names both logits and probabilities", remedy="keep the one that should be judged")
-    classes = [kind for kind in CLASS_OUTPUTS if kind in found]
-    if "value" in found and classes:
+    classes = [kind for kind in CLASS_OUTPUTS if kind in outputs]
+    if "value" in outputs and classes:
         raise InputError(f"`outputs` names both value and {classes[0]}: a model predicts values or classes, not both")
-    if ("lower" in found) != ("upper" in found) or ("lower" in found and "value" not in found):
+    if ("lower" in outputs) != ("upper" in outputs) or ("lower" in outputs and "value" not in outputs):
         raise InputError("`outputs` must name value, lower and upper together, or value alone")
-    others = [kind for kind in found if kind != "embedding"]
-    alone = next((kind for kind in ALONE if kind in found), None)
+    others = [kind for kind in outputs if kind != "embedding"]
+    alone = next((kind for kind in ALONE if kind in outputs), None)
     if alone is not None and len(others) > 1:
         other = next(kind for kind in others if kind != alone)
         raise InputError(f"`outputs` names both {alone} and {other}", remedy="keep the one that should be judged")
-    if ("boxes" in found) != ("scores" in found):
+    if ("boxes" in outputs) != ("scores" in outputs):
         raise InputError("`outputs` must name boxes and scores together, and label where there are several classes")
-    if "boxes" in found and set(others) - {"boxes", "scores", "label"}:
+    if "boxes" in outputs and set(others) - {"boxes", "scores", "label"}:
         other = next(kind for kind in others if kind not in ("boxes", "scores", "label"))
         raise InputError(f"`outputs` names both boxes and {other}", remedy="keep the one that should be judged")
 
@@ -178,8 +178,8 @@ def map_outputs(
     if not named:
         return Mapped(len(embeddings), embeddings=embeddings)
     answers: Kinds = {kind: name for kind, name in kinds.items() if kind != "embedding"}
-    found = _judged(named, answers, classes, labels, first_row, multilabel=multilabel)
-    return replace(found, embeddings=embeddings)
+    mapped = _judged(named, answers, classes, labels, first_row, multilabel=multilabel)
+    return replace(mapped, embeddings=embeddings)
 
 
 def _embeddings(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.float32]:

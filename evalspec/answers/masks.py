@@ -53,9 +53,9 @@ def said_masks(array: NDArray[Any], name: str, width: int, first_row: int) -> Ma
         raise InputError(
             f"{what} is {array.dtype} of shape {list(array.shape)}, not class indices (n, H, W) or scores (n, C, H, W)"
         )
-    found = array.astype(np.int64)
-    _check(found, (found < 0) | (found >= width), what, width, first_row)
-    return found
+    codes = array.astype(np.int64)
+    _check(codes, (codes < 0) | (codes >= width), what, width, first_row)
+    return codes
 
 
 def true_masks(table: pa.Table, label: str, like: Mask, width: int, access: Access) -> Mask:
@@ -80,10 +80,10 @@ def true_masks(table: pa.Table, label: str, like: Mask, width: int, access: Acce
     if values.dtype.kind not in "biuf":
         raise InputError(f"{what} holds {column(table, label).type} and the model gives masks")
     values = _shaped(values, like.shape, what)
-    found = np.where(np.isnan(values), NOT_JUDGED, values) if values.dtype.kind == "f" else values
-    if found.dtype.kind == "f" and (found != np.floor(found)).any():
+    labels = np.where(np.isnan(values), NOT_JUDGED, values) if values.dtype.kind == "f" else values
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise InputError(f"{what} holds numbers that are no class index")
-    codes = found.astype(np.int64)
+    codes = labels.astype(np.int64)
     if width <= VOID:
         codes[codes == VOID] = NOT_JUDGED
     _check(codes, (codes < NOT_JUDGED) | (codes >= width), what, width, 0)

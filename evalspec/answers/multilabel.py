@@ -77,9 +77,9 @@ def true_members(table: pa.Table, label: str, classes: Sequence[str]) -> Members
 
 
 def _members(counts: NDArray[np.int64], values: NDArray[Any], labels: Sequence[str], what: str) -> Members:
-    found = np.zeros((len(counts), len(labels)), dtype=np.bool_)
+    members = np.zeros((len(counts), len(labels)), dtype=np.bool_)
     if values.ndim != 1:
         raise InputError(f"{what} holds lists of shape {list(values.shape[1:])} a row, not lists of labels")
     if len(values):
-        found[np.repeat(np.arange(len(counts)), counts), class_indices(values, labels, what)] = True
-    return found
+        members[np.repeat(np.arange(len(counts)), counts), class_indices(values, labels, what)] = True
+    return members

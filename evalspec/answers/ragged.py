@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def flattened(array: NDArray[Any], what: str, first_row: int = 0) -> tuple[Counts, NDArray[Any]]:
-    """What lists hold, one row's after the other's.
+    """Elements of lists, one row's after the other's.
 
     Args:
         array: shape (n, K, ...), or (n,) objects, each a list or an array.
@@ -68,7 +68,7 @@ def listed(values: pa.ChunkedArray, what: str) -> tuple[Counts, NDArray[Any]]:
 
 
 def unlisted(values: pa.ChunkedArray, what: str) -> tuple[Counts, pa.ChunkedArray]:
-    """How many each row has, and what its lists hold, as arrow has it.
+    """Number of elements of each row, and those that its lists hold, as arrow has them.
 
     Raises:
         InputError: No lists, or a row without one.
@@ -126,7 +126,7 @@ def _of_several_lengths(values: pa.ChunkedArray) -> bool:
 
 
 def _objects(rows: list[Any]) -> NDArray[np.object_]:
-    found = np.empty(len(rows), dtype=object)
+    objects = np.empty(len(rows), dtype=object)
     for index, row in enumerate(rows):
-        found[index] = row
-    return found
+        objects[index] = row
+    return objects

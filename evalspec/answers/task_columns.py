@@ -33,27 +33,27 @@ class Given(Protocol):
 
     @property
     def members(self) -> NDArray[np.bool_] | None:
-        """Of several labels a row."""
+        """Classes of each row, where it may have several."""
         ...
 
     @property
     def texts(self) -> NDArray[np.object_] | None:
-        """Of texts."""
+        """Texts of the rows."""
         ...
 
     @property
     def masks(self) -> NDArray[np.int64] | None:
-        """Of masks."""
+        """Masks of the rows."""
         ...
 
     @property
     def boxes(self) -> Boxes | None:
-        """Of boxes."""
+        """Boxes of the rows."""
         ...
 
     @property
     def embeddings(self) -> NDArray[np.float32] | None:
-        """Of embeddings."""
+        """Embeddings of the rows."""
         ...
 
 
@@ -96,27 +96,27 @@ def fields_of(table: pa.Table, meta: Mapping[str, Any]) -> dict[str, Any]:
         table: As it was read.
         meta: The file's facts; ``mask_shape``: as `shape_of`.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     there = table.column_names
     if "members" in there:
-        found["members"] = _unfixed(table.column("members")).astype(np.bool_)
+        fields["members"] = _unfixed(table.column("members")).astype(np.bool_)
     if "text" in there:
-        found["texts"] = np.array(table.column("text").to_pylist(), dtype=object)
+        fields["texts"] = np.array(table.column("text").to_pylist(), dtype=object)
     if "mask" in there:
-        found["masks"] = _unfixed(table.column("mask")).reshape(-1, *meta["mask_shape"]).astype(np.int64)
+        fields["masks"] = _unfixed(table.column("mask")).reshape(-1, *meta["mask_shape"]).astype(np.int64)
     if "embedding" in there:
-        found["embeddings"] = _unfixed(table.column("embedding")).astype(np.float32)
+        fields["embeddings"] = _unfixed(table.column("embedding")).astype(np.float32)
     if "boxes" in there:
         listed = {name: table.column(name).combine_chunks() for name in ("boxes", "scores", "box_classes")}
         flat = {name: column.flatten() for name, column in listed.items()}
         counts = np.asarray(listed["scores"].value_lengths())
-        found["boxes"] = Boxes(
+        fields["boxes"] = Boxes(
             row=np.repeat(np.arange(len(table)), counts),
             corners=flat["boxes"].flatten().to_numpy(zero_copy_only=False).reshape(-1, 4),
             classes=flat["box_classes"].to_numpy(zero_copy_only=False),
             scores=flat["scores"].to_numpy(zero_copy_only=False),
         )
-    return found
+    return fields
 
 
 def _fixed(array: NDArray[Any], width: int | None = None) -> pa.Array:
@@ -169,11 +169,11 @@ def _of_masks(masks: NDArray[np.int64]) -> Numbers:
     # A mask that is moved is another one, and so is one in which classes of two places are swapped.
     down, across = np.arange(height)[:, None] / height, np.arange(width)[None, :] / (2.0 * width)
     weights = (1.0 + down + across).reshape(-1) + 0.25 * np.random.default_rng(0).random(height * width)
-    found = np.empty(len(masks))
+    per_picture = np.empty(len(masks))
     for first in range(0, len(masks), ROWS_AT_ONCE):
         part = pixels[first : first + ROWS_AT_ONCE]
-        found[first : first + len(part)] = 1.0 + part @ weights / max(1, pixels.shape[1])
-    return found
+        per_picture[first : first + len(part)] = 1.0 + part @ weights / max(1, pixels.shape[1])
+    return per_picture
 
 
 def _of_boxes(boxes: Boxes, n: int) -> Numbers:

@@ -71,12 +71,12 @@ def true_texts(table: pa.Table, label: str) -> Texts:
         raise InputError(
             f"{what} holds {kind} and the model gives text", remedy="label: a column of texts, or of lists of texts"
         )
-    found = np.empty(len(values), dtype=object)
+    texts = np.empty(len(values), dtype=object)
     for row, value in enumerate(values.to_pylist()):
         if not listed:
-            found[row] = _text(value, what, row)
+            texts[row] = _text(value, what, row)
         elif not value:
             raise InputError(f"{what} has no reference in row {row} (counted from 0)", remedy="drop it with `where:`")
         else:
-            found[row] = tuple(_text(one, what, row) for one in value)
-    return found
+            texts[row] = tuple(_text(one, what, row) for one in value)
+    return texts

@@ -1,1 +1,1 @@
-"""What sets two numbers or two records side by side: comparability, settings, changes of a spec, history."""
+"""Lineage of numbers and records: comparability, settings, changes of a spec, history."""

@@ -1,4 +1,4 @@
-"""What the checks of versions before 0.3 did not say of their fields and metrics, as readers then took it.
+"""Declarations of checks of versions before 0.3, which recorded none of their fields and metrics.
 
 Records of those versions hold no declarations. This is the only module outside of `evalspec.checks` that knows fields,
 metrics and kinds of checks by name; nothing is added to it, since a check says these things itself.
@@ -45,7 +45,7 @@ METRICS: Mapping[Shows, tuple[str, ...]] = {
     "clean score": ("clean_score",),
     "clean score change": ("clean_score_change",),
 }
-"""Of any check: metrics that show something."""
+"""Metrics of any check that show something."""
 METRICS_OF_A_KIND: Mapping[str, Mapping[Shows, tuple[str, ...]]] = {
     "quality": {"row accuracy": ("accuracy",)},
     "shift": {"moved column": ("shift", "missingness_shift"), "share of moved columns": ("drifted_columns",)},
@@ -61,12 +61,12 @@ METRICS_OF_A_KIND: Mapping[str, Mapping[Shows, tuple[str, ...]]] = {
 }
 TIMED = ("latency", "load")
 LATE = ("latency_", "deadline_miss_rate", "max_rate", "goodput", "spike_factor")
-"""What metrics of `TIMED` begin with that tell of time."""
+"""Prefixes of the metrics of `TIMED` that tell of time."""
 PERCENTILE = "latency_p"
 
 
 def declared_before(check: CheckRecord) -> Declaration:
-    """What is taken as declared by a check of a version that declared nothing.
+    """Declaration that is assumed for a check of a version that declared nothing.
 
     Args:
         check: The check as it was recorded.

@@ -1,4 +1,4 @@
-"""What a number holds for: the fields that two numbers must share before they are set side by side."""
+"""Scope of a number: the fields that two numbers must share before they are set side by side."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FIELDS = (
     "hardware", "device", "precision", "batch", "scenario", "stages", "dataset", "framework", "provider", "threads",
     "power limit",
 )  # fmt: skip
-"""What must be alike, in the order in which it is read."""
+"""Fields that must be alike, in the order in which they are read."""
 SUBJECT = ("precision", "framework", "provider", "stages")
-"""Of these, fields that may change with the subject on purpose: they are named, and the numbers still compared."""
+"""Fields that may change with the subject on purpose: they are named, and the numbers still compared."""
 MAY_BE_NONE = ("provider", "power limit", "threads")
-"""Of these some runs truly have none, so that their absence alone makes nothing incomparable."""
+"""Fields that some runs truly have none of, so that their absence alone makes nothing incomparable."""
 BASELINE = "model "
-"""What a field begins with that names the artifact which a number is held against."""
+"""Prefix of a field that names the artifact which a number is held against."""
 
 
 def holds_for(record: Record, check: CheckRecord, model: ModelRecord) -> dict[str, str]:
@@ -39,7 +39,7 @@ def holds_for(record: Record, check: CheckRecord, model: ModelRecord) -> dict[st
     limit = record.environment.facts.get(f"gpu{_index(model)}_power_limit_W") if "cuda" in model.device else None
     preprocessing = f" (preprocessing {model.preprocess_digest[:8]})" if model.preprocess else ""
     digests = {one.name: short_digest(one.digest) for one in record.datasets}
-    found = {
+    fields = {
         "hardware": _hardware(record, model),
         "device": model.device_observed or model.device or known.get("device"),
         "precision": model.precision_observed or model.precision or known.get("precision"),
@@ -52,7 +52,7 @@ def holds_for(record: Record, check: CheckRecord, model: ModelRecord) -> dict[st
         "threads": model.details.get("threads", known.get("threads")),
         "power limit": None if limit is None else f"{limit} W",
     }  # fmt: skip
-    return {name: _text(found[name]) for name in FIELDS}
+    return {name: _text(fields[name]) for name in FIELDS}
 
 
 def comparability_key(fields: Mapping[str, str]) -> str:
@@ -62,13 +62,13 @@ def comparability_key(fields: Mapping[str, str]) -> str:
 
 def unlike(ours: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the fields in which two numbers are not alike, or not known to be."""
-    found = []
+    names = []
     for name in FIELDS:
         one, other = ours.get(name, NOT_SHOWN), theirs.get(name, NOT_SHOWN)
         unknown = NOT_SHOWN in (one, other) and name not in MAY_BE_NONE
         if one != other or unknown:
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def own_fields(record: Record, check: CheckRecord, test: Test) -> dict[str, str]:
@@ -87,12 +87,12 @@ def own_fields(record: Record, check: CheckRecord, test: Test) -> dict[str, str]
     if own:
         return holds_for(record, check, models[own[0]]) | against
     digests = {one.name: short_digest(one.digest) for one in record.datasets}
-    found = ", ".join(f"{name} {digests.get(name, NOT_SHOWN)}" for name in check.datasets) or NOT_SHOWN
-    return {"dataset": found, **against}
+    datasets = ", ".join(f"{name} {digests.get(name, NOT_SHOWN)}" for name in check.datasets) or NOT_SHOWN
+    return {"dataset": datasets, **against}
 
 
 class Dissimilarity(NamedTuple):
-    """In what two numbers of one requirement are not alike, each ``field: before, then after``.
+    """Fields in which two numbers of one requirement are not alike, each ``field: before, then after``.
 
     Args:
         forbids: What keeps them from being set side by side.
@@ -143,5 +143,5 @@ def _hardware(record: Record, model: ModelRecord) -> str | None:
 
 
 def _index(model: ModelRecord) -> str:
-    """Of the GPU that the model runs on."""
+    """Index of the GPU that the model runs on."""
     return model.device.partition(":")[2] or "0"

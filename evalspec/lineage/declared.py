@@ -1,4 +1,4 @@
-"""What a recorded check declares, whichever version recorded it."""
+"""Declaration of a recorded check, whichever version recorded it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from evalspec.lineage.before_0_3 import declared_before
 
 
 def declared(check: CheckRecord) -> Declaration:
-    """What a check declares of its fields and metrics."""
+    """Declaration of a check on its fields and metrics."""
     return declared_before(check) if check.declares is None else check.declares
 
 
 def is_shown(check: CheckRecord, test: Test, *what: Shows) -> bool:
-    """Whether the metric of a requirement shows one of these."""
+    """True if the metric of a requirement shows one of these."""
     declaration = declared(check)
     return any(declaration.is_shown(one, test.metric) for one in what)
 

@@ -44,12 +44,12 @@ class Point(Frozen):
 
     @property
     def sound(self) -> bool:
-        """It has a value that may be set beside others."""
+        """True if it has a value that may be set beside others."""
         return self.value is not None and self.status in DECIDED
 
 
 class PastRun(Frozen):
-    """What of a record its history needs."""
+    """Facts of a record that its history needs."""
 
     run: str
     spec: str
@@ -94,7 +94,7 @@ class Trend:
 
     @property
     def last(self) -> Point:
-        """In the newest run that asked for it."""
+        """Point of the newest run that asked for it."""
         return next(place.point for place in reversed(self.places) if place.point is not None)
 
     @property
@@ -125,7 +125,7 @@ class History:
 
 
 def past_run(record: Record, verdict: Verdict, run: str, spec: object = None) -> PastRun:
-    """What of a record its history needs.
+    """Facts of a record that its history needs.
 
     Args:
         record: The record.
@@ -201,20 +201,20 @@ def trends(runs: Sequence[PastRun]) -> tuple[Trend, ...]:
 
 
 def _places(points: Sequence[Point | None]) -> tuple[HistoryPlace, ...]:
-    found: list[HistoryPlace] = []
+    places: list[HistoryPlace] = []
     before: Point | None = None
     asked: Point | None = None
     for point in points:
         if point is None:
-            found.append(HistoryPlace(None))
+            places.append(HistoryPlace(None))
             continue
         breaks, notes = "", _asked(asked, point)
         if point.sound and before is not None:
             breaks, named = _apart(before, point)
             notes += named
-        found.append(HistoryPlace(point, breaks, notes))
+        places.append(HistoryPlace(point, breaks, notes))
         asked, before = point, point if point.sound else before
-    return tuple(found)
+    return tuple(places)
 
 
 def _asked(before: Point | None, now: Point) -> tuple[str, ...]:
@@ -225,5 +225,5 @@ def _asked(before: Point | None, now: Point) -> tuple[str, ...]:
 def _apart(before: Point, now: Point) -> tuple[str, tuple[str, ...]]:
     if (before.unit, before.op[0]) != (now.unit, now.op[0]):
         return f"unit or operator: {before.sentence}, then {now.sentence}", ()
-    found = apart(now.dimension, before.holds_for, now.holds_for)
-    return "; ".join((*found.forbids, *unlike_settings(before.settings, now.settings))), found.named
+    difference = apart(now.dimension, before.holds_for, now.holds_for)
+    return "; ".join((*difference.forbids, *unlike_settings(before.settings, now.settings))), difference.named

@@ -20,15 +20,15 @@ HELD_ELSEWHERE = frozenset(("dataset", "model"))
 def entries(spec: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     """Checks as they stand in a spec, by id."""
     listed = [spec.get(dimension) for dimension in ("system", "model", "data")]
-    found = [one for many in listed if isinstance(many, list) for one in many]
-    return {str(one.get("id", one["check"])): one for one in found if isinstance(one, Mapping) and "check" in one}
+    checks = [one for many in listed if isinstance(many, list) for one in many]
+    return {str(one.get("id", one["check"])): one for one in checks if isinstance(one, Mapping) and "check" in one}
 
 
 def slices(spec: Mapping[str, object]) -> dict[str, object]:
-    """Where each named slice is, as it stands in a spec."""
+    """Condition of each named slice, as it stands in a spec."""
     listed = spec.get("slices")
-    found = listed if isinstance(listed, list) else []
-    return {str(one["name"]): one.get("where") for one in found if isinstance(one, Mapping) and "name" in one}
+    definitions = listed if isinstance(listed, list) else []
+    return {str(one["name"]): one.get("where") for one in definitions if isinstance(one, Mapping) and "name" in one}
 
 
 def as_text(value: object) -> str:
@@ -42,7 +42,7 @@ def shortly(text: str) -> str:
 
 
 def settings_of(spec: object, check: CheckRecord, test: Test) -> dict[str, str] | None:
-    """What one number was measured with: fields of its check, and the slices that it is about.
+    """Settings that one number was measured with: fields of its check, and the slices that it is about.
 
     Args:
         spec: The spec as plain values, as it was run.
@@ -58,10 +58,10 @@ def settings_of(spec: object, check: CheckRecord, test: Test) -> dict[str, str] 
     part = test.part
     says = declared(check)
     aside = {*WORDS_OF_A_CHECK, *HELD_ELSEWHERE, *says.effort, *says.conditions, *(says.lists if part else ())}
-    found = {f"{check.id}.{key}": as_text(value) for key, value in entry.items() if key not in aside}
+    settings = {f"{check.id}.{key}": as_text(value) for key, value in entry.items() if key not in aside}
     about = set(re.findall(r"\w+", part or as_text(entry)))
-    found |= {f"slice {name}": as_text(where) for name, where in slices(spec).items() if name in about}
-    return found
+    settings |= {f"slice {name}": as_text(where) for name, where in slices(spec).items() if name in about}
+    return settings
 
 
 def unlike_settings(ours: Mapping[str, str] | None, theirs: Mapping[str, str] | None) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a run asks otherwise than an earlier run of the same spec: moved thresholds, waivers, dropped requirements."""
+"""Differences of a run's demands from an earlier run of the same spec: thresholds, waivers, dropped requirements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS_OF_A_DATASET = ("where", "cluster", "label")
 
 
 class _Asking(Protocol):
-    """What a requirement asks."""
+    """Demand of a requirement."""
 
     @property
     def sentence(self) -> str: ...
@@ -42,21 +42,21 @@ class _Found(NamedTuple):
 
 
 def asked_otherwise(before: Record, after: Record, run: str) -> tuple[AskedOtherwise, ...]:
-    """What a record asks otherwise than an earlier one, as far as both of them hold it.
+    """Differences between the demands of a record and an earlier one, as far as both of them hold them.
 
     Args:
         before: The earlier run.
         after: The later run.
         run: What the earlier run is called.
     """
-    found = [
+    differences = [
         *_checks(before, after),
         *_set_aside("waiver of ", before.waivers, after.waivers),
         *_set_aside("without ", before.without, after.without),
         *_profile(before, after),
         *_policy(before, after),
     ]
-    return _named(found, run)
+    return _named(differences, run)
 
 
 def settings_otherwise(before: object, after: object, run: str) -> tuple[AskedOtherwise, ...]:
@@ -69,22 +69,22 @@ def settings_otherwise(before: object, after: object, run: str) -> tuple[AskedOt
     """
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return ()
-    found: list[_Found] = []
+    differences: list[_Found] = []
     ours, theirs = entries(before), entries(after)
     for name in ours.keys() & theirs.keys():
         old, new = ours[name], theirs[name]
         fields = [key for key in {**old, **new} if key not in WORDS_OF_A_CHECK]
         kind = [_Found(f"{name}.check", _text(old["check"]), _text(new["check"]), "changed")]
-        found += kind if old["check"] != new["check"] else _differing(name, old, new, fields)
+        differences += kind if old["check"] != new["check"] else _differing(name, old, new, fields)
     named, others = slices(before), slices(after)
-    found += _differing("slice", named, others, [name for name in named if name in others])
+    differences += _differing("slice", named, others, [name for name in named if name in others])
     datasets, now = (spec.get("datasets") for spec in (before, after))
     if isinstance(datasets, Mapping) and isinstance(now, Mapping):
         for name, was in datasets.items():
             one = now.get(name)
             if isinstance(was, Mapping) and isinstance(one, Mapping):
-                found += _differing(f"dataset {name}", was, one, KEYS_OF_A_DATASET)
-    return _named(sorted(found), run)
+                differences += _differing(f"dataset {name}", was, one, KEYS_OF_A_DATASET)
+    return _named(sorted(differences), run)
 
 
 def words(one: AskedOtherwise, run: str = "") -> str:
@@ -113,14 +113,15 @@ def weaker(differences: Sequence[AskedOtherwise]) -> list[str]:
 
 
 def tightened(differences: Sequence[AskedOtherwise]) -> str:
-    """What was tightened, in words; empty: nothing."""
+    """Demands that were tightened, in words; empty: none."""
     names = [one.of for one in differences if one.direction == "tightened"]
     return and_list(names) + f", since run {differences[0].run}" if names else ""
 
 
-def _named(found: Iterable[_Found], run: str) -> tuple[AskedOtherwise, ...]:
+def _named(differences: Iterable[_Found], run: str) -> tuple[AskedOtherwise, ...]:
     return tuple(
-        AskedOtherwise(run=run, of=one.of, before=one.before, after=one.after, direction=one.direction) for one in found
+        AskedOtherwise(run=run, of=one.of, before=one.before, after=one.after, direction=one.direction)
+        for one in differences
     )
 
 
@@ -156,7 +157,7 @@ def as_asked(test: _Asking) -> str:
 
 
 def moved(before: _Asking, after: _Asking) -> Direction | None:
-    """Whether a requirement asks less than it did, or more; None: the same."""
+    """Direction in which a requirement moved, by what it asks; None: it asks the same."""
     ways: set[Direction] = set()
     if before.severity != after.severity:
         ways.add("tightened" if after.severity == "require" else "loosened")

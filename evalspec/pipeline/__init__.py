@@ -1,1 +1,1 @@
-"""From rows to a model's answers: columns, preprocessing, the model, and what its bytes are."""
+"""Pipeline from rows to a model's answers: columns, preprocessing, the model, and what its bytes are."""

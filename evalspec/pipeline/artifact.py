@@ -1,4 +1,4 @@
-"""What a model is, in bytes: the files here that it answers from, and the artifact that stands for the subject."""
+"""Bytes of a model: the files here that it answers from, and the artifact that stands for the subject."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from evalspec.pipeline.untrusted_code import source_file
 
 STATED = re.compile(r"sha256:[0-9a-f]{64}")
 CHEAP_BYTES = 1 << 26
-"""So much is read for a digest where nothing is measured."""
+"""Most bytes that are read for a digest where nothing is measured."""
 
 
 def read_here(model: Model) -> bool:
-    """Its files are loaded by this program, so that they are the subject, whatever is stated."""
+    """True if this program loads the model's files, so that they are the subject, whatever is stated."""
     return model.timed and not model.served
 
 
@@ -34,15 +34,15 @@ def content_paths(model: Model, access: Access) -> dict[Path, str]:
     Raises:
         InputError: One is missing.
     """
-    found = {
+    paths = {
         path: what for what, files in model.answers_from(access).items() for path in (all_files(files) if files else ())
     }
     if isinstance(model.classes, str):
-        found.setdefault(access.path(model.classes).resolve(), CLASSES)
+        paths.setdefault(access.path(model.classes).resolve(), CLASSES)
     for stage in as_stages(model.preprocess):
         if isinstance(stage, PythonStage):
-            found.setdefault(source_file(stage.python, access).resolve(), "code")
-    return dict(sorted(found.items()))
+            paths.setdefault(source_file(stage.python, access).resolve(), "code")
+    return dict(sorted(paths.items()))
 
 
 def contents_of(model: Model, access: Access) -> dict[Path, ContentFile]:
@@ -63,7 +63,7 @@ def shown_path(path: Path, folder: Path) -> str:
 
 
 def contents_digest(contents: Mapping[Path, ContentFile]) -> str | None:
-    """Of all of them together; None: there are none."""
+    """Digest of all of them together; None: there are none."""
     if not contents:
         return None
     listed = sorted([one.what, one.path, one.digest] for one in contents.values())

@@ -18,9 +18,9 @@ from evalspec.pipeline.digest import file_digest
 WRITING = os.O_WRONLY | os.O_RDWR
 SYSTEM = ("/proc/", "/sys/", "/dev/")
 PACKAGES = re.compile(r"[\\/](site|dist)-packages[\\/]")
-"""Where a system, another prefix or a user keeps installed packages."""
+"""Folders where a system, another prefix or a user keeps installed packages."""
 CHANGED = "changed while it was read"
-"""In the place of a digest."""
+"""Word in the place of a digest."""
 
 Signature = tuple[int, int, int, int, int]
 
@@ -101,13 +101,13 @@ def _digest(path: str, signature: Signature) -> str:
 
 
 def _signature(path: str) -> Signature | None:
-    """What is another one once a file has been written to or replaced; None: there is no such file."""
+    """Signature of a file, which changes when it is written to or replaced; None: there is no regular file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
     regular = os.path.isfile(path)
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns) if regular else None
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) if regular else None
 
 
 def _source(path: str) -> str:

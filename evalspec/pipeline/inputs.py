@@ -1,4 +1,4 @@
-"""Which columns feed which tensor, and whether what they give is what the model takes."""
+"""Columns that feed each tensor, and a check of what they give against what the model takes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Feed = dict[str, str | tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class DatasetFacts:
-    """What is known of the dataset that rows come from.
+    """Facts about the dataset that rows come from.
 
     Args:
         name: Its name in the spec.
@@ -198,5 +198,5 @@ def _type_word(name: str) -> str:
 
 
 def take(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
-    """These rows of every tensor."""
+    """Take these rows of every tensor."""
     return {name: array[rows] for name, array in arrays.items()}

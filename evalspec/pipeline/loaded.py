@@ -1,4 +1,4 @@
-"""What a model in memory tells beyond the protocol, so that errors and defaults can be good."""
+"""Facts about a model in memory beyond the protocol, for good errors and defaults."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Cast(Stage):
 
 
 class Scale(Stage):
-    """Times a factor, plus an offset; whole numbers become float32 first."""
+    """Multiply by a factor and add an offset; whole numbers become float32 first."""
 
     key: ClassVar[str] = "scale"
     scale: float = Field(description="The factor: 0.00392156862745098 makes 0..1 of bytes.")
@@ -94,7 +94,7 @@ class Scale(Stage):
 
 
 class MeanStd(Part):
-    """What is subtracted, and what is divided by."""
+    """Mean to subtract and standard deviation to divide by."""
 
     mean: tuple[float, ...] = Field(min_length=1, description="One for all, or one for each channel.")
     std: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1, description="As mean.")

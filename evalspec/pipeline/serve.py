@@ -227,7 +227,7 @@ class ServedRows:
         return self.served.loaded.fixed_batch
 
     def raw(self, rows: NDArray[np.int64]) -> Arrays:
-        """These rows, copied, before preprocessing."""
+        """Copy of these rows before preprocessing."""
         return take(self.arrays, rows)
 
     def take(self, rows: NDArray[np.int64]) -> Any:

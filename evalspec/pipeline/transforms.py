@@ -27,7 +27,7 @@ def numbers(array: Array, stage: str) -> Array:
 
 
 def kind_of(array: Array) -> str:
-    """What an array holds, for a sentence."""
+    """Type of an array's elements, for a sentence."""
     return "text" if array.dtype.kind in "OUST" else str(array.dtype)
 
 

@@ -44,12 +44,12 @@ def source_file(reference: str, access: Access) -> Path:
     # Parents of an installed module are imported by this look-up, so it is code that runs.
     need_trust(access, f"{module!r} is not in the spec's folder, so finding it runs code")
     try:
-        found = importlib.util.find_spec(module)
+        module_spec = importlib.util.find_spec(module)
     except (ImportError, ValueError) as error:
         raise InputError(f"there is no module {module!r} in {access.folder} nor installed: {error}") from error
-    if found is None or found.origin is None:
+    if module_spec is None or module_spec.origin is None:
         raise InputError(f"there is no module {module!r} in {access.folder} nor installed")
-    return Path(found.origin)
+    return Path(module_spec.origin)
 
 
 def load_reference(reference: str, access: Access, what: str) -> Callable[..., Any]:
@@ -70,23 +70,23 @@ def load_reference(reference: str, access: Access, what: str) -> Callable[..., A
         sys.path.insert(0, folder)
     module_name, _, name = reference.partition(":")
     try:
-        found: Any = importlib.import_module(module_name)
+        target: Any = importlib.import_module(module_name)
         for part in name.split("."):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except AttributeError as error:
         raise InputError(f"{module_name} has no {name!r}, which {what} names") from error
     except Exception as error:
         raise InputError(f"importing {module_name} raised {type(error).__name__}: {first_line(error)}") from error
-    if isinstance(found, type):
-        found = call(found, reference)
-    if not callable(found):
-        raise InputError(f"{reference} is a {type(found).__name__}, which can't be called")
-    function: Callable[..., Any] = found
+    if isinstance(target, type):
+        target = call(target, reference)
+    if not callable(target):
+        raise InputError(f"{reference} is a {type(target).__name__}, which can't be called")
+    function: Callable[..., Any] = target
     return function
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line of at most 300 characters."""
+    """First line of an error's message, at most 300 characters; the error's type where it has none."""
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__
 
@@ -106,7 +106,7 @@ def call(function: Callable[..., Any], reference: str, *args: Any) -> Any:
 
 
 def checked_arrays(value: Any, reference: str) -> dict[str, NDArray[Any]]:
-    """What the user's code returned, as arrays by name.
+    """Arrays by name that the user's code returned.
 
     Raises:
         InputError: It is no dict of arrays.
@@ -121,14 +121,14 @@ def checked_arrays(value: Any, reference: str) -> dict[str, NDArray[Any]]:
 
 
 def _array(value: Any) -> NDArray[Any]:
-    """As an array; lists of another length in each row as objects."""
+    """Value as an array; lists of another length in each row as objects."""
     import numpy as np
 
     try:
         return np.asarray(value)
     except ValueError:
         rows = list(value)
-        found = np.empty(len(rows), dtype=object)
+        objects = np.empty(len(rows), dtype=object)
         for index, row in enumerate(rows):
-            found[index] = row
-        return found
+            objects[index] = row
+        return objects

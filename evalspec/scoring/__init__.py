@@ -1,1 +1,1 @@
-"""What the checks of models share: metrics by task, scored rows, slices."""
+"""Scoring for the checks of models: metrics by task, scored rows, slices."""

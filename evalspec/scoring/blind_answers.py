@@ -1,4 +1,4 @@
-"""What answers that never look at the row would score, for the metrics that are required: it shows nothing to beat."""
+"""Scores of answers that never look at the row, for required metrics: such a score leaves nothing to beat."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = {
     "all": "every class for every row",
     "random": "a random order",
 }
-"""What a family calls an answer that never looks at the row: in a sentence."""
+"""Names of answers that never look at the row, each in words for a sentence."""
 
 _OF_LISTS = {"random": at_random}
 
@@ -41,7 +41,7 @@ def of_quality(seen: QualityContext) -> Blind:
     Args:
         seen: What was scored.
     """
-    found: dict[str, tuple[float, str]] = {}
+    blind_scores: dict[str, tuple[float, str]] = {}
     for one in seen.check.requirements:
         metric = one.metric
         for part in _parts(seen, one):
@@ -56,8 +56,8 @@ def of_quality(seen: QualityContext) -> Blind:
             ]
             if scores:
                 best = (min if one.upper else max)(scores)
-                found[metric if part is None else f"{metric}({part})"] = best
-    return found
+                blind_scores[metric if part is None else f"{metric}({part})"] = best
+    return blind_scores
 
 
 def _parts(seen: QualityContext, one: Requirement) -> Sequence[str | None]:
@@ -73,7 +73,7 @@ def _parts(seen: QualityContext, one: Requirement) -> Sequence[str | None]:
 def of_slices(
     requirements: Iterable[Requirement], rows: Scored, kept: Sequence[Cell], tools: Estimators
 ) -> dict[str, tuple[float, str]]:
-    """What the one answer that is right most often over all rows scores in each slice, and in the worst of them.
+    """Scores of the one answer that is right most often over all rows, in each slice and in the worst of them.
 
     Args:
         requirements: Of the check.
@@ -81,7 +81,7 @@ def of_slices(
         kept: The slices.
         tools: What estimates need beside rows.
     """
-    found: dict[str, tuple[float, str]] = {}
+    blind_scores: dict[str, tuple[float, str]] = {}
     constant = constant_rows(rows)
     for one in requirements:
         asked = asked_of(one.metric)
@@ -89,10 +89,10 @@ def of_slices(
             continue
         scores = _by_cell(asked.base, constant, kept, tools)
         if asked.form == "worst" and len(scores) == len(kept) and scores:
-            found[one.metric] = ((max if one.upper else min)(scores.values()), WORDS["constant"])
+            blind_scores[one.metric] = ((max if one.upper else min)(scores.values()), WORDS["constant"])
         elif asked.form == "each":
-            found |= {f"{one.metric}({name})": (value, WORDS["constant"]) for name, value in scores.items()}
-    return found
+            blind_scores |= {f"{one.metric}({name})": (value, WORDS["constant"]) for name, value in scores.items()}
+    return blind_scores
 
 
 def constant_rows(rows: Scored) -> Scored | None:
@@ -107,12 +107,12 @@ def constant_rows(rows: Scored) -> Scored | None:
 
 
 def _by_cell(metric: str, constant: Scored, kept: Sequence[Cell], tools: Estimators) -> dict[str, float]:
-    found = {}
+    scores = {}
     for cell in kept:
         try:
             value = score(metric, None, constant).estimate(constant.rows(cell.rows), tools).value if cell.n else None
         except Undefined:
             continue
         if value is not None:
-            found[cell.name] = value
-    return found
+            scores[cell.name] = value
+    return scores

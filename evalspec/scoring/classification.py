@@ -41,7 +41,7 @@ CLASSES_RANKED = 30
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
-    """As `evalspec.scoring.tasks.score`."""
+    """Score as `evalspec.scoring.tasks.score`."""
     classes, _ = rows.labels()
     if metric in ("precision", "recall", "f1"):
         index = class_index(rows, metric, part)
@@ -73,8 +73,8 @@ def all_rows(rows: Scored) -> NDArray[np.bool_]:
 
 
 def _right(rows: Scored) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = rows.labels()[1] == rows.truth
-    return found
+    right: NDArray[np.bool_] = rows.labels()[1] == rows.truth
+    return right
 
 
 def _no_rows(rows: Scored, index: int) -> str:
@@ -86,7 +86,7 @@ def _never_said(rows: Scored, index: int) -> str:
 
 
 def no_rows(rows: Scored) -> str:
-    """Why there is no share of no rows."""
+    """Reason why there is no share of no rows."""
     return f"no rows of {rows.where} are left to score"
 
 
@@ -158,7 +158,7 @@ def _ranked(metric: str, rows: Scored) -> Score:
 
 
 def listed(rows: Scored, check: ScoringFields) -> tuple[str, ...]:
-    """All that the model gives enough for, and that says something with so many classes."""
+    """Metrics that the model gives enough for, and that say something with so many classes."""
     count = len(rows.labels()[0])
     skipped = set() if any(k < count for k in check.top_k) else {"top_k_accuracy"}
     if count > CLASSES_RANKED and rows.positive is None:
@@ -170,14 +170,14 @@ def listed(rows: Scored, check: ScoringFields) -> tuple[str, ...]:
 
 def parts(metric: str, rows: Scored, check: ScoringFields) -> Sequence[str]:
     """Every class; each k that is less than the classes, or all where none is."""
-    found = plain_parts(metric, rows, check)
+    names = plain_parts(metric, rows, check)
     if metric != "top_k_accuracy":
-        return found
-    return [k for k in found if int(k) < len(rows.labels()[0])] or found
+        return names
+    return [k for k in names if int(k) < len(rows.labels()[0])] or names
 
 
 def weakens(seen: QualityContext) -> Sequence[str]:
-    """That the model does no better than the most frequent class; empty: it is shown to."""
+    """Sentence that the model does no better than the most frequent class; empty where it is shown to."""
     estimate = seen.whole("accuracy", ACCURACY)
     blind = dummies.majority(seen.rows, "accuracy")
     if estimate is None or estimate.value is None or blind is None:
@@ -190,7 +190,7 @@ def weakens(seen: QualityContext) -> Sequence[str]:
 
 
 def notes(seen: QualityContext) -> Sequence[str]:
-    """How far top-k lies above top-1."""
+    """Gain of top-k over top-1."""
     first, tops = seen.found.estimates.get("accuracy"), seen.found.estimates.get("top_k_accuracy")
     if first is None or isinstance(first, Parts) or first.value is None or not isinstance(tops, Parts):
         return ()
@@ -204,9 +204,9 @@ def notes(seen: QualityContext) -> Sequence[str]:
 
 def blocks(seen: QualityContext) -> Sequence[AnyBlock]:
     """Tables of classes and mistakes, and wrong rows."""
-    found: list[AnyBlock] = [show.class_table(seen.rows, seen.found.parts()), show.confusion(seen.rows)]
+    shown: list[AnyBlock] = [show.class_table(seen.rows, seen.found.parts()), show.confusion(seen.rows)]
     examples = show.wrong_rows(seen.inputs, seen.rows) if seen.check.show_examples else None
-    return [*found, examples] if examples is not None else found
+    return [*shown, examples] if examples is not None else shown
 
 
 CLASSES = Family(

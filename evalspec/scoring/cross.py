@@ -19,7 +19,7 @@ class Cross(Part):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is crossed."""
+        """Names of the columns that are crossed."""
         return self.cross
 
 

@@ -1,4 +1,4 @@
-"""What answering without looking at the row would score: always the majority, or by chance."""
+"""Scores of answers that never look at the row: always the majority, or by chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task's metrics need to be computed and shown: one `Family` in a file of its own, listed in `tasks`."""
+"""Families of metrics, which compute and show a task's metrics: one `Family` a file, all listed in `tasks`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class ScoringFields(Protocol):
-    """What scoring reads of a check."""
+    """Fields of a check that scoring reads."""
 
     @property
     def requirements(self) -> Sequence[Requirement]:
-        """All that it requires."""
+        """Requirements of the check."""
         ...
 
     @property
@@ -59,7 +59,7 @@ PART_KINDS = {metric.name: metric.parts for metric in METRICS}
 
 @dataclass(slots=True)
 class ScoredMetrics:
-    """What was found so far.
+    """Estimates so far, and the reasons for those that are missing.
 
     Args:
         estimates: Metric: estimate or parts.
@@ -74,21 +74,21 @@ class ScoredMetrics:
     def flat(self) -> list[tuple[str, str | None, Estimate]]:
         """(metric, part, estimate) of everything but classes."""
         rows: list[tuple[str, str | None, Estimate]] = []
-        for metric, found in self.estimates.items():
-            if not isinstance(found, Parts):
-                rows.append((metric, None, found))
+        for metric, estimate in self.estimates.items():
+            if not isinstance(estimate, Parts):
+                rows.append((metric, None, estimate))
             elif PART_KINDS[metric] != "class":
-                rows += [(metric, part, one) for part, one in found.parts.items() if isinstance(one, Estimate)]
+                rows += [(metric, part, one) for part, one in estimate.parts.items() if isinstance(one, Estimate)]
         return rows
 
     def parts(self) -> dict[str, Parts]:
         """Metrics that have parts."""
-        return {metric: found for metric, found in self.estimates.items() if isinstance(found, Parts)}
+        return {metric: estimate for metric, estimate in self.estimates.items() if isinstance(estimate, Parts)}
 
 
 @dataclass(frozen=True, slots=True)
 class QualityContext:
-    """What blocks and notes are made from.
+    """Rows and estimates that blocks and notes are made from.
 
     Args:
         check: The check.
@@ -115,7 +115,7 @@ class QualityContext:
             return None
 
     def blind(self, name: str, score: Blind, metric: str, part: str | None = None) -> float | None:
-        """What an answer scores that never looks at the row; computed once.
+        """Score of an answer that never looks at the row; computed once.
 
         Args:
             name: Of the answer.
@@ -130,7 +130,7 @@ class QualityContext:
 
 
 def blind_sentence(metric: str, value: float, blind: float, answer: str, *, worse: bool) -> str:
-    """That a model is not (shown to be) better than an answer that never looks at the row."""
+    """Sentence that a model is not (shown to be) better than an answer that never looks at the row."""
     verb = "is not better" if worse else "is not shown to be better"
     return f"{metric} {value:.4g} {verb} than the {blind:.4g} of answering always {answer}"
 
@@ -185,5 +185,5 @@ class Family:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its metrics."""
+        """Names of its metrics."""
         return tuple(metric.name for metric in self.metrics)

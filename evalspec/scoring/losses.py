@@ -1,4 +1,4 @@
-"""What a row's probabilities cost it, given its true class: one definition for all checks."""
+"""Losses of a row's probabilities, given its true class: one definition for all checks."""
 
 from __future__ import annotations
 

@@ -44,13 +44,13 @@ def _members(rows: Scored) -> NDArray[np.bool_]:
 
 
 def _all_right(rows: Scored) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = (_members(rows) == rows.truth).all(axis=1)
-    return found
+    right: NDArray[np.bool_] = (_members(rows) == rows.truth).all(axis=1)
+    return right
 
 
 def _wrong_share(rows: Scored) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = (_members(rows) != rows.truth).mean(axis=1)
-    return found
+    shares: NDArray[np.float64] = (_members(rows) != rows.truth).mean(axis=1)
+    return shares
 
 
 def _any_seen(rows: Scored) -> None:
@@ -63,7 +63,7 @@ SUBSET = Share("subset_accuracy", _all_right, all_rows, no_rows)
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
-    """As `evalspec.scoring.tasks.score`."""
+    """Score as `evalspec.scoring.tasks.score`."""
     every = tuple(range(len(rows.classes or ())))
     if metric == "hamming_loss":
         return HAMMING
@@ -90,7 +90,7 @@ def _ranked(metric: str, rows: Scored, every: tuple[int, ...]) -> Score:
 
 
 def listed(rows: Scored, check: ScoringFields) -> tuple[str, ...]:
-    """All that the model gives enough for, and that says something with so many classes."""
+    """Metrics that the model gives enough for, and that say something with so many classes."""
     many = len(rows.classes or ()) > CLASSES_RANKED and rows.positive is None
     skipped = RANKED if rows.probabilities is None or many else ()
     return tuple(metric.name for metric in LABELS if metric.name not in skipped)
@@ -102,8 +102,8 @@ def _constant(rows: Scored, metric: str, answer: NDArray[np.bool_]) -> float | N
     if metric in ("micro_f1", "macro_f1"):
         every = range(rows.truth.shape[1])
         statistic: Statistic = statistics.micro_f1() if metric == "micro_f1" else statistics.member_f1(every)
-        found = float(statistic(statistic.arrays(blind), np.ones((1, rows.n)))[0])
-        return found if np.isfinite(found) else None
+        constant_score = float(statistic(statistic.arrays(blind), np.ones((1, rows.n)))[0])
+        return constant_score if np.isfinite(constant_score) else None
     if metric == "subset_accuracy":
         return float(_all_right(blind).mean())
     return float(_wrong_share(blind).mean()) if metric == "hamming_loss" else None
@@ -136,7 +136,7 @@ def everything(rows: Scored, metric: str, part: str | None = None) -> float | No
 
 
 def weakens(seen: QualityContext) -> Sequence[str]:
-    """That fewer pairs are wrong than of a blind answer is not shown; empty: it is."""
+    """Sentence that the model is not shown to get fewer pairs wrong than a blind answer; empty where it is."""
     estimate, blind = seen.whole("hamming_loss", HAMMING), majority(seen.rows, "hamming_loss")
     if estimate is None or estimate.value is None or blind is None:
         return ()
@@ -149,9 +149,9 @@ def weakens(seen: QualityContext) -> Sequence[str]:
 
 def blocks(seen: QualityContext) -> Sequence[AnyBlock]:
     """The table of classes, and the rows with most wrong classes."""
-    found: list[AnyBlock] = [show.class_table(seen.rows, seen.found.parts())]
+    shown: list[AnyBlock] = [show.class_table(seen.rows, seen.found.parts())]
     examples = _worst(seen) if seen.check.show_examples else None
-    return [*found, examples] if examples is not None else found
+    return [*shown, examples] if examples is not None else shown
 
 
 def _worst(seen: QualityContext) -> Examples | None:

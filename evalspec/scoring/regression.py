@@ -35,17 +35,17 @@ _SCORES: dict[str, Score] = {
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
-    """As `evalspec.scoring.tasks.score`."""
+    """Score as `evalspec.scoring.tasks.score`."""
     return _SCORES[metric]
 
 
 def listed(rows: Scored, check: ScoringFields) -> tuple[str, ...]:
-    """All of them."""
+    """Names of all metrics."""
     return tuple(_SCORES)
 
 
 def weakens(seen: QualityContext) -> Sequence[str]:
-    """That the model does no better than the mean; empty: it does."""
+    """Sentence that the model does no better than the mean; empty where it does."""
     estimate = seen.whole("r2", R2)
     if estimate is None or estimate.value is None or estimate.value > 0.0:
         return ()
@@ -53,7 +53,7 @@ def weakens(seen: QualityContext) -> Sequence[str]:
 
 
 def notes(seen: QualityContext) -> Sequence[str]:
-    """That the model is not shown to be nearer than the median; empty: it is."""
+    """Sentence that the model is not shown to be nearer than the median; empty where it is."""
     estimate, blind = seen.found.estimates.get("mae"), dummies.majority(seen.rows, "mae")
     if estimate is None or isinstance(estimate, Parts) or estimate.value is None or blind is None:
         return ()
@@ -65,9 +65,9 @@ def notes(seen: QualityContext) -> Sequence[str]:
 
 def blocks(seen: QualityContext) -> Sequence[AnyBlock]:
     """Residuals, and the rows furthest off."""
-    found = list(show.residuals(seen.rows))
+    shown = list(show.residuals(seen.rows))
     examples = show.wrong_rows(seen.inputs, seen.rows) if seen.check.show_examples else None
-    return [*found, examples] if examples is not None else found
+    return [*shown, examples] if examples is not None else shown
 
 
 VALUES = Family(

@@ -124,7 +124,7 @@ class OfMembers:
     function: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
     def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
-        """Which rows have each class, and which are said to; shape (n, classes) each."""
+        """Masks of rows that have each class, and that are said to; shape (n, classes) each."""
         pair = (rows.is_of, rows.is_said)
         return tuple(np.stack([ask(index) for index in self.classes], axis=1) for ask in pair)
 
@@ -259,7 +259,7 @@ def brier_losses(rows: Scored) -> FloatArray:
 
 
 def top_k_hits(rows: Scored, k: int) -> NDArray[np.bool_]:
-    """Rows whose true class is among the k most probable; one that ties with others counts as behind them.
+    """Rows whose true class is among the k most probable; a class that ties with others counts as behind them.
 
     Args:
         rows: Rows with probabilities.
@@ -278,7 +278,7 @@ def _average_precision(
     positive: NDArray[np.bool_],
     kind: DTypeLike,
 ) -> FloatArray:
-    """Of one class, shape (B,).
+    """Average precision of one class, shape (B,).
 
     Args:
         drawn: shape (n, B), how often each row was drawn.
@@ -297,18 +297,18 @@ def _average_precision(
     ends, of_end = np.unique(last, return_inverse=True)
     ahead = order[: ends[-1] + 1]
     if drawn.shape[1] < _LONG_ROW:
-        taken, found = np.cumsum(drawn[ahead], axis=0)[ends], np.cumsum(own, axis=0)
+        taken, positives = np.cumsum(drawn[ahead], axis=0)[ends], np.cumsum(own, axis=0)
     else:
         between = csr_array(
             (np.ones(len(ahead), dtype=np.float32), ahead, np.append(0, ends + 1)), shape=(len(ends), len(drawn))
         )
-        taken, found = _running(between @ drawn), _running(own)
-    total = found[-1].astype(np.float64)
+        taken, positives = _running(between @ drawn), _running(own)
+    total = positives[-1].astype(np.float64)
     if len(ends) < len(hits):
         last_hit = np.searchsorted(rising[hits], rising[hits], side="right") - 1
-        taken, found = taken[of_end], found[last_hit]
+        taken, positives = taken[of_end], positives[last_hit]
     # Where nothing is taken yet, nothing is found: the row weighs 0.
-    precision = np.divide(found, np.maximum(taken, 1.0, out=taken), dtype=kind)
+    precision = np.divide(positives, np.maximum(taken, 1.0, out=taken), dtype=kind)
     return _ratio(np.einsum("ij,ij->j", precision, own), total)
 
 
@@ -329,19 +329,17 @@ def _precision_without_each(rising: FloatArray, positive: NDArray[np.bool_]) -> 
     it is) from what is taken at all others.
     """
     scores, own = np.unique(rising[positive], return_counts=True)
-    taken, found = np.searchsorted(rising, scores, side="right"), np.cumsum(own)
+    taken, hits = np.searchsorted(rising, scores, side="right"), np.cumsum(own)
     fewer = np.maximum(taken - 1.0, 1.0)
     # First of the scores whose precision the row is part of.
     first = np.searchsorted(scores, rising, side="left")
-    above = np.append(0.0, np.cumsum(own * found / taken))[first]
-    below = [
-        np.append(np.cumsum(terms[::-1])[::-1], 0.0) for terms in (own * found / fewer, own * (found - 1.0) / fewer)
-    ]
+    above = np.append(0.0, np.cumsum(own * hits / taken))[first]
+    below = [np.append(np.cumsum(terms[::-1])[::-1], 0.0) for terms in (own * hits / fewer, own * (hits - 1.0) / fewer)]
     total = above + below[0][first]
     # A row of the class goes from its own score's rows too.
     at = first[positive]
-    total[positive] = above[positive] + below[1][at] - (found[at] - 1.0) / fewer[at]
-    return _ratio(total, found[-1] - positive.astype(np.float64))
+    total[positive] = above[positive] + below[1][at] - (hits[at] - 1.0) / fewer[at]
+    return _ratio(total, hits[-1] - positive.astype(np.float64))
 
 
 def _counts(

@@ -1,4 +1,4 @@
-"""How many rows a requirement takes at the least, were the outcome the best there can be. No numpy when imported."""
+"""Fewest rows that a requirement takes, were the outcome the best there can be. No numpy when imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 Kind = Literal["share", "f1", "log_loss", "mean", "resampled", "any"]
-"""What a bound is made of: a share of rows (or a mean of numbers in 0..1, which is shown by as many), F1 through one,
+"""Basis of a bound: a share of rows (or a mean of numbers in 0..1, which is shown by as many), F1 through one,
 a mean of losses up to the largest logarithm, a mean of numbers without a limit, resamples; ``any``: any number of rows.
 """
 
@@ -47,7 +47,7 @@ were only one model right."""
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a requirement is to be shown by.
+    """Rows that a requirement is to be shown by.
 
     Args:
         dataset: Its name, or names.
@@ -65,7 +65,7 @@ class Sample:
 
 
 def kind_of(metric: str, *, beside_a_model: bool = False) -> Kind:
-    """What the bound of a metric of `quality` is made of.
+    """Kind of bound that a metric of `quality` has.
 
     Args:
         metric: Its name.
@@ -80,7 +80,7 @@ def kind_of(metric: str, *, beside_a_model: bool = False) -> Kind:
 def never_shown(
     requirement: Requirement, kind: Kind, sample: Sample, best: str = "every one of them right"
 ) -> str | None:
-    """Why a requirement can't be shown by so many rows, were the outcome the best there can be; None: it can.
+    """Reason why so many rows can't show a requirement, were the outcome the best there can be; None: they can.
 
     With n of n rows right the Clopper-Pearson lower bound is (1 - confidence) ** (1 / n).
 
@@ -106,7 +106,7 @@ def never_shown(
 
 
 def never_shown_of_pairs(requirement: Requirement, sample: Sample) -> str | None:
-    """Why a loss against another model can't be ruled out by so many pairs, were every answer the other's.
+    """Reason why so many pairs can't rule out a loss against another model, were every answer the other's.
 
     For copies of a model, which are not made to be better than it: one that gains rows needs fewer. A margin of 0 or
     less asks for gains, so that nothing is said of it.
@@ -178,7 +178,7 @@ def fewest_in_groups(requirement: Requirement, kind: Kind, confidence: float) ->
 
 
 def _right(requirement: Requirement, kind: Kind) -> float:
-    """What share of rows must be shown to be right, were the others as bad as can be."""
+    """Share of rows that must be shown to be right, were the others as bad as can be."""
     limit = from_unit(requirement.threshold, requirement.unit)
     if kind == "f1":
         limit = limit / (2.0 - limit) if limit < 2.0 else 1.0

@@ -23,7 +23,7 @@ class Undefined(NotRunError):
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """How texts are read before they are scored.
+    """Options by which texts are read before they are scored.
 
     Args:
         normalize: Before ``exact_match``: ``none``, or ``squad``.
@@ -77,7 +77,7 @@ class Scored:
 
     @property
     def task(self) -> Task:
-        """What the model gives for a row."""
+        """Task of the model, by the answer that it gives for a row."""
         return task_of(self)
 
     @property
@@ -122,8 +122,8 @@ class Scored:
 
     def is_of(self, index: int) -> NDArray[np.bool_]:
         """Rows of a class (with several labels a row: that have it), shape (n,)."""
-        found: NDArray[np.bool_] = self.truth[:, index] if self.task == "labels" else self.truth == index
-        return found
+        members: NDArray[np.bool_] = self.truth[:, index] if self.task == "labels" else self.truth == index
+        return members
 
     def is_said(self, index: int) -> NDArray[np.bool_]:
         """Rows that are said to be of a class, or to have it, shape (n,).
@@ -133,8 +133,8 @@ class Scored:
         """
         if self.members is not None:
             return self.members[:, index]
-        found: NDArray[np.bool_] = self.labels()[1] == index
-        return found
+        said: NDArray[np.bool_] = self.labels()[1] == index
+        return said
 
     def class_counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of each class, and rows that are said to be of it, shape (C,) each.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Estimators:
-    """What estimates need beside rows.
+    """Settings that estimates need beside rows.
 
     Args:
         root: Seed that every metric's own Generator starts from.
@@ -49,7 +49,7 @@ class Estimators:
 
     @classmethod
     def of(cls, inputs: Inputs) -> Estimators:
-        """From what a check is handed."""
+        """Take them from the inputs of a check."""
         return cls(int(inputs.rng.integers(2**63)), inputs.alpha_fail)
 
     def rng(self, *names: str) -> np.random.Generator:
@@ -61,7 +61,7 @@ class Statistic(Protocol):
     """A statistic of rows, of weights that say how often each was drawn."""
 
     def arrays(self, rows: Scored) -> tuple[NDArray[Any], ...]:
-        """What it is made of, the row first."""
+        """Arrays that the statistic is made of, the row first."""
         ...
 
     def __call__(self, arrays: Sequence[NDArray[Any]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -73,7 +73,7 @@ class Score(Protocol):
     """One metric, of one part where it has parts."""
 
     def estimate(self, rows: Scored, tools: Estimators) -> Estimate:
-        """Its estimate.
+        """Estimate of the score.
 
         Raises:
             Undefined: It has no value on these rows.

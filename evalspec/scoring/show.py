@@ -1,4 +1,4 @@
-"""What `quality` shows: tables of classes and metrics, the confusion matrix, wrong rows, residuals."""
+"""Blocks of `quality`: tables of classes and metrics, the confusion matrix, wrong rows, residuals."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def class_table(rows: Scored, scores: Mapping[str, Parts]) -> Table:
     truth_counts, predicted_counts = rows.class_counts()
 
     def cell(metric: str, name: str) -> Cell:
-        found = scores[metric].parts.get(name) if metric in scores else None
-        return None if found is None or isinstance(found, Measured) else found.value
+        estimate = scores[metric].parts.get(name) if metric in scores else None
+        return None if estimate is None or isinstance(estimate, Measured) else estimate.value
 
     order = sorted(range(len(classes)), key=lambda c: _lowest_first(cell("recall", classes[c])))
     cells = tuple(
@@ -111,10 +111,10 @@ def confusion(rows: Scored) -> Matrix | Table:
     wrong = predicted != rows.truth
     pairs, counts = np.unique(rows.truth[wrong] * count + predicted[wrong], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:PAIRS_SHOWN]
-    found = tuple((classes[int(pairs[i]) // count], classes[int(pairs[i]) % count], int(counts[i])) for i in order)
+    mistakes = tuple((classes[int(pairs[i]) // count], classes[int(pairs[i]) % count], int(counts[i])) for i in order)
     columns = (Column(name="true"), Column(name="predicted"), Column(name="rows", unit="rows"))
     caption = f"The most frequent of {len(pairs)} pairs; {count} classes are too many for a matrix."
-    return Table(title="Most frequent mistakes", caption=caption, columns=columns, rows=found)
+    return Table(title="Most frequent mistakes", caption=caption, columns=columns, rows=mistakes)
 
 
 def wrong_rows(inputs: Inputs, rows: Scored) -> Examples | None:
@@ -141,7 +141,7 @@ def wrong_rows(inputs: Inputs, rows: Scored) -> Examples | None:
 
 
 def cells_of(inputs: Inputs, dataset: str, rows: Sequence[int]) -> list[dict[str, Any]]:
-    """What stands in some rows of a dataset beside their label; nothing where it has no other column.
+    """Cells of some rows of a dataset beside their label; none where it has no other column.
 
     Args:
         inputs: What the check is handed.
@@ -153,8 +153,8 @@ def cells_of(inputs: Inputs, dataset: str, rows: Sequence[int]) -> list[dict[str
         return [{} for _ in rows]
     from evalspec.sources.reading.open import rows_at
 
-    found = rows_at(inputs.batches(dataset, names), rows)
-    return [found[row].to_pylist()[0] for row in rows]
+    tables = rows_at(inputs.batches(dataset, names), rows)
+    return [tables[row].to_pylist()[0] for row in rows]
 
 
 def residuals(rows: Scored) -> Sequence[AnyBlock]:

@@ -1,4 +1,4 @@
-"""What `slices` can be asked: each quality metric by slice, and what is made of it. No numpy: validation reads this."""
+"""Metrics of `slices`: each quality metric by slice, and what is made of it. No numpy: validation reads this."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ GROUPED = (
     "accuracy", "precision", "recall", "f1", "log_loss", "brier", "mae", "rmse", "subset_accuracy", "hamming_loss",
     "exact_match", "token_f1",
 )  # fmt: skip
-"""Those that have a percentile over groups: a group of few rows has a bound of its own, or says so."""
+"""Metrics with a percentile over groups: a group of few rows has a bound of its own, or says so."""
 SHARE_WORSE = 0.1
-"""Of groups that may be worse than the tenth percentile (the 90th, where lower is better)."""
+"""Share of groups that may be worse than the tenth percentile (the 90th, where lower is better)."""
 
 _APART = (
     "Miettinen and Nurminen's score interval, corrected for skewness and continuity; of what is no share of "
@@ -30,7 +30,7 @@ Form = Literal["each", "worst", "gap", "disparity", "percentile", "too small", "
 
 @dataclass(frozen=True, slots=True)
 class SlicedMetric:
-    """What a metric of `slices` is.
+    """Metric of `slices`: the quality metric behind it, and what is made of that.
 
     Args:
         base: The quality metric behind it; None: it is a count of slices.
@@ -42,18 +42,18 @@ class SlicedMetric:
 
 
 def percentile_name(metric: Metric) -> str:
-    """What a metric's percentile over groups is called: ``accuracy_p10``, ``mae_p90``."""
+    """Name of a metric's percentile over groups: ``accuracy_p10``, ``mae_p90``."""
     return f"{metric.name}_p{10 if metric.better == 'higher' else 90}"
 
 
 def _named() -> dict[str, tuple[SlicedMetric, Metric]]:
-    found: list[tuple[SlicedMetric, Metric]] = []
+    pairs: list[tuple[SlicedMetric, Metric]] = []
     for metric in SLICED:
         worst = "largest" if metric.better == "lower" else "smallest"
         apart = {"fraction": "pp"}.get(metric.unit, metric.unit)
         # The worst of slices, or a gap between two, is not the score of a model.
         made = replace(metric, shows=(), headline=None, scales=None)
-        found += [
+        pairs += [
             (
                 SlicedMetric(metric.name, "each"),
                 replace(metric, parts="slice", summary=f"{metric.summary} In each slice.", shows=()),
@@ -85,7 +85,7 @@ def _named() -> dict[str, tuple[SlicedMetric, Metric]]:
         ]  # fmt: skip
         if metric.name in GROUPED:
             least = "reach at least" if metric.better == "higher" else "have at most"
-            found.append(
+            pairs.append(
                 (
                     SlicedMetric(metric.name, "percentile"),
                     replace(
@@ -103,18 +103,18 @@ def _named() -> dict[str, tuple[SlicedMetric, Metric]]:
         WEAK, "count", "lower", "Slices found by `discover:` and confirmed on the other half of the rows.",
         interval="Holm over the candidates; that there are no more by the chance to miss one",
     )  # fmt: skip
-    found += [(SlicedMetric(None, "too small"), small), (SlicedMetric(None, "weak"), weak)]
-    return {metric.name: (asked, metric) for asked, metric in found}
+    pairs += [(SlicedMetric(None, "too small"), small), (SlicedMetric(None, "weak"), weak)]
+    return {metric.name: (asked, metric) for asked, metric in pairs}
 
 
 _NAMED = _named()
 DECLARED: tuple[Metric, ...] = tuple(metric for _, metric in _NAMED.values())
 BY_FORMS: tuple[Form, ...] = ("each", "worst", "gap", "disparity")
-"""Those that are made of the slices in ``by:``."""
+"""Forms that are made of the slices in ``by:``."""
 
 
 def asked_of(name: str) -> SlicedMetric:
-    """What a metric of `slices` is.
+    """Metric of `slices` that has this name.
 
     Args:
         name: One of `DECLARED`.

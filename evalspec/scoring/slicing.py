@@ -50,7 +50,7 @@ class Cell:
 
     @property
     def inside(self) -> NDArray[np.bool_]:
-        """Its rows, shape (``of``,)."""
+        """Mask of its rows, shape (``of``,)."""
         mask = np.zeros(self.of, dtype=np.bool_)
         mask[self.rows] = True
         return mask
@@ -58,7 +58,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """All slices that a check asked for.
+    """Slices that a check asked for.
 
     Args:
         kept: Those that count.
@@ -103,14 +103,14 @@ def cells(inputs: Inputs, dataset: str, by: Sequence[Sequence[str]], min_n: int)
         InputError: A name is neither a slice nor a column, or a column has no values to cut by.
     """
     axes = {name: _axis(inputs, dataset, name) for name in dict.fromkeys(name for names in by for name in names)}
-    found: list[Cell] = []
+    slices: list[Cell] = []
     missing: dict[str, int] = {}
     for names in by:
-        found += _crossed([axes[name] for name in names], " & ".join(names))
+        slices += _crossed([axes[name] for name in names], " & ".join(names))
         missing |= {name: axes[name].missing for name in names if axes[name].missing}
-    if len(found) > CELLS_MAX:
-        raise _too_many(len(found), "`by`")
-    unique = _unique(found)
+    if len(slices) > CELLS_MAX:
+        raise _too_many(len(slices), "`by`")
+    unique = _unique(slices)
     kept = tuple(cell for cell in unique if cell.named or cell.n >= min_n)
     small = tuple(cell for cell in unique if not cell.named and cell.n < min_n)
     return Cells(kept, small, missing, sum(not cell.named for cell in unique))
@@ -139,14 +139,14 @@ def _crossed(axes: Sequence[_Axis], what: str) -> list[Cell]:
     return [Cell(name, piece, len(whole), named=False, entry=what) for name, piece in zip(names, pieces, strict=True)]
 
 
-def _unique(found: Sequence[Cell]) -> list[Cell]:
+def _unique(slices: Sequence[Cell]) -> list[Cell]:
     """Each cell once: `digit` and `class` may name the same ones.
 
     Raises:
         InputError: Two that hold other rows have one name.
     """
     unique: dict[str, Cell] = {}
-    for cell in found:
+    for cell in slices:
         other = unique.setdefault(cell.name, cell)
         if other is not cell and not np.array_equal(other.rows, cell.rows):
             raise InputError(

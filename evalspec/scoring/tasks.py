@@ -1,4 +1,4 @@
-"""Which metrics there are for what a model gives, and how each is scored.
+"""Metrics for what a model gives, and how each is scored.
 
 A new task, or more metrics of one: a `Family` in a file of its own, its metrics in the catalogue, one entry here.
 """
@@ -34,7 +34,7 @@ FAMILIES: Mapping[Task, tuple[Family, ...]] = {
 
 
 def families(rows: Scored) -> tuple[Family, ...]:
-    """What there is for a model's task.
+    """Families of metrics for a model's task.
 
     Args:
         rows: Its rows.
@@ -43,7 +43,7 @@ def families(rows: Scored) -> tuple[Family, ...]:
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
-    """How to score a metric.
+    """Score that computes a metric.
 
     Args:
         metric: Its name.
@@ -66,5 +66,5 @@ def family_of(metric: str, rows: Scored) -> Family:
     for family in families(rows):
         if metric in family.names:
             return family
-    others = [GIVES[task] for task, found in FAMILIES.items() if any(metric in family.names for family in found)]
+    others = [GIVES[task] for task, members in FAMILIES.items() if any(metric in family.names for family in members)]
     raise Undefined(f"model {rows.model!r} gives {GIVES[rows.task]}, and this metric needs {' or '.join(others)}")

@@ -13,7 +13,7 @@ from evalspec.errors import InputError
 from evalspec.stats.types import FloatArray, IntArray
 
 UNSEEN = 0.25
-"""Of clusters whose sizes differ without limit, the part that one cluster which carries the variance may have hidden.
+"""Part that one cluster which carries the variance may have hidden, of clusters whose sizes differ without limit.
 
 With it 95 % bounds of a share err in at most 4 % of samples with lognormal sizes (sigma 1 or 1.5, 15 to 60 clusters of
 5 to 50 rows on average, correlations of .05 to .3), and with 3 to 10 large clusters among 50 to 300 small ones; with
@@ -23,7 +23,7 @@ With it 95 % bounds of a share err in at most 4 % of samples with lognormal size
 
 @dataclass(frozen=True, slots=True)
 class ClusterDesign:
-    """What clustering does to a mean.
+    """Effect of clustering on a mean.
 
     Args:
         clusters: How many there are.
@@ -166,7 +166,7 @@ def _designs(values: FloatArray, codes: IntArray, groups: int) -> tuple[FloatArr
 
 
 def _alike(sums: FloatArray, squares: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """How much the rows of a cluster have in common, and how many clusters tell it.
+    """Likeness of the rows of a cluster, and the number of clusters that show it.
 
     Each cluster counts by its rows but one; deviations are from the mean that is weighted in the same way, so that rows
     that stand alone say nothing.

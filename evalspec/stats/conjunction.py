@@ -66,7 +66,7 @@ class AllParts(Estimate):
 
     @property
     def part_threshold(self) -> float | None:
-        """None: each part is held against the requirement's own threshold."""
+        """No threshold of its own: each part is held against the requirement's."""
         return None
 
     @property
@@ -94,7 +94,7 @@ class AllParts(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         parts = plural(len(self.parts), "part")
         return f"worst of {parts} (all must hold; Bonferroni for a violation): {_methods(self.parts)}"
 
@@ -173,7 +173,7 @@ class ShareOfParts(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         against = f"partial conjunction over {plural(len(self.parts), 'part')} held against {self.part_threshold:g}"
         return f"{against}: {_methods(self.parts)}"
 
@@ -213,7 +213,7 @@ class ShareOfParts(Estimate):
         return value > self.part_threshold if self.better == "lower" else value < self.part_threshold
 
     def _p_values(self, side: Side) -> list[float] | None:
-        """Of the parts' claims: ``upper``: each holds; ``lower``: each is violated. None where none can say."""
+        """p-values of the parts' claims: ``upper``: each holds; ``lower``: each is violated. None: none can say."""
         towards: Side = side if self.better == "lower" else ("lower" if side == "upper" else "upper")
         p_values = [part.p_value(self.part_threshold, towards) for part in self.parts.values()]
         if all(p is None for p in p_values):
@@ -223,7 +223,7 @@ class ShareOfParts(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteDifference(Estimate):
-    """How far two parts are apart, in either direction.
+    """Distance between two parts, in either direction.
 
     Args:
         signed: Their difference.
@@ -243,7 +243,7 @@ class AbsoluteDifference(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"{self.signed.method}, either direction"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -266,7 +266,7 @@ class AbsoluteDifference(Estimate):
         return max(first, second) if side == "upper" else min(1.0, 2.0 * min(first, second))
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """As the difference says, in the direction in which it lies."""
+        """Number that decides the difference, in the direction in which it lies."""
         if self.value is None or self.signed.value is None or self.value == threshold:
             return None
         level = alpha if self.value < threshold else alpha / 2.0

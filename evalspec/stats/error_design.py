@@ -14,15 +14,15 @@ from evalspec.stats.power import NormalDesign
 BINS = 10
 """Bins that the noise is spread over."""
 TO_PASS = 1.2
-"""Times the recorded noise: it is that of one sample, and noise grows with the error."""
+"""Factor on the recorded noise: it is that of one sample, and noise grows with the error."""
 WIDER = 1.5
-"""Times the standard deviation of the plain value, for PASS: several kinds of bins are asked, and all must pass."""
+"""Factor on the standard deviation of the plain value, for PASS: several kinds of bins are asked; all must pass."""
 TO_FAIL = 1.5
-"""Times the recorded noise for FAIL, which takes off the noise of a model that is as right as it says."""
+"""Factor on the recorded noise for FAIL, which takes off the noise of a model that is as right as it says."""
 LARGEST = 1.1
-"""Times the recorded standard error of the worst bin."""
+"""Factor on the recorded standard error of the worst bin."""
 INCREASE = 1.15
-"""Times the recorded distance of an increase from its upper bound."""
+"""Factor on the recorded distance of an increase from its upper bound."""
 BIASED = 0.8
 """Times the distance of the bounds of an increase is that of the lower one, where its first error is large."""
 _STEPS = 60
@@ -43,7 +43,7 @@ class ErrorDesign:
 
     @property
     def assumed(self) -> str:
-        """What noise adds, and whence."""
+        """Noise that is assumed, and its source, in words."""
         return f"noise adds {NULL * self.noise:.3g} to the plain error of a calibrated model (from the last record)"
 
     @property
@@ -82,7 +82,7 @@ class LargestErrorDesign:
 
     @property
     def assumed(self) -> str:
-        """The standard error and whence."""
+        """Standard error, and where it comes from."""
         return f"standard error {self.error:.3g} of a bin's gap (from the last record)"
 
     @property
@@ -169,7 +169,7 @@ def _score(confidence: float) -> float:
 
 
 def _mean(error: float, noise: float) -> float:
-    """Of the plain value."""
+    """Mean of the plain value."""
     return noise * float(folded_mean(error / noise))
 
 

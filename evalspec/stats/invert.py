@@ -1,4 +1,4 @@
-"""What estimators share: p-values from bounds, bounds from p-values, the n that would decide."""
+"""Inversion of tests and bounds: p-values from bounds, bounds from p-values, the n that would decide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Z_LIMIT = 8.0
 
 
 def carrying(deviations: FloatArray, units: FloatArray | None = None) -> float:
-    """How many equally large deviations would have this kurtosis: n / kurtosis, between 1 and n.
+    """Number of equally large deviations that would have this kurtosis: n / kurtosis, between 1 and n.
 
     Args:
         deviations: shape (n,), what each unit adds to a statistic, summing to 0.
@@ -30,7 +30,7 @@ def carrying(deviations: FloatArray, units: FloatArray | None = None) -> float:
 
 
 def clears(bound: float | None, threshold: float, side: Side) -> bool:
-    """Whether a bound lies on the far side of the threshold, or on it."""
+    """True if a bound lies on the far side of the threshold, or on it."""
     if bound is None:
         return False
     return bound >= threshold if side == "lower" else bound <= threshold
@@ -109,14 +109,14 @@ def upper_of_largest(
     cleared = [math.inf] * len(p_values)
 
     def largest(threshold: float, _: Side) -> float:
-        found = 0.0
+        largest_p = 0.0
         for index, p_value in enumerate(p_values):
             if threshold < cleared[index]:
                 here = p_value(threshold)
-                found = max(found, here)
+                largest_p = max(largest_p, here)
                 if here <= 1.0 - confidence:
                     cleared[index] = threshold
-        return found
+        return largest_p
 
     return bound_from_p(largest, confidence, "upper", start, limits)
 

@@ -1,4 +1,4 @@
-"""What a requirement can decide before it is measured: headroom, violation, chance of PASS."""
+"""Power of a requirement before it is measured: headroom, violation, chance of PASS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Design(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Detectable:
-    """What a requirement can decide.
+    """Headroom and violation that a requirement can detect.
 
     Args:
         headroom: How far on the good side of the threshold the truth must lie for PASS to come out with the wanted
@@ -152,12 +152,12 @@ class NormalDesign:
 
     @property
     def assumed(self) -> str:
-        """The standard error and whence."""
+        """Standard error, and where it comes from."""
         return f"standard error {self.standard_error:.3g} ({self.source})"
 
     @property
     def limits(self) -> tuple[float, float]:
-        """What the parameter may be."""
+        """Lowest and highest value of the parameter."""
         return (self.lowest, self.highest)
 
     def power(self, truth: float, threshold: float, side: Side, alpha: float) -> float:

@@ -1,4 +1,4 @@
-"""What an earlier record tells of how a share will be measured."""
+"""Design of a share's measurement, inferred from an earlier record."""
 
 from __future__ import annotations
 

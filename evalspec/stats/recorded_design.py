@@ -18,7 +18,7 @@ from evalspec.stats.recorded import recorded_proportion
 PER_DEGREE = 4
 """Units that tell of a variance what one degree of freedom does: the square of an exponential loss is that uneven."""
 MOST_DEGREES = 5000
-"""From so many on the variance is as good as known."""
+"""Degrees of freedom from which on the variance is as good as known."""
 
 WIDER, DIFFERING = 1.2, 2.0
 """Times the standard error of a percentile to pass, and of one whose processes differed: its upper bound grows
@@ -56,7 +56,7 @@ class WaldDesign:
 
     @property
     def assumed(self) -> str:
-        """The standard error and whence."""
+        """Standard error, and where it comes from."""
         return f"standard error {self.passing:.3g} (from the last record)"
 
     def power(self, truth: float, threshold: float, side: Side, alpha: float) -> float:
@@ -93,7 +93,7 @@ class StudentDesign:
 
     @property
     def assumed(self) -> str:
-        """The standard error and whence."""
+        """Standard error, and where it comes from."""
         error = f"{100.0 * self.passing:.3g} %" if self.log else f"{self.passing:.3g}"
         return f"standard error {error}, known from {self.processes} processes (from the last record)"
 
@@ -140,7 +140,7 @@ class DistanceDesign:
 
     @property
     def assumed(self) -> str:
-        """The standard error and whence."""
+        """Standard error, and where it comes from."""
         return f"standard error {self.error:.3g} at the point of largest difference (from the last record)"
 
     @property
@@ -184,7 +184,7 @@ class ShareDesign:
         return (0.0, 1.0)
 
     def power(self, truth: float, threshold: float, side: Side, alpha: float) -> float:
-        """As of a share of so many rows."""
+        """Power as of a share of so many rows."""
         return (self.passing if side == self.passes else self.failing).power(truth, threshold, side, alpha)
 
 
@@ -312,13 +312,13 @@ def recorded_share(
 
 
 def _errors(value: float, bounds: tuple[float, float], confidence: float, processes: int | None) -> tuple[float, float]:
-    """The standard errors that make two bounds; of one that is no bound, that of the other."""
+    """Standard errors behind two bounds; a bound that is missing takes the error of the other."""
     near, far = (standard_error(value, bound, confidence, processes=processes) for bound in bounds)
     return near, far or near
 
 
 def standard_error(value: float, bound: float, confidence: float, *, processes: int | None = None) -> float:
-    """What makes a one-sided bound, by the normal distribution or by Student's t over processes.
+    """Standard error behind a one-sided bound, by the normal distribution or by Student's t over processes.
 
     Args:
         value: The estimate.
@@ -343,7 +343,7 @@ def even(truth: float) -> float:
 
 
 def of_losses(value: float, error: float, most: float | None, n: int) -> Growth:
-    """Of a mean of losses from 0 on: in proportion to it, as far as losses can be uneven, never smaller than recorded.
+    """Growth of a mean of losses from 0 on: in proportion to it, as uneven as losses can be, at least as recorded.
 
     Args:
         value: Recorded, positive.
@@ -360,7 +360,7 @@ def of_losses(value: float, error: float, most: float | None, n: int) -> Growth:
 
 
 def of_range(value: float, least: float, most: float) -> Growth:
-    """Of a quantity between two ends, as of a share.
+    """Growth of a quantity between two ends, as of a share.
 
     Args:
         value: Recorded, between them.

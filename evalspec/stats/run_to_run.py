@@ -24,7 +24,7 @@ class Bounded:
     degrees: float | None = None
 
     def reach(self, alpha: float, *, down: bool, log: bool) -> float | None:
-        """How far the bound at level ``alpha`` lies from the value, on the side asked for; None: nowhere to be had."""
+        """Distance of the bound at level ``alpha`` from the value, on the side asked for; None: there is none."""
         from scipy.special import ndtri, stdtrit
 
         bound = self.lower if down else self.upper
@@ -40,7 +40,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From one run to another.
+    """Change from one run to another.
 
     Args:
         value: Difference, or ratio.

@@ -12,7 +12,7 @@ from evalspec.stats.power import ProportionDesign
 from evalspec.stats.recorded import recorded_proportion
 
 NOISE = 1.1
-"""Of the recorded standard error, which is that of one sample, times this."""
+"""Factor on the recorded standard error, which is that of one sample."""
 WIDER = 2.0
 """Times the rows that Gaffke's bound tells: it is wider than DeLong's."""
 FEW_WRONG = 1.5
@@ -42,7 +42,7 @@ class AreaDesign:
 
     @property
     def assumed(self) -> str:
-        """The standard error and whence."""
+        """Standard error, and where it comes from."""
         error = max(self.lower_error, self.upper_error) * self.value * (1.0 - self.value)
         return f"standard error {error:.3g} at {self.value:.4g} (from the last record), on the logit"
 
@@ -91,7 +91,7 @@ class F1Design:
 
     @property
     def assumed(self) -> str:
-        """That of the share."""
+        """Assumptions of the share's design, in words."""
         return f"{self.share.assumed}, as many rows of the class as then"
 
     @property
@@ -100,7 +100,7 @@ class F1Design:
         return (0.0, 1.0)
 
     def power(self, truth: float, threshold: float, side: Side, alpha: float) -> float:
-        """As for the share, of a standard error fewer rows: how many are of or called the class is not planned."""
+        """Power as for the share, of a standard error fewer rows: rows of or called the class are not planned."""
         n = self.share.n * (2.0 - truth) / (2.0 - self.value)
         planned = replace(self.share, n=max(1, math.floor(n - math.sqrt(n))))
         return planned.power(_share_of_f1(truth), _share_of_f1(threshold), side, alpha)

@@ -1,4 +1,4 @@
-"""What an estimator returns where there is a value and no bound."""
+"""Estimate that has a value and no bound."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ValueOnly(Estimate):
     method: str
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """None: there is no bound."""
+        """No bound."""
         return None
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """None: there is no bound."""
+        """No p-value, as there is no bound."""
         return None

@@ -1,1 +1,1 @@
-"""What the checks of data share: comparable cells, categories, derived columns, names of rows."""
+"""Tables for the checks of data: comparable cells, categories, derived columns, names of rows."""

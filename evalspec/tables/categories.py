@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """What stands in some columns.
+    """Categories of the cells of some columns.
 
     Args:
         names: Of the categories: numbers in rising order, else texts in theirs.
@@ -45,11 +45,11 @@ def read_categories(table: pa.Table, columns: Sequence[str], dataset: str) -> Ca
     Raises:
         InputError: A column isn't there, or holds what is no category.
     """
-    found = [_column(table, name, dataset) for name in columns]
-    names = _ordered({text for texts, _ in found for text in texts if text})
+    cells_of_columns = [_column(table, name, dataset) for name in columns]
+    names = _ordered({text for texts, _ in cells_of_columns for text in texts if text})
     place = {name: index for index, name in enumerate(names)}
     codes = np.full((table.num_rows, len(columns)), -1, dtype=np.int64)
-    for index, (texts, cells) in enumerate(found):
+    for index, (texts, cells) in enumerate(cells_of_columns):
         known = np.array([place.get(text, -1) for text in texts], dtype=np.int64)
         there = cells >= 0
         codes[there, index] = known[cells[there]]

@@ -56,7 +56,7 @@ class ColumnPair:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What the cells of a column are looked at as.
+    """View of a column's cells: as they are, or by a number or category derived from each.
 
     Args:
         suffix: What stands behind the column's name (``:mean``); empty: the cells themselves.
@@ -75,25 +75,25 @@ WEEKDAY, LENGTH = ":weekday", ":length"
 
 
 def views(array: pa.Array) -> Iterator[View]:
-    """All that cells can be looked at as; of texts the strings alone, their lengths come from these.
+    """Views of the cells of a column; of texts the strings alone, their lengths come from these.
 
     Args:
         array: Cells of one column, all or some.
     """
     if derived.picture_shape(array.type) is not None:
-        yield from (_number_view(f":{name}", found) for name, found in derived.of_pictures(array).items())
+        yield from (_number_view(f":{name}", cells) for name, cells in derived.of_pictures(array).items())
         return
     array = plain(array)
     kind = _one_kind(array.type)
     if kind == "number":
         yield _number_view("", array)
-        yield from (_category_view(f":{name}", found) for name, found in derived.of_times(array).items())
+        yield from (_category_view(f":{name}", cells) for name, cells in derived.of_times(array).items())
     elif kind == "category":
         yield _category_view("", array)
     elif kind == "list":
         for suffix, values in zip((":mean", ":sd"), _summaries(array), strict=True):
             yield View(suffix, "number", values, int(np.count_nonzero(np.isnan(values))))
-        yield from (_number_view(f":{name}", found) for name, found in derived.of_lists(array).items())
+        yield from (_number_view(f":{name}", cells) for name, cells in derived.of_lists(array).items())
 
 
 def _number_view(suffix: str, array: pa.Array) -> View:
@@ -128,7 +128,7 @@ def compare_columns(
     Raises:
         InputError: A column is on one side only, or of another type there.
     """
-    found: list[ColumnPair] = []
+    pairs: list[ColumnPair] = []
     skipped: list[str] = []
     for name in names:
         first, second = _column(reference, name, "reference"), _column(current, name, "current")
@@ -141,12 +141,12 @@ def compare_columns(
         for shown in dict.fromkeys([*both[0], *both[1]]):
             if shown in wanted:
                 what, sides = _matched(shown, both, (len(first), len(second)))
-                found.append(ColumnPair(shown, name, what, *sides))
-    return found, skipped
+                pairs.append(ColumnPair(shown, name, what, *sides))
+    return pairs, skipped
 
 
 def not_compared(name: str, kind: pa.DataType) -> str:
-    """Why a column is left out."""
+    """Reason why a column is left out."""
     return f"Column {name!r} ({kind}) is not compared: it is no number, category, text or list."
 
 
@@ -155,17 +155,17 @@ Found = dict[str, tuple[Literal["number", "category"], Side]]
 
 def _sides(name: str, array: pa.Array, kind: Kind) -> Found:
     """Views of all cells; of a column without a type those of the other side are empty."""
-    found: Found = {}
+    columns: Found = {}
     for view in views(array):
         if view.kind == "number":
-            found[name + view.suffix] = "number", _numbers(np.asarray(view.cells))
+            columns[name + view.suffix] = "number", _numbers(np.asarray(view.cells))
         else:
-            found[name + view.suffix] = "category", _categories(view.cells)
+            columns[name + view.suffix] = "category", _categories(view.cells)
             if not view.suffix and not pa.types.is_boolean(array.type):
-                found[name + LENGTH] = "number", _numbers(_floats(pc.utf8_length(view.cells)))
-    if not found and kind == "category":
-        found[name] = "category", _nothing("category", len(array))
-    return found
+                columns[name + LENGTH] = "number", _numbers(_floats(pc.utf8_length(view.cells)))
+    if not columns and kind == "category":
+        columns[name] = "category", _nothing("category", len(array))
+    return columns
 
 
 def _nothing(kind: Literal["number", "category"], n: int) -> Side:
@@ -176,17 +176,17 @@ def _nothing(kind: Literal["number", "category"], n: int) -> Side:
 def _matched(
     shown: str, both: list[Found], sizes: tuple[int, int]
 ) -> tuple[Literal["number", "category"], tuple[Side, Side]]:
-    what = next(found[shown][0] for found in both if shown in found)
+    what = next(side[shown][0] for side in both if shown in side)
     first, second = (
-        found[shown][1] if shown in found else _nothing(what, n) for found, n in zip(both, sizes, strict=True)
+        side[shown][1] if shown in side else _nothing(what, n) for side, n in zip(both, sizes, strict=True)
     )
     return what, (first, second)
 
 
 def _suggested(name: str, kind: Kind, both: list[Found]) -> set[str]:
     """Categories or lengths of texts; no weekdays."""
-    wanted = {shown for found in both for shown in found} - {name + LENGTH, name + WEEKDAY}
-    texts = [found[name][1].values for found in both if name + LENGTH in found]
+    wanted = {shown for side in both for shown in side} - {name + LENGTH, name + WEEKDAY}
+    texts = [side[name][1].values for side in both if name + LENGTH in side]
     says = next((values for values in texts if len(values)), None)
     if kind == "category" and says is not None and is_text(len(np.unique(says)), len(says)):
         wanted = {name + LENGTH}
@@ -219,7 +219,7 @@ Kind = Literal["number", "category", "list", "other"]
 
 
 def common_kind(name: str, first: pa.DataType, second: pa.DataType) -> Kind:
-    """What both sides of a column are; a side without any value is what the other is.
+    """Kind of values that both sides of a column hold; a side without any value takes the other's.
 
     Args:
         name: The column's.
@@ -236,7 +236,7 @@ def common_kind(name: str, first: pa.DataType, second: pa.DataType) -> Kind:
 
 
 def _clock(kind: pa.DataType) -> str:
-    """What times are counted from, which is never compared with another; empty: they are no times."""
+    """Origin that times are counted from, which is never compared with another; empty: they are no times."""
     if pa.types.is_timestamp(kind):
         return "instants in a zone" if kind.tz else "instants"
     if pa.types.is_date(kind):

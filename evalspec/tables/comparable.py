@@ -1,4 +1,4 @@
-"""Which test rows occur in a training set: columns told apart by type, the detectors of `stats` put together."""
+"""Test rows that occur in a training set: columns told apart by type, the detectors of `stats` put together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STEPS_OF_GREY = 16
 
 
 class Nearness(Protocol):
-    """What counts as near: the fields of a check that says it."""
+    """Nearness of rows: the fields of a check that says what counts as near."""
 
     @property
     def similarity(self) -> float:
@@ -50,7 +50,7 @@ class Nearness(Protocol):
 
 
 def family(kind: pa.DataType) -> Family:
-    """What values of this type can be compared with."""
+    """Family of types whose values can be compared with each other."""
     if pa.types.is_null(kind):
         return "nothing"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -272,7 +272,7 @@ class RowComparison:
         return limits
 
     def _keys(self, table: pa.Table, numbers: NDArray[np.float64]) -> Words:
-        """What must be equal besides numbers: other columns, and which numbers are missing."""
+        """Keys that must be equal besides numbers: of other columns, and of which numbers are missing."""
         keyed = row_digests(table, self.equal)[:, 0] if self.equal else np.zeros(table.num_rows, np.uint64)
         if not numbers.shape[1]:
             return keyed

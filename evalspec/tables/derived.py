@@ -52,7 +52,7 @@ def of_pictures(array: pa.ExtensionArray) -> Mapping[str, pa.Array]:
     height, width, colours = shape
     storage, n = array.storage, len(array)
     present = np.flatnonzero(~np.asarray(storage.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_))
-    found = np.full((3, n), np.nan)
+    statistics = np.full((3, n), np.nan)
     flat = storage.flatten().to_numpy(zero_copy_only=False)
     step = max(1, _PIXELS_AT_A_TIME // (height * width * colours))
     pixels = height * width * colours
@@ -60,19 +60,19 @@ def of_pictures(array: pa.ExtensionArray) -> Mapping[str, pa.Array]:
         rows = present[start : start + step]
         block = flat[start * pixels : (start + len(rows)) * pixels].reshape(len(rows), height, width, colours)
         grey = block[..., : min(colours, 3)].mean(axis=3, dtype=np.float32)
-        found[0, rows], found[1, rows] = grey.mean(axis=(1, 2)), grey.std(axis=(1, 2))
-        found[2, rows] = _laplacian(grey).std(axis=(1, 2))
+        statistics[0, rows], statistics[1, rows] = grey.mean(axis=(1, 2)), grey.std(axis=(1, 2))
+        statistics[2, rows] = _laplacian(grey).std(axis=(1, 2))
     size = np.full(n, np.nan)
     size[present] = height * width
-    named = zip((BRIGHTNESS, CONTRAST, SHARPNESS, SIZE), (*found, size), strict=True)
+    named = zip((BRIGHTNESS, CONTRAST, SHARPNESS, SIZE), (*statistics, size), strict=True)
     return {name: _numbers(values) for name, values in named}
 
 
 def _laplacian(grey: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What the inner pixels differ from the mean of their neighbours, shape (n, height - 2, width - 2)."""
+    """Differences of the inner pixels from the mean of their neighbours, shape (n, height - 2, width - 2)."""
     around = grey[:, :-2, 1:-1] + grey[:, 2:, 1:-1] + grey[:, 1:-1, :-2] + grey[:, 1:-1, 2:]
-    found: NDArray[np.float32] = grey[:, 1:-1, 1:-1] - around / np.float32(4.0)
-    return found
+    differences: NDArray[np.float32] = grey[:, 1:-1, 1:-1] - around / np.float32(4.0)
+    return differences
 
 
 def of_times(array: pa.Array) -> Mapping[str, pa.Array]:
@@ -88,7 +88,7 @@ def of_times(array: pa.Array) -> Mapping[str, pa.Array]:
 
 
 def has_weeks(first: float, last: float, kind: pa.DataType) -> bool:
-    """Whether dates reach over two weeks at least: weekdays of fewer days say only which days there were.
+    """True if dates span two weeks at least: weekdays of fewer days show only which days there were.
 
     Args:
         first: The earliest, as a number in its own unit.
@@ -101,7 +101,7 @@ def has_weeks(first: float, last: float, kind: pa.DataType) -> bool:
 
 
 def of_lists(array: pa.Array) -> Mapping[str, pa.Array]:
-    """How many values each list has, as ``size``; empty for lists of one length.
+    """Number of values of each list, as ``size``; empty for lists of one length.
 
     Args:
         array: Lists.

@@ -1,4 +1,4 @@
-"""What counts as a span that two texts share."""
+"""Rule for which spans of two texts count as shared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GPT3_MOST_ROWS = 10
 
 
 class Ngram(Part):
-    """What counts as a span that a test row shares with training."""
+    """Rule for what counts as a span that a test row shares with training."""
 
     rule: Literal["any_hit", "coverage", "longest_match"] = Field(
         "any_hit",
@@ -52,12 +52,12 @@ class Ngram(Part):
 
     @property
     def share_used(self) -> float:
-        """From which share on a row is flagged."""
+        """Share of a row from which on it is flagged."""
         return self.share if self.share is not None else PALM_SHARE
 
     @property
     def problem(self) -> str | None:
-        """What does not fit together, or is not installed, in one sentence with the remedy."""
+        """Conflict of fields, or missing package, in one sentence with the remedy; None where there is none."""
         if (self.unit == "tokens") != (self.tokenizer is not None):
             return "`unit: tokens` and `tokenizer: tokenizer.json` go together; write both, or neither"
         if self.unit == "tokens" and find_spec("tokenizers") is None:
@@ -78,7 +78,7 @@ class Ngram(Part):
 
     @property
     def method(self) -> str:
-        """What is counted, in a few words."""
+        """Rule in a few words."""
         grams = f"{self.size}-grams of {self.unit}"
         if self.rule == "any_hit":
             return f"any of the row's {grams} in {self.min_count} to {self.max_rows_used} training rows"

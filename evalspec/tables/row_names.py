@@ -29,17 +29,17 @@ def row_names(
     if tables[0].num_rows < FEWEST_ROWS:
         return ()
     within: Sequence[int | None] = [None] * len(tables) if sizes is None else [2 * size for size in sizes]
-    found = tuple(
+    names = tuple(
         name
         for name in columns
         if name not in stated
         and all(_all_differ(one.column(name), most) for one, most in zip(tables, within, strict=True))
     )
-    return found if len(found) < len(columns) else ()
+    return names if len(names) < len(columns) else ()
 
 
 def row_names_note(name: str, rows: str, field: str) -> str:
-    """What is said of a column that is left out.
+    """Note on a column that is left out.
 
     Args:
         name: Of the column.

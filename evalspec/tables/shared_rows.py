@@ -54,7 +54,7 @@ class Shared:
         return Measured(fact, withhold=self.withhold)
 
     def _named(self, index: int) -> str:
-        """A row, and the one that gives it away."""
+        """Name of a row, and of the row that gives it away."""
         row, partner = int(self.rows[index]), int(self.partners[index])
         beside = f" (row {partner:,} of {self.sets[int(self.partner_sets[index])]})" if partner >= 0 else ""
         return f"row {row:,}{beside}"

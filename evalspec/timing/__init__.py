@@ -1,1 +1,1 @@
-"""What the checks of systems share: samples, budgets, surroundings, drift, invalidation."""
+"""Timing for the checks of systems: samples, budgets, surroundings, drift, invalidation."""

@@ -1,4 +1,4 @@
-"""What the checks that time share: names, counts and durations. No numpy: validation reads it."""
+"""Names, counts and durations of the checks that time. No numpy: validation reads it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ START_S = 3.0
 
 
 def batch_part(size: int) -> str:
-    """What a batch size is called in a requirement."""
+    """Name of a batch size in a requirement."""
     return f"batch {size}"
 
 
@@ -44,7 +44,7 @@ def batch_parts(sizes: Iterable[int]) -> tuple[str, ...]:
 
 
 def rate_part(rate_qps: float) -> str:
-    """What a rate is called in a requirement."""
+    """Name of a rate in a requirement."""
     return f"{rate_qps:.12g} qps"
 
 
@@ -54,7 +54,7 @@ _SHARES = ("deadline_miss_rate", "error_rate")
 
 
 def shown_by(percentile: str) -> tuple[Shows, ...]:
-    """What a percentile of the latency shows to those who do not know the check."""
+    """Kinds of number that a percentile of the latency is, for readers that do not know the check."""
     return (*(("cost of queueing",) if percentile == TAIL else ()), "late answers", "a distribution of latency")
 
 

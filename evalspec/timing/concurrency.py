@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stretch:
-    """From one answer to another.
+    """Stretch of time from one answer to another.
 
     Args:
         begin_ns: When the first of the two came, which is not counted.
@@ -34,13 +34,13 @@ def lanes(samples: Samples) -> int:
     Args:
         samples: Of one process.
     """
-    found = samples.details.get("connections", 1)
+    connections = samples.details.get("connections", 1)
     closed = samples.details.get("in_process") is False and samples.details.get("kind", "offline") == "offline"
-    return found if closed and isinstance(found, int) else 1
+    return connections if closed and isinstance(connections, int) else 1
 
 
 def full(samples: Samples, settling: float = 0.0) -> tuple[int, int] | None:
-    """From when to when all connections carried a request.
+    """Begin and end of the time in which all connections carried a request.
 
     They do from the first answers on: at the start all are sent at once, at the end the last ones are waited for.
 
@@ -59,7 +59,7 @@ def full(samples: Samples, settling: float = 0.0) -> tuple[int, int] | None:
 
 
 def stretch(samples: Samples, begin_ns: int, end_ns: int) -> Stretch | None:
-    """What was answered between two moments, from the last answer before the first to the last before the second.
+    """Answers between two moments, from the last answer before the first to the last before the second.
 
     Between answers time is told exactly, so that few of them, or answers that come many at a time, are no error.
 
@@ -81,7 +81,7 @@ def stretch(samples: Samples, begin_ns: int, end_ns: int) -> Stretch | None:
 
 
 def within(samples: Samples, begin_ns: int, end_ns: int) -> NDArray[np.float64]:
-    """Which share of the time of each query lies between two moments, shape (q,).
+    """Share of the time of each query that lies between two moments, shape (q,).
 
     Counted by these shares, a short window has the rate of the server wherever it is cut. Whole answers don't give it:
     of 16 connections that are answered in waves, 3 waves to a window, the end of a steady process by its start came out

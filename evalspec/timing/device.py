@@ -1,4 +1,4 @@
-"""What counters tell of the device that a model runs on: its clock, its temperature, whether it slowed itself down."""
+"""Counters of the device that a model runs on: its clock, its temperature, whether it slowed itself down."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GPU = DeviceSeries("gpu_sm_clock_mhz", "gpu_temperature_c", "gpu_throttle_reason
 
 
 def series_of(device: str) -> DeviceSeries:
-    """What tells of a device; ``cpu`` or ``cuda:0``."""
+    """Series of telemetry that tell of a device; ``cpu`` or ``cuda:0``."""
     return CPU if device == "cpu" else GPU
 
 
@@ -49,7 +49,7 @@ def span(samples: Samples) -> tuple[int, int]:
 def slowed(
     telemetry: Telemetry | None, series: DeviceSeries, start_ns: int | None = None, end_ns: int | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """When the device ran slower than it was asked to.
+    """Readings of a device, and those in which it ran slower than it was asked to.
 
     Args:
         telemetry: What was read, or None.

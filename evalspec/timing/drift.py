@@ -1,4 +1,4 @@
-"""What happened in the course of processes: slow spells that come round again, garbage collection, steps."""
+"""Events in the course of processes: slow spells that come round again, garbage collection, steps."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def spells(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]])
     """
     notes = []
     for one, spent in zip(samples, latencies, strict=True):
-        found = slow_period(spent, one.intended_ns / 1e9)
-        if found is not None:
+        period = slow_period(spent, one.intended_ns / 1e9)
+        if period is not None:
             notes.append(
-                f"Slow queries come every {format_number(found.every_s)} s ({found.episodes} times in one process): "
+                f"Slow queries come every {format_number(period.every_s)} s ({period.episodes} times in one process): "
                 "garbage collection, a timer or a checkpoint does that."
             )
             break
@@ -64,8 +64,8 @@ def rises(
             continue
         long += 1
         kept = np.isfinite(spent)
-        found = step(spent[kept], when[kept])
-        if found is not None and found.change > 0:
-            first = first or found
-            after.append(spent[when >= found.at_s + when[kept][0]])
+        shift = step(spent[kept], when[kept])
+        if shift is not None and shift.change > 0:
+            first = first or shift
+            after.append(spent[when >= shift.at_s + when[kept][0]])
     return first, after, len(after) >= max(2.0, MOST * long)

@@ -1,4 +1,4 @@
-"""How late our own load generator may be, and what is said where it was later."""
+"""Lag of our own load generator: how late it may be, and what is said where it was later."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from evalspec.evidence.units import format_number
 
 LAG_MS = 1.0
 LAG_SHARE = 0.01
-"""Of the threshold: a generator may be late by this or by 1 ms, whichever is more."""
+"""Share of the threshold by which a generator may be late, or 1 ms, whichever is more."""
 
 
 def allowed_ms(limit_ms: float | None) -> float:

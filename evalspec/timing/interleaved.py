@@ -21,12 +21,12 @@ def by_turns(
     Returns:
         Of the candidate and of the other; where a round of one brought nothing, that round is left out of both.
     """
-    found: tuple[list[Found], list[Found]] = ([], [])
+    sides: tuple[list[Found], list[Found]] = ([], [])
     for index in range(rounds):
         made: dict[int, Sequence[Found]] = {}
         for side in (0, 1) if index % 2 == 0 else (1, 0):
             made[side] = ask(models[side], index)
         if made[0] and made[1]:
-            found[0].append(made[0][0])
-            found[1].append(made[1][0])
-    return found
+            sides[0].append(made[0][0])
+            sides[1].append(made[1][0])
+    return sides

@@ -27,13 +27,13 @@ def violates(estimate: Estimate | Fact | Parts, requirements: Iterable[Requireme
     for one in requirements:
         held = from_unit(one.threshold, one.unit)
         if isinstance(estimate, Fact):
-            found = estimate.value > held if one.upper else estimate.value < held
+            violated = estimate.value > held if one.upper else estimate.value < held
         elif isinstance(estimate, Parts):
-            found = estimate.whole is not None and violates(estimate.whole, [one], confidence)
+            violated = estimate.whole is not None and violates(estimate.whole, [one], confidence)
         else:
             p = estimate.p_value(held, "lower" if one.upper else "upper")
-            found = p is not None and p <= 1.0 - confidence
-        if found:
+            violated = p is not None and p <= 1.0 - confidence
+        if violated:
             return True
     return False
 
@@ -61,7 +61,7 @@ def void_if_flattered(
     reason: str,
     confidence: float,
 ) -> tuple[dict[str, Found], str | None]:
-    """What a fault leaves that can only have made numbers better, such as a cache.
+    """Estimates that are left by a fault which can only have made numbers better, such as a cache.
 
     A requirement that is violated all the same stays so, and what else is about its metric can't pass. Everything else
     is void.
@@ -79,33 +79,33 @@ def void_if_flattered(
     wanted = list(requirements)
     marked: dict[str, Found] = {}
     kept = False
-    for name, found in estimates.items():
+    for name, estimate in estimates.items():
         own = [one for one in wanted if one.metric == name]
         against = any(
             one.model is not None and _beaten(comparisons.get((name, one.model)), one, confidence) for one in own
         )
         alone = [one for one in own if one.model is None]
-        if isinstance(found, Parts) and found.whole is None:
+        if isinstance(estimate, Parts) and estimate.whole is None:
             parts = {}
-            for part, inner in found.parts.items():
+            for part, inner in estimate.parts.items():
                 stands = _stands(inner, [one for one in alone if one.part in (None, part)], confidence)
                 kept = kept or stands
                 parts[part] = _marked(inner, reason, stands=stands)
             marked[name] = Parts(parts)
             continue
-        stands = against or _stands(found, [one for one in alone if one.part is None], confidence)
+        stands = against or _stands(estimate, [one for one in alone if one.part is None], confidence)
         kept = kept or stands
-        marked[name] = _marked(found, reason, stands=stands)
+        marked[name] = _marked(estimate, reason, stands=stands)
     return (marked, None) if kept else (dict(estimates), reason)
 
 
-def _stands(found: Found, requirements: list[Requirement], confidence: float) -> bool:
-    measured = Measured.of(found)
+def _stands(estimate: Found, requirements: list[Requirement], confidence: float) -> bool:
+    measured = Measured.of(estimate)
     return measured.invalid is None and violates(measured.estimate, requirements, confidence)
 
 
-def _marked(found: Found, reason: str, *, stands: bool) -> Measured:
-    measured = Measured.of(found)
+def _marked(estimate: Found, reason: str, *, stands: bool) -> Measured:
+    measured = Measured.of(estimate)
     if stands:
         return replace(measured, withhold=measured.withhold or reason)
     return replace(measured, invalid=gravest(measured.invalid, reason))

@@ -30,12 +30,12 @@ class Metered:
 
     @property
     def known(self) -> bool:
-        """Its energy could be told."""
+        """True if its energy could be determined."""
         return self.energy.joules is not None
 
     @property
     def total_j(self) -> float:
-        """Of the window.
+        """Energy of the window, in joules.
 
         Raises:
             InvalidError: It could not be told.
@@ -81,5 +81,5 @@ def metered(samples: Samples, boundary: str) -> Metered:
     keep = np.flatnonzero(timing_samples.settled(samples))
     if not len(keep):
         return Metered(EnergyWindow(None, 0.0, reason="no batch was measured"), 0)
-    found = energy(samples.telemetry, boundary, int(samples.sent_ns[keep[0]]), int(samples.end_ns[keep].max()))
-    return Metered(found, int(samples.ok[keep].sum()) * samples.batch)
+    consumption = energy(samples.telemetry, boundary, int(samples.sent_ns[keep[0]]), int(samples.end_ns[keep].max()))
+    return Metered(consumption, int(samples.ok[keep].sum()) * samples.batch)

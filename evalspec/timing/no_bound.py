@@ -1,4 +1,4 @@
-"""Why an estimate has no bound."""
+"""Reasons why an estimate has no bound."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from evalspec.evidence.estimate import Estimate
 
 
 def reasons(estimate: Estimate) -> tuple[str, ...]:
-    """Why an estimate has no bound, for the reader."""
+    """Reasons why an estimate has no bound, for the reader."""
     if not estimate.reason:
         return ()
     return (f"{'Queries were not counted' if estimate.by_processes else 'No upper bound'}: {estimate.reason}.",)

@@ -32,7 +32,7 @@ class Operators:
     """
 
     def __init__(self, probe: Probe) -> None:
-        """From what the probe found."""
+        """Read the results of the probe."""
         self.names = probe.texts.get("names", ())
         self.kinds = np.array(probe.texts.get("kinds", ()), dtype=object)
         self.places = np.array([device_of(place) for place in probe.texts.get("places", ())], dtype=object)
@@ -51,7 +51,7 @@ class Operators:
         return len(self.names)
 
     def on(self, device: str) -> NDArray[np.bool_]:
-        """Which of them ran there, shape (operators,)."""
+        """Mask of those that ran there, shape (operators,)."""
         return np.asarray(self.places == device, dtype=np.bool_)
 
     def time_share(self, chosen: NDArray[np.bool_]) -> float | None:

@@ -32,11 +32,11 @@ def compare(ours: list[Samples], theirs: list[Samples]) -> dict[str, Pairs]:
     if not pairs:
         return {}
     candidate, baseline = [a for a, _ in pairs], [b for _, b in pairs]
-    found: dict[str, Pairs] = {name: paired_quantiles(candidate, baseline, p) for name, p in PERCENTILES.items()}
+    by_metric: dict[str, Pairs] = {name: paired_quantiles(candidate, baseline, p) for name, p in PERCENTILES.items()}
     for name, of in (("latency_mean", _mean), ("jitter", jitter)):
         numbers = [[of(series[np.isfinite(series)]) or 0.0 for series in side] for side in (candidate, baseline)]
-        found[name] = of_answers(paired_log_ratio(numbers[0], numbers[1]), candidate, baseline)
-    return found
+        by_metric[name] = of_answers(paired_log_ratio(numbers[0], numbers[1]), candidate, baseline)
+    return by_metric
 
 
 def _mean(answered: NDArray[np.float64]) -> float | None:

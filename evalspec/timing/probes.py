@@ -1,4 +1,4 @@
-"""What probes found, as the system checks read it."""
+"""Results of probes, as the system checks read them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def word(probes: Sequence[Probe], name: str) -> str:
 
 
 def short_of(probes: Sequence[Probe], processes: int, name: str, planned: int) -> str | None:
-    """Why the plan was not reached, or None.
+    """Reason why the plan was not reached, or None.
 
     Args:
         probes: One per process.

@@ -24,7 +24,7 @@ SHOWN = ("precision", "device", "provider", "threads", "framework", "warmup_s", 
 
 
 def latencies_ms(samples: Samples) -> NDArray[np.float64]:
-    """From the intended start to the end of each query, infinite where it failed; shape (q,)."""
+    """Time from the intended start to the end of each query, infinite where it failed; shape (q,)."""
     spent = (samples.end_ns - samples.intended_ns) / 1e6
     latencies: NDArray[np.float64] = np.where(samples.ok, spent, np.inf)
     return latencies
@@ -51,7 +51,7 @@ def steady_ms(samples: Samples) -> NDArray[np.float64]:
 
 
 def seconds(samples: Samples) -> NDArray[np.float64]:
-    """When each query was sent, from the first one on; shape (q,)."""
+    """Moment when each query was sent, from the first one on; shape (q,)."""
     elapsed: NDArray[np.float64] = (samples.sent_ns - samples.sent_ns[0]) / 1e9
     return elapsed
 
@@ -79,7 +79,7 @@ def stretches(name: str, when_s: NDArray[np.float64], spent_ms: NDArray[np.float
 
 
 def too_short(samples: Sequence[Samples], processes: int, queries: int) -> str | None:
-    """Why the plan was not reached, or None.
+    """Reason why the plan was not reached, or None.
 
     Args:
         samples: One per process.
@@ -129,7 +129,7 @@ def quantile(values: NDArray[np.float64], p: float) -> float:
 
 
 def device_of(inputs: Inputs, model: str) -> str:
-    """Where a model runs, as its facts tell: ``cpu`` or ``cuda:0``."""
+    """Device where a model runs, as its facts tell: ``cpu`` or ``cuda:0``."""
     return str(inputs.model_facts(model).get("device") or "cpu")
 
 

@@ -24,7 +24,7 @@ EACH = 4
 BUSY = 0.9
 """Share of the time in which our client itself worked, from which on it may be what holds the rate down."""
 SATURATED = 1.5
-"""Times that batches take longer with all connections than with one; where it is less, the server had time left."""
+"""Factor by which batches take longer with all connections than with one; below it the server had time left."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class AtLeast(Estimate):
 
     @property
     def value(self) -> float | None:
-        """As measured."""
+        """Value as measured."""
         return self.measured.value
 
     @property
     def n(self) -> int:
-        """As measured."""
+        """Number as measured."""
         return self.measured.n
 
     @property
@@ -53,7 +53,7 @@ class AtLeast(Estimate):
         return f"{self.measured.method}; no upper bound: our client was the bottleneck"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """From below as measured; from above none."""
+        """Bound as measured from below; none from above."""
         return self.measured.bound(confidence, side) if side == "lower" else None
 
     def p_value(self, threshold: float, side: Side) -> float | None:
@@ -61,7 +61,7 @@ class AtLeast(Estimate):
         return self.measured.p_value(threshold, side) if side == "lower" else None
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """As measured for a value over the threshold; None below it, where more of the same shows nothing."""
+        """Number as measured for a value over the threshold; None below it, where more of the same shows nothing."""
         over = self.value is not None and self.value > threshold
         return self.measured.n_to_decide(threshold, alpha) if over else None
 
@@ -102,7 +102,7 @@ def connections_of(samples: Sequence[Samples]) -> int | None:
 
 
 def busy_share(samples: Sequence[Samples]) -> float | None:
-    """Share of the time in which our client worked, in the process in which it was largest; None: nobody told.
+    """Share of the time in which our client worked, in the process in which it was largest; None: not known.
 
     Args:
         samples: Of processes that asked a server.

@@ -1,4 +1,4 @@
-"""What else went on in the machine while something was timed, as far as telemetry tells."""
+"""Surroundings of a timed run: what else went on in the machine meanwhile, as far as telemetry tells."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def surroundings(samples: Sequence[Samples]) -> Surroundings:
 
 
 def _reason(void: Reason, samples: Sequence[Samples]) -> BySurroundings:
-    """A disturbance; one that eased off in the course of most processes may have hidden latency that rises."""
+    """Reason for a disturbance; one that eased off in most processes may have hidden latency that rises."""
     fell = [any(_fall(one, name) > EASED_OFF for name in TAKEN) for one in samples]
     if sum(fell) < EASED_IN * len(fell):
         return BySurroundings(void, void.cause)
@@ -78,7 +78,7 @@ def _reason(void: Reason, samples: Sequence[Samples]) -> BySurroundings:
 
 
 def _fall(samples: Samples, name: str) -> float:
-    """By how much a share was higher in the first half of a process's readings than in the second."""
+    """Fall of a share from the first half of a process's readings to the second."""
     shares = readings(samples.telemetry, name)[1]
     half = len(shares) // 2
     return float(shares[:half].mean() - shares[-half:].mean()) if half else 0.0
@@ -148,7 +148,7 @@ def _on_the_gpu(samples: Sequence[Samples]) -> tuple[str, Reason | None]:
 
 
 def _throttled(samples: Sequence[Samples]) -> str:
-    """What throttled, or whose clock fell."""
+    """Device that throttled, or whose clock fell, in words; empty: none."""
     on_gpu = [one for one in samples if _may_be_on_gpu(one)]
     slowed = np.concatenate([device.slowed(one.telemetry, device.GPU)[1] for one in on_gpu] or [np.empty(0, bool)])
     if slowed.any():
@@ -176,12 +176,12 @@ def _fell(clocks: NDArray[np.float64]) -> tuple[float, float] | None:
 
 
 def _may_be_on_gpu(one: Samples) -> bool:
-    """The model runs on a GPU, or nobody tells where: a server's."""
+    """True if the model runs on a GPU, or at an unknown place: a server's."""
     return one.details.get("device") != "cpu"
 
 
 def _threads(one: Samples) -> float:
-    """Of the model; 1 where nobody tells."""
+    """Threads of the model; 1 where their number is unknown."""
     threads = one.details.get("threads")
     return float(threads) if isinstance(threads, int | float) and threads >= 1 else 1.0
 

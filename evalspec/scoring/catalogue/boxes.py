@@ -36,7 +36,7 @@ NAMES = tuple(metric.name for metric in BOXES)
 
 
 def missing_detection(metric: str) -> str | None:
-    """That pycocotools is not installed, in one sentence; None: it is, or it is not needed.
+    """Sentence that pycocotools is not installed, with the remedy; None where it is, or is not needed.
 
     Args:
         metric: Name of the metric.

@@ -94,4 +94,4 @@ SliceMetric = Literal[
 QualityMetric = Literal[SliceMetric, "top_k_accuracy", RankingMetric]
 
 LABEL_WORD = "class"
-"""What `by:` calls the label, whatever its column is called."""
+"""Name of the label in `by:`, whatever its column is called."""

@@ -42,7 +42,7 @@ INSTALL = "pip install 'evalspec-gate[text]'"
 
 
 def missing_package(metric: str) -> str | None:
-    """That the package which computes a metric is not installed, in one sentence; None: it is, or none is needed."""
+    """Sentence that the package for a metric is not installed, with the remedy; None where it is, or none is needed."""
     package = PACKAGES.get(metric)
     if package is None or find_spec(package) is not None:
         return None

@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     Pick = Callable[[Scores, NDArray[np.int64]], Left]
 
 
-def _precision(found: Scores, classes: NDArray[np.int64], overlap: int | None = None) -> Left:
+def _precision(class_scores: Scores, classes: NDArray[np.int64], overlap: int | None = None) -> Left:
     """Mean average precision of some classes."""
     chosen = slice(None) if overlap is None else slice(overlap, overlap + 1)
-    value = float(found.precision[classes, chosen].mean())
-    area = found.area[:, classes, chosen].mean(axis=(1, 2))
+    value = float(class_scores.precision[classes, chosen].mean())
+    area = class_scores.area[:, classes, chosen].mean(axis=(1, 2))
     # Where one class's recall lies between two steps says nothing of where another's does.
-    slack = float(found.half_step[classes, chosen].mean()) / math.sqrt(len(classes))
+    slack = float(class_scores.half_step[classes, chosen].mean()) / math.sqrt(len(classes))
     return Left(value, area, slack)
 
 
-def _recall(found: Scores, classes: NDArray[np.int64]) -> Left:
-    recall = found.recall[:, classes].mean(axis=(1, 2))
+def _recall(class_scores: Scores, classes: NDArray[np.int64]) -> Left:
+    recall = class_scores.recall[:, classes].mean(axis=(1, 2))
     return Left(float(recall[0]), recall, 0.0)
 
 
@@ -85,25 +85,25 @@ class OfBoxes:
         return PairedLeft(first, second, candidate.n, reason)
 
     def _left(self, rows: Scored, tools: Estimators) -> tuple[Left, str | None]:
-        """Of all pictures and without each group; and why there is no bound."""
-        found = kept_scores(rows, tools)
-        classes = np.flatnonzero(found.pictures)
+        """Scores of all pictures and without each group; and the reason why there is no bound."""
+        class_scores = kept_scores(rows, tools)
+        classes = np.flatnonzero(class_scores.pictures)
         if not len(classes):
             raise Undefined(f"{rows.where} has no objects: {self.metric} is 0/0")
         if self.index is not None:
-            if not found.pictures[self.index]:
+            if not class_scores.pictures[self.index]:
                 raise Undefined(f"class {rows.class_name(self.index)} has no objects in {rows.where}: its AP is 0/0")
             classes = np.array([self.index])
-        return self.pick(found, classes), _why_no_bound(rows, found, classes)
+        return self.pick(class_scores, classes), _why_no_bound(rows, class_scores, classes)
 
 
-def _why_no_bound(rows: Scored, found: Scores, classes: NDArray[np.int64]) -> str | None:
+def _why_no_bound(rows: Scored, class_scores: Scores, classes: NDArray[np.int64]) -> str | None:
     units = rows.n if rows.clusters is None else len(np.unique(rows.clusters))
     if units < GROUPS:
         return f"no bound: the jackknife has one from {GROUPS} pictures or clusters on, here are {units}"
-    rare = int(classes[np.argmin(found.pictures[classes])])
-    if found.pictures[rare] < FEWEST_OF_A_CLASS:
-        held = int(found.pictures[rare])
+    rare = int(classes[np.argmin(class_scores.pictures[classes])])
+    if class_scores.pictures[rare] < FEWEST_OF_A_CLASS:
+        held = int(class_scores.pictures[rare])
         return (
             f"no bound: class {rows.class_name(rare)} has objects in {held} pictures or clusters, "
             f"and the jackknife needs {FEWEST_OF_A_CLASS} of every class that counts"
@@ -116,9 +116,9 @@ def kept_matched(rows: Scored, tools: Estimators) -> BoxMatches:
     key = f"matched boxes {_digest(rows)}"
     if key not in tools.kept:
         tools.kept[key] = matched(rows)
-    found = tools.kept[key]
-    assert isinstance(found, BoxMatches)
-    return found
+    matches = tools.kept[key]
+    assert isinstance(matches, BoxMatches)
+    return matches
 
 
 def kept_scores(rows: Scored, tools: Estimators) -> Scores:
@@ -132,9 +132,9 @@ def kept_scores(rows: Scored, tools: Estimators) -> Scores:
     if key not in tools.kept:
         group, units = _groups(rows, tools)
         tools.kept[key] = scores(kept_matched(rows, tools), group, units)
-    found = tools.kept[key]
-    assert isinstance(found, Scores)
-    return found
+    class_scores = tools.kept[key]
+    assert isinstance(class_scores, Scores)
+    return class_scores
 
 
 def _groups(rows: Scored, tools: Estimators) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
@@ -150,7 +150,7 @@ def _groups(rows: Scored, tools: Estimators) -> tuple[NDArray[np.int64] | None, 
 
 
 def _digest(rows: Scored) -> str:
-    """Of the boxes found and true."""
+    """Digest of the boxes found and true."""
     digest = hashlib.blake2b(str(rows.n).encode())
     for boxes in (rows.boxes, rows.true_boxes):
         assert boxes is not None
@@ -161,7 +161,7 @@ def _digest(rows: Scored) -> str:
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
-    """As `evalspec.scoring.tasks.score`."""
+    """Score as `evalspec.scoring.tasks.score`."""
     missing = missing_detection(metric)
     if missing is not None:
         raise Undefined(missing)
@@ -171,23 +171,23 @@ def score(metric: str, part: str | None, rows: Scored) -> Score:
 
 
 def listed(rows: Scored, check: ScoringFields) -> tuple[str, ...]:
-    """All, where pycocotools is installed."""
+    """Names of all metrics, where pycocotools is installed."""
     return tuple(name for name in NAMES if missing_detection(name) is None)
 
 
 def notes(seen: QualityContext) -> Sequence[str]:
     """Pictures without objects; crowds; boxes beyond the hundredth."""
-    rows, found = seen.rows, []
+    rows, sentences = seen.rows, []
     true = rows.true_boxes
     if true is None or not seen.found.estimates:
         return ()
     counted = np.ones(len(true.row), dtype=np.bool_) if true.ignored is None else ~true.ignored
     empty = rows.n - len(np.unique(true.row[counted]))
     if empty:
-        found.append(f"{empty:,} of {rows.n:,} pictures have no objects: each box in them counts against the model")
+        sentences.append(f"{empty:,} of {rows.n:,} pictures have no objects: each box in them counts against the model")
     if not counted.all():
-        found.append(f"{int((~counted).sum()):,} crowds count neither for nor against the model")
-    return found
+        sentences.append(f"{int((~counted).sum()):,} crowds count neither for nor against the model")
+    return sentences
 
 
 def weakens(seen: QualityContext) -> Sequence[str]:
@@ -202,7 +202,7 @@ def weakens(seen: QualityContext) -> Sequence[str]:
 
 
 def conditions(seen: QualityContext) -> Mapping[str, Cell]:
-    """How boxes were matched."""
+    """Conditions under which boxes were matched."""
     if not any(name in seen.found.estimates for name in NAMES):
         return {}
     from importlib.metadata import version
@@ -218,9 +218,9 @@ def blocks(seen: QualityContext) -> Sequence[AnyBlock]:
     rows = seen.rows
     if missing_detection("map") is not None or rows.boxes is None or rows.boxes.scores is None:
         return ()
-    found = kept_matched(rows, seen.tools)
-    shown: list[AnyBlock] = [box_table(rows, found, kept_scores(rows, seen.tools))]
-    examples = poor_pictures(seen.inputs, rows, found) if seen.check.show_examples else None
+    matches = kept_matched(rows, seen.tools)
+    shown: list[AnyBlock] = [box_table(rows, matches, kept_scores(rows, seen.tools))]
+    examples = poor_pictures(seen.inputs, rows, matches) if seen.check.show_examples else None
     return shown if examples is None else [*shown, examples]
 
 

@@ -69,17 +69,17 @@ class ShiftedMean(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made, or why there are none."""
+        """Method of the bounds, or the reason why there are none."""
         wider = f"; bounds moved apart by half a step of recall, {self.slack:.2g}" if self.slack else ""
         how = self.lower.method.replace("rows", f"groups of {max(1, round(self.n / self.lower.n))} pictures")
         return f"jackknife over {self.lower.n} groups of pictures; {how}{wider}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """As `Estimate.bound`."""
+        """Bound as `Estimate.bound`."""
         return (self.lower if side == "lower" else self.upper).bound(confidence, side)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """As `Estimate.p_value`."""
+        """p-value as `Estimate.p_value`."""
         return (self.lower if side == "lower" else self.upper).p_value(threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:

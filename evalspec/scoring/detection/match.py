@@ -26,7 +26,7 @@ _CELLS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class BoxMatches:
-    """Which boxes found an object, surest first within each class.
+    """Matches of boxes with objects, surest first within each class.
 
     Args:
         row: shape (d,), picture of each box found.
@@ -45,7 +45,7 @@ class BoxMatches:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What pycocotools accumulates of every class: of all pictures, then without each group of them.
+    """Scores of every class as pycocotools accumulates them: of all pictures, then without each group of them.
 
     Args:
         precision: shape (C, T), average precision over 101 recalls, NaN where a class has no object.
@@ -70,12 +70,12 @@ def matched(rows: Scored) -> BoxMatches:
     """
     from pycocotools.cocoeval import COCOeval
 
-    found, true = rows.boxes, rows.true_boxes
-    assert found is not None and true is not None
+    boxes, true = rows.boxes, rows.true_boxes
+    assert boxes is not None and true is not None
     names = len(rows.classes or ())
     ours = COCOeval(iouType="bbox")
     ours.params.iouThrs, ours.params.maxDets = OVERLAPS, [MOST_A_PICTURE]
-    ours._gts, ours._dts = _annotations(true), _annotations(found)
+    ours._gts, ours._dts = _annotations(true), _annotations(boxes)
     pairs = sorted((code, row) for row, code in {*ours._gts, *ours._dts})
     kept: list[tuple[int, int, dict[str, Any]]] = []
     for code, row in pairs:
@@ -94,19 +94,19 @@ def _annotations(boxes: Boxes) -> defaultdict[tuple[int, int], list[dict[str, An
     count = len(boxes.row)
     crowd = [0] * count if boxes.ignored is None else boxes.ignored.astype(int).tolist()
     scores = [0.0] * count if boxes.scores is None else boxes.scores.tolist()
-    found: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    boxes_at: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     places = zip(boxes.row.tolist(), boxes.classes.tolist(), strict=True)
     # An id of 0 would read as "not matched".
     for at, (place, sides_of) in enumerate(zip(places, sides.tolist(), strict=True)):
-        found[place].append(
+        boxes_at[place].append(
             {"id": at + 1, "bbox": sides_of, "area": areas[at], "iscrowd": crowd[at], "ignore": crowd[at],
              "score": scores[at]}
         )  # fmt: skip
-    return found
+    return boxes_at
 
 
 def _sorted(kept: list[tuple[int, int, dict[str, Any]]], objects: NDArray[np.int64]) -> BoxMatches:
-    """By class, then by falling score; boxes of equal score as pycocotools has them, picture by picture."""
+    """Sort by class, then by falling score; boxes of equal score as pycocotools has them, picture by picture."""
     sizes = [len(one["dtScores"]) for _, _, one in kept]
     row = np.repeat(np.array([row for row, _, _ in kept], dtype=np.int64), sizes)
     codes = np.repeat(np.array([code for _, code, _ in kept], dtype=np.int64), sizes)
@@ -198,10 +198,10 @@ def _areas(
     below = np.where(objects > 0, objects, np.nan)
     every = np.cumsum(drawn, axis=1)
     area, recall = np.empty((len(drawn), len(hits))), np.empty((len(drawn), len(hits)))
-    for at, found in enumerate(hits):
-        own = drawn[:, found]
+    for at, hit in enumerate(hits):
+        own = drawn[:, hit]
         said = every if counted[at].all() else np.cumsum(drawn * counted[at], axis=1)
-        precision = np.cumsum(own, axis=1) / (said[:, found] + np.spacing(1.0))
+        precision = np.cumsum(own, axis=1) / (said[:, hit] + np.spacing(1.0))
         highest = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
         area[:, at] = np.einsum("ij,ij->i", highest, own) / below
         recall[:, at] = own.sum(axis=1) / below

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     OfLists = Callable[[Lists, int], NDArray[np.float64]]
 
 _OF: dict[str, OfLists] = {
-    "ndcg": lambda found, k: found.gains(k),
-    "mrr": lambda found, k: found.reciprocal(),
-    "recall_at": lambda found, k: found.found(k),
-    "hit_rate": lambda found, k: found.hits(k).astype(np.float64),
+    "ndcg": lambda rankings, k: rankings.gains(k),
+    "mrr": lambda rankings, k: rankings.reciprocal(),
+    "recall_at": lambda rankings, k: rankings.found(k),
+    "hit_rate": lambda rankings, k: rankings.hits(k).astype(np.float64),
 }
 
 
 ORDERS = 20
-"""Random orders of which the mean is told."""
+"""Random orders over which the mean is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,13 @@ class OverQueries:
         return paired_mean(first, second, rng=rng, clusters=clusters, alpha=tools.alpha, limits=SHARE)
 
     def _values(self, rows: Scored) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
-        """Of each query that counts, shape (q,), and its cluster."""
-        found = lists(rows)
-        counted = found.counted
+        """Value of each query that counts, shape (q,), and its cluster."""
+        rankings = lists(rows)
+        counted = rankings.counted
         if not counted.any():
             raise Undefined(f"no query of {rows.where} has a relevant row: {self.metric} is 0/0")
-        values = _OF[self.metric](found, self.k)[counted]
-        clusters = clusters_of(rows, found)
+        values = _OF[self.metric](rankings, self.k)[counted]
+        clusters = clusters_of(rows, rankings)
         return values, None if clusters is None else clusters[counted]
 
 
@@ -110,7 +110,7 @@ def at_random(rows: Scored, metric: str, part: str | None = None) -> float | Non
         part: k.
     """
     rng = np.random.default_rng(0)
-    found = []
+    means = []
     for _ in range(ORDERS):
         drawn = rng.random(rows.n)
         shares = None if rows.probabilities is None else np.column_stack([1.0 - drawn, drawn])
@@ -119,18 +119,18 @@ def at_random(rows: Scored, metric: str, part: str | None = None) -> float | Non
         except Undefined:
             return None
         if shuffled.counted.any():
-            found.append(float(_OF[metric](shuffled, int(part or 1))[shuffled.counted].mean()))
-    return float(np.mean(found)) if found else None
+            means.append(float(_OF[metric](shuffled, int(part or 1))[shuffled.counted].mean()))
+    return float(np.mean(means)) if means else None
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
-    """As `evalspec.scoring.tasks.score`."""
+    """Score as `evalspec.scoring.tasks.score`."""
     lists(rows)
     return OverQueries(metric) if part is None else OverQueries(metric, int(part))
 
 
 def listed(rows: Scored, check: ScoringFields) -> tuple[str, ...]:
-    """All, where rows are candidates of queries."""
+    """Names of all metrics, where rows are candidates of queries."""
     try:
         lists(rows)
     except Undefined:
@@ -145,20 +145,24 @@ def _asked(seen: QualityContext) -> Lists | None:
 
 def notes(seen: QualityContext) -> Sequence[str]:
     """Queries that do not count; rows that tie."""
-    found = _asked(seen)
-    if found is None:
+    rankings = _asked(seen)
+    if rankings is None:
         return ()
     told = []
-    left = int((~found.counted).sum())
+    left = int((~rankings.counted).sum())
     if left:
-        told.append(f"{left:,} of {found.queries:,} queries have no relevant row and do not count")
+        told.append(f"{left:,} of {rankings.queries:,} queries have no relevant row and do not count")
     scores = seen.rows.values if seen.rows.values is not None else seen.rows.shares()[:, seen.rows.positive or 0]
-    ordered = scores[found.order]
-    ties = (ordered[1:] == ordered[:-1]) & (found.query[1:] == found.query[:-1]) & (found.gain[1:] != found.gain[:-1])
+    ordered = scores[rankings.order]
+    ties = (
+        (ordered[1:] == ordered[:-1])
+        & (rankings.query[1:] == rankings.query[:-1])
+        & (rankings.gain[1:] != rankings.gain[:-1])
+    )
     if ties.any():
-        several = len(np.unique(found.query[1:][ties]))
+        several = len(np.unique(rankings.query[1:][ties]))
         told.append(
-            f"in {several:,} of {found.queries:,} queries rows of other relevance have the same score: "
+            f"in {several:,} of {rankings.queries:,} queries rows of other relevance have the same score: "
             "the less relevant ones count as ahead"
         )
     return told
@@ -166,24 +170,24 @@ def notes(seen: QualityContext) -> Sequence[str]:
 
 def conditions(seen: QualityContext) -> Mapping[str, Cell]:
     """Queries, and rows of each."""
-    found = _asked(seen)
-    if found is None:
+    rankings = _asked(seen)
+    if rankings is None:
         return {}
-    sizes = np.bincount(found.query, minlength=found.queries)
+    sizes = np.bincount(rankings.query, minlength=rankings.queries)
     return {
-        "queries": int(found.counted.sum()),
+        "queries": int(rankings.counted.sum()),
         "rows a query": f"{int(sizes.min())} to {int(sizes.max())}, {np.median(sizes):g} in the middle",
         "gain": "linear, over log2(1 + rank); ties against the model",
     }
 
 
 def blocks(seen: QualityContext) -> Sequence[AnyBlock]:
-    """Where the first relevant row stands, and the queries where it stands last."""
-    found = _asked(seen)
-    if found is None:
+    """Ranks of the first relevant row, and the queries where it stands last."""
+    rankings = _asked(seen)
+    if rankings is None:
         return ()
-    counted = np.flatnonzero(found.counted)
-    ranks = np.round(1.0 / found.reciprocal()[counted]).astype(np.int64)
+    counted = np.flatnonzero(rankings.counted)
+    ranks = np.round(1.0 / rankings.reciprocal()[counted]).astype(np.int64)
     edges = np.append(np.arange(1, min(int(ranks.max()), 20) + 1), int(ranks.max()) + 1) - 0.5
     edges = np.unique(edges)
     shown: list[AnyBlock] = [
@@ -197,16 +201,16 @@ def blocks(seen: QualityContext) -> Sequence[AnyBlock]:
             references=(Reference(label="middle", value=float(np.median(ranks)), axis="x"),),
         )
     ]
-    return [*shown, _worst(seen, found, counted, ranks)] if seen.check.show_examples else shown
+    return [*shown, _worst(seen, rankings, counted, ranks)] if seen.check.show_examples else shown
 
 
-def _worst(seen: QualityContext, found: Lists, counted: NDArray[np.int64], ranks: NDArray[np.int64]) -> Table:
+def _worst(seen: QualityContext, rankings: Lists, counted: NDArray[np.int64], ranks: NDArray[np.int64]) -> Table:
     rows = seen.rows
     assert seen.check.query is not None
     last = np.argsort(-ranks, kind="stable")[:EXAMPLES_SHOWN]
-    sizes = np.bincount(found.query, minlength=found.queries)
-    relevant = np.bincount(found.query, weights=found.gain > 0, minlength=found.queries)
-    first_row = found.order[np.searchsorted(found.query, counted[last])]
+    sizes = np.bincount(rankings.query, minlength=rankings.queries)
+    relevant = np.bincount(rankings.query, weights=rankings.gain > 0, minlength=rankings.queries)
+    first_row = rankings.order[np.searchsorted(rankings.query, counted[last])]
     names = seen.inputs.table(rows.dataset, [seen.check.query]).column(0).take(first_row.tolist()).to_pylist()
     cells = tuple(
         (str(name), int(sizes[query]), int(relevant[query]), int(rank))

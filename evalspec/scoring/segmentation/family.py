@@ -54,16 +54,16 @@ class OfPixels:
 
     def estimate(self, rows: Scored, tools: Estimators) -> Estimate:
         """The value; its BCa bootstrap over pictures, or clusters of them, when somebody asks for it."""
-        found = kept_pixels(rows, tools)
-        classes = self._counting(rows, found)
-        statistic, columns = self._statistic(classes), self._columns(found, classes)
+        counts = kept_pixels(rows, tools)
+        classes = self._counting(rows, counts)
+        statistic, columns = self._statistic(classes), self._columns(counts, classes)
         value = float(statistic((columns,), np.ones((1, rows.n)))[0])
         return OnDemand(
             value,
             rows.n,
             lambda: bca(
                 statistic, (columns,), rng=tools.rng(self.metric), alpha=tools.alpha, clusters=rows.clusters,
-                smallest_class=self._fewest(found, classes, rows.clusters),
+                smallest_class=self._fewest(counts, classes, rows.clusters),
             ),
         )  # fmt: skip
 
@@ -78,10 +78,10 @@ class OfPixels:
             smallest_class=self._fewest(first, classes, candidate.clusters),
         )  # fmt: skip
 
-    def _counting(self, rows: Scored, found: Pixels) -> NDArray[np.int64]:
+    def _counting(self, rows: Scored, counts: Pixels) -> NDArray[np.int64]:
         """Indices of the classes that count."""
-        seen = seen_classes(found)
-        if not found.true.any():
+        seen = seen_classes(counts)
+        if not counts.true.any():
             raise Undefined(f"no pixel of {rows.where} is judged: {self.metric} is 0/0")
         if self.index is None:
             return np.flatnonzero(seen)
@@ -94,19 +94,19 @@ class OfPixels:
     def _statistic(self, classes: NDArray[np.int64]) -> OfSums:
         return OfSums(lambda rows: self._columns(pixels(rows), classes), _OF[self.metric])
 
-    def _columns(self, found: Pixels, classes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _columns(self, counts: Pixels, classes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Pixels of each picture, shape (n, 3 x classes): right, true, said."""
         if self.metric == "pixel_accuracy":
-            parts = [one.sum(axis=1, keepdims=True) for one in (found.right, found.true, found.said)]
+            parts = [one.sum(axis=1, keepdims=True) for one in (counts.right, counts.true, counts.said)]
         else:
-            parts = [one[:, classes] for one in (found.right, found.true, found.said)]
+            parts = [one[:, classes] for one in (counts.right, counts.true, counts.said)]
         return np.concatenate(parts, axis=1).astype(np.float64)
 
-    def _fewest(self, found: Pixels, classes: NDArray[np.int64], clusters: NDArray[np.int64] | None) -> int | None:
+    def _fewest(self, counts: Pixels, classes: NDArray[np.int64], clusters: NDArray[np.int64] | None) -> int | None:
         """Pictures, or clusters, of the class that has the fewest."""
         if self.metric == "pixel_accuracy":
             return None
-        there = (found.true + found.said)[:, classes] > 0
+        there = (counts.true + counts.said)[:, classes] > 0
         if clusters is None:
             return int(there.sum(axis=0).min())
         return min(len(np.unique(clusters[column])) for column in there.T)
@@ -125,19 +125,19 @@ def kept_pixels(rows: Scored, tools: Estimators) -> Pixels:
     # An address is used again as soon as its array is gone, and arrays of masks are too large to be kept.
     if isinstance(kept, _Kept) and kept.masks() is masks and kept.truth() is truth:
         return kept.found
-    found = pixels(rows)
+    counts = pixels(rows)
     assert masks is not None
-    tools.kept[key] = _Kept(ref(masks), ref(truth), found)
-    return found
+    tools.kept[key] = _Kept(ref(masks), ref(truth), counts)
+    return counts
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
-    """As `evalspec.scoring.tasks.score`; `iou` without a class is that of all classes."""
+    """Score as `evalspec.scoring.tasks.score`; `iou` without a class is that of all classes."""
     return OfPixels(metric, None if part is None else rows.named_class(part))
 
 
 def listed(rows: Scored, check: ScoringFields) -> tuple[str, ...]:
-    """All."""
+    """Names of all metrics."""
     return NAMES
 
 
@@ -192,11 +192,11 @@ def _blind(seen: QualityContext) -> Sequence[str]:
 
 def notes(seen: QualityContext) -> Sequence[str]:
     """Pixels that are not judged."""
-    rows, found = seen.rows, []
+    rows, sentences = seen.rows, []
     unjudged = int((rows.truth < 0).sum())
     if unjudged:
-        found.append(f"{unjudged:,} of {rows.truth.size:,} pixels are not judged")
-    return found
+        sentences.append(f"{unjudged:,} of {rows.truth.size:,} pixels are not judged")
+    return sentences
 
 
 def blocks(seen: QualityContext) -> Sequence[AnyBlock]:

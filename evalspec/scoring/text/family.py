@@ -42,7 +42,7 @@ _SCORES: dict[str, Score] = {
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
-    """As `evalspec.scoring.tasks.score`."""
+    """Score as `evalspec.scoring.tasks.score`."""
     missing = missing_package(metric)
     if missing is not None:
         raise Undefined(missing)
@@ -50,19 +50,19 @@ def score(metric: str, part: str | None, rows: Scored) -> Score:
 
 
 def listed(rows: Scored, check: ScoringFields) -> tuple[str, ...]:
-    """All whose packages are installed."""
+    """Names of the metrics whose packages are installed."""
     return tuple(name for name in _SCORES if missing_package(name) is None)
 
 
 def _value(metric: str, rows: Scored) -> float | None:
-    found = _SCORES[metric]
+    definition = _SCORES[metric]
     try:
-        if isinstance(found, Share):
-            return float(found.hit(rows).mean())
-        if isinstance(found, MeanLoss):
-            return float(found.losses(rows).mean())
-        assert isinstance(found, Resampled)
-        return float(found.statistic(found.statistic.arrays(rows), np.ones((1, rows.n)))[0])
+        if isinstance(definition, Share):
+            return float(definition.hit(rows).mean())
+        if isinstance(definition, MeanLoss):
+            return float(definition.losses(rows).mean())
+        assert isinstance(definition, Resampled)
+        return float(definition.statistic(definition.statistic.arrays(rows), np.ones((1, rows.n)))[0])
     except Undefined:
         return None
 
@@ -81,7 +81,7 @@ def constant(rows: Scored, metric: str, part: str | None = None) -> float | None
 
 
 def weakens(seen: QualityContext) -> Sequence[str]:
-    """That a metric which is required is not shown to be better than a constant answer's."""
+    """Sentences on each required metric that is not shown to be better than a constant answer's."""
     sentences = []
     for metric in dict.fromkeys(r.metric for r in seen.check.requirements if r.metric in _SCORES):
         estimate = seen.whole(metric, _SCORES[metric])
@@ -97,33 +97,33 @@ def weakens(seen: QualityContext) -> Sequence[str]:
 
 def notes(seen: QualityContext) -> Sequence[str]:
     """Rows that rouge-score can't read; empty texts."""
-    found = []
+    sentences = []
     lost = text.lost_references(seen.rows)
     if lost and any(name in seen.found.estimates for name in ("rouge1", "rouge2", "rouge_l")):
-        found.append(
+        sentences.append(
             f"rouge-score keeps a to z and 0 to 9 only: {plural(lost, 'row')}, whose references "
             f"hold none, {verb(lost, 'counts', 'count')} as 0 in ROUGE"
         )
     empty = sum(not one.strip() for one in text.said(seen.rows))
     if empty:
-        found.append(f"{empty:,} of {seen.rows.n:,} texts are empty")
-    return found
+        sentences.append(f"{empty:,} of {seen.rows.n:,} texts are empty")
+    return sentences
 
 
 def conditions(seen: QualityContext) -> Mapping[str, Cell]:
-    """How texts were read by each metric that was computed."""
-    rows, found = seen.rows, seen.found.estimates
+    """Form in which texts were read by each metric that was computed."""
+    rows, estimates = seen.rows, seen.found.estimates
     several = [len(one) for one in text.references(rows)]
     told: dict[str, Cell] = {"references a row": _range(min(several), max(several))}
-    if "exact_match" in found:
+    if "exact_match" in estimates:
         told["exact_match"] = (
             "as SQuAD normalizes" if rows.options.normalize == "squad" else "as written, white space at the ends aside"
         )
-    if any(name.startswith("rouge") for name in found):
+    if any(name.startswith("rouge") for name in estimates):
         from importlib.metadata import version
 
         told["rouge"] = f"rouge-score {version('rouge-score')}, F1 of the nearest reference, no stemming"
-    return told | {name: text.signature(rows, name) for name in ("bleu", "chrf") if name in found}
+    return told | {name: text.signature(rows, name) for name in ("bleu", "chrf") if name in estimates}
 
 
 def _range(fewest: int, most: int) -> str:

@@ -1,4 +1,4 @@
-"""What each row of text adds to a score: hits, overlaps, counts of n-grams; and corpora from their sums."""
+"""Contributions of each row of text to a score: hits, overlaps, counts of n-grams; and corpora from their sums."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def references(rows: Scored) -> list[tuple[str, ...]]:
 
 
 def said(rows: Scored) -> list[str]:
-    """What the model wrote.
+    """Texts that the model wrote.
 
     Raises:
         Undefined: It gives no texts.
@@ -103,7 +103,7 @@ def chrf_counts(rows: Scored) -> FloatArray:
 
 
 def signature(rows: Scored, metric: str) -> str:
-    """How sacrebleu signs a metric: case, tokenizer, smoothing, version, references a row.
+    """Signature of sacrebleu for a metric: case, tokenizer, smoothing, version, references a row.
 
     Args:
         rows: The rows.
@@ -129,12 +129,12 @@ def _scorer(rows: Scored, metric: str) -> Any:
 def _counts(rows: Scored, metric: str, whole: Callable[[FloatArray], FloatArray]) -> FloatArray:
     scorer = _scorer(rows, metric)
     # Its base class asks every metric of sacrebleu for these two, which its own bootstrap uses.
-    found = np.array(scorer._extract_corpus_statistics(said(rows), _streams(references(rows))), dtype=np.float64)
-    theirs = scorer._compute_score_from_stats([int(total) for total in found.sum(axis=0)]).score
-    ours = float(whole(found.sum(axis=0)))
+    statistics = np.array(scorer._extract_corpus_statistics(said(rows), _streams(references(rows))), dtype=np.float64)
+    theirs = scorer._compute_score_from_stats([int(total) for total in statistics.sum(axis=0)]).score
+    ours = float(whole(statistics.sum(axis=0)))
     if abs(theirs - ours) > AGREES * max(1.0, abs(theirs)):
         raise Undefined(f"the installed sacrebleu computes {metric} otherwise: {theirs:.6g}, not {ours:.6g}")
-    return found
+    return statistics
 
 
 def _streams(several: Sequence[tuple[str, ...]]) -> list[list[str | None]]:

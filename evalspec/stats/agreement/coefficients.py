@@ -29,7 +29,7 @@ MOST_AGREED = 20
 GUIDE: tuple[tuple[float, str], ...] = (
     (0.81, "almost perfect"), (0.61, "substantial"), (0.41, "moderate"), (0.21, "fair"), (0.0, "slight"),
 )  # fmt: skip
-"""From which value on Landis and Koch (1977), Biometrics 33, call an agreement what; a convention, no more."""
+"""Least value of each word of Landis and Koch (1977), Biometrics 33, for an agreement; a convention, no more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +50,12 @@ class Coefficient:
 
 
 def guide(value: float) -> str:
-    """What Landis and Koch call an agreement of this size."""
+    """Landis and Koch's word for an agreement of this size."""
     return next((word for least, word in GUIDE if round(value, 2) >= least), "poor")
 
 
 def kappa_distance(categories: int, weights: Weights) -> FloatArray:
-    """How far apart categories are, by their places, shape (K, K); 0 on the diagonal, 1 at most.
+    """Distances of categories, by their places, shape (K, K); 0 on the diagonal, 1 at most.
 
     Args:
         categories: K.

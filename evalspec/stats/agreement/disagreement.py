@@ -21,7 +21,7 @@ def beyond_chance(parts: Disagreement) -> FloatArray:
 
 
 def category_counts(codes: IntArray, categories: int) -> FloatArray:
-    """How many ratings of each category a unit has, shape (n, K).
+    """Ratings of each category that a unit has, shape (n, K).
 
     Args:
         codes: shape (n, R), -1 where there is none.
@@ -69,7 +69,7 @@ class RatingTable:
 
     @classmethod
     def of(cls, codes: IntArray, categories: int) -> RatingTable:
-        """From ratings, shape (n, R), -1 where there is none."""
+        """Count the ratings, shape (n, R), -1 where there is none."""
         distinct, kinds = distinct_units(codes)
         counts = category_counts(distinct, categories)
         return cls(kinds, counts, counts.sum(axis=1))
@@ -181,7 +181,7 @@ class OfMoments:
 
     @classmethod
     def of(cls, codes: IntArray, values: FloatArray) -> OfMoments:
-        """From ratings, shape (n, R), -1 where there is none, and the numbers that categories stand for."""
+        """Build from ratings, shape (n, R), -1 where there is none, and the numbers that categories stand for."""
         middle = float(values.mean()) if len(values) else 0.0
         scale = float(np.abs(values - middle).max()) if len(values) else 0.0
         plain = np.append((values - middle) / (scale or 1.0), 0.0)

@@ -42,7 +42,7 @@ class FewDisagree(NByScaling):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         inside = "Clopper-Pearson" if self.whole else "Hoeffding"
         return f"{self.name}, few units disagree: {inside} within units, Hoeffding between them, at half the level each"
 
@@ -96,7 +96,7 @@ class FewAgree(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         upper = "none" if self.other is None else self.other.method
         return f"{self.resampled.method}; upper bound, with {self.agreeing} units agreeing on a rarer category: {upper}"
 
@@ -146,7 +146,7 @@ def _crossing(beyond: Callable[[float], bool], shown: float, hidden: float) -> f
 
 
 def _divergence(mean: float, at: float) -> float:
-    """Of a coin of this mean from one of another, in nats."""
+    """Divergence of a coin of this mean from one of another, in nats."""
     if (at <= 0.0 and mean > 0.0) or (at >= 1.0 and mean < 1.0):
         return math.inf
     first = mean * math.log(mean / at) if mean > 0.0 else 0.0

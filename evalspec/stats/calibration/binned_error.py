@@ -1,4 +1,4 @@
-"""What calibration errors over bins share: their rows, what clusters do, and bounds by inversion of their test."""
+"""Calibration errors over bins: their rows, the effect of clusters, and bounds by inversion of their test."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class BinnedError(Estimate):
 
     @property
     def design_effect(self) -> float:
-        """Of the gap between confidence and accuracy; 1 without clusters."""
+        """Design effect of the gap between confidence and accuracy; 1 without clusters."""
         return self.design.effect
 
     @property
     def reason(self) -> str | None:
-        """Why there is no bound, or None."""
+        """Reason why there is no bound, or None."""
         return why_unbounded(self.n, self.design)
 
     @property

@@ -147,7 +147,7 @@ def flipped(bins: Bins) -> Bins:
 
 
 def joined(groups: Sequence[Bins]) -> Bins:
-    """All bins of several groups of rows, without edges."""
+    """Join the bins of several groups of rows, without edges."""
     if len(groups) == 1:
         return groups[0]
     return Bins(
@@ -258,9 +258,9 @@ def _levels(confidences: FloatArray, bins: int, scheme: Scheme) -> tuple[FloatAr
     n = len(confidences)
     # The whole number nearest to k n / bins, from 0 on.
     ranks = [np.maximum((2 * n * np.arange(1, k) + k) // (2 * k) - 1, 0) for k in (bins, FINEST)]
-    found = _ranked(confidences, np.concatenate(ranks))
-    asked = np.linspace(0.0, 1.0, bins + 1)[1:-1] if scheme == "equal_width" else np.unique(found[: bins - 1])
-    return asked, np.unique(found[bins - 1 :])
+    quantiles = _ranked(confidences, np.concatenate(ranks))
+    asked = np.linspace(0.0, 1.0, bins + 1)[1:-1] if scheme == "equal_width" else np.unique(quantiles[: bins - 1])
+    return asked, np.unique(quantiles[bins - 1 :])
 
 
 def _ranked(values: FloatArray, ranks: IntArray) -> FloatArray:
@@ -276,12 +276,12 @@ def _ranked(values: FloatArray, ranks: IntArray) -> FloatArray:
     count = np.diff(below, prepend=0)
     skipped = np.cumsum(np.where(wanted, 0, count))
     few: FloatArray = np.sort(values[wanted[cells]])
-    found: FloatArray = few[ranks - skipped[holding]]
-    return found
+    order_statistics: FloatArray = few[ranks - skipped[holding]]
+    return order_statistics
 
 
 def _placed(values: FloatArray, levels: FloatArray) -> IntArray:
-    """How many levels lie below each value in 0..1, shape (n,)."""
+    """Number of levels below each value in 0..1, shape (n,)."""
     if len(values) < MANY:
         return np.searchsorted(levels, values)
     # Cells rise with the values, so where a cell holds no level its number alone tells.

@@ -80,12 +80,12 @@ class ClasswiseError(Estimate):
 
     @property
     def reason(self) -> str | None:
-        """Why there is no bound, or None."""
+        """Reason why there is no bound, or None."""
         return self.classes[0].reason
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         how = f"mean over {len(self.classes)} classes, folded-normal debiased; "
         if self.reason:
             return f"{how}no bound: {self.reason}"
@@ -199,7 +199,7 @@ class ClasswiseError(Estimate):
 
     @cached_property
     def _design(self) -> GapDesign:
-        """Of all classes; a class counts for the degrees by how much of the variance it brings."""
+        """Cluster design of all classes; a class counts for the degrees by its part of the variance."""
         first = self.classes[0].design
         if first.clusters is None:
             return first
@@ -222,14 +222,14 @@ class ClasswiseError(Estimate):
 
     def _scales_at(self, times: float) -> tuple[FloatArray, FloatArray]:
         """Both kinds of standard errors of so many times the rows, of which fewer bins are merged."""
-        found: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+        scales_of_kinds: tuple[list[FloatArray], list[FloatArray]] = ([], [])
         for one in self.classes:
             bins = bins_at(one.fine, one.design_effect, times)
             variance = smoothed(bins, times)
             said = np.maximum(variance, bins.confidence * (1.0 - bins.confidence))
-            for scales, kind in zip(found, (variance, said), strict=True):
+            for scales, kind in zip(scales_of_kinds, (variance, said), strict=True):
                 scales.append(scales_of(bins, one.design_effect, times, kind) / len(self.classes))
-        return np.concatenate(found[0]), np.concatenate(found[1])
+        return np.concatenate(scales_of_kinds[0]), np.concatenate(scales_of_kinds[1])
 
 
 def _mean(scales: FloatArray, error: float) -> float:
@@ -305,7 +305,7 @@ def _sides(said: FloatArray, true: BoolArray, bins: int, scheme: Scheme) -> tupl
 def _by_row(
     columns: FloatArray, truth: IntArray, clusters: IntArray | None, effect: float
 ) -> tuple[ConfidenceGap, float]:
-    """How often a row's class is one that was given at most one half, and `ClasswiseError.second`.
+    """Gap of how often a row's class is one that was given at most one half, and `ClasswiseError.second`.
 
     Few rows are denied, so that few clusters tell their design effect: it is never taken for less than ``effect``.
     """

@@ -140,7 +140,7 @@ class CalibrationError(DebiasedError):
         return [self._p_overall, *(partial(one.within, design=self.design) for one in asked)]
 
     def _p_overall(self, threshold: float) -> float:
-        """Of the gap over all rows, which may say more where all bins lie a little to the same side.
+        """p-value of the gap over all rows, which may say more where all bins lie a little to the same side.
 
         Else the bound could lie below the value. Where a bin expects too few wrong answers for a normal, where the
         design effect is an estimate, and where the differences vary more than the answers do, it is heard by its own

@@ -1,4 +1,4 @@
-"""Whether opposite gaps cancel inside of bins: a calibration error over finer bins, up to where they can see it.
+"""Calibration error over finer bins, which shows opposite gaps that cancel inside a bin.
 
 A gap of a bin is that of the mean over its rows, so that what is too sure and what is too modest cancel in it. The
 error over finer bins is never smaller, and PASS asks it too. The more bins, the more noise: a good model of a small
@@ -40,7 +40,7 @@ FEWEST = 4
 WRONG = 1.0
 """Wrong answers that finer bins have or expect on average: with fewer their noise is not that of a normal."""
 LOSS = 0.05
-"""What finer bins may cost at most of the chance to pass, for a model at half the limit."""
+"""Most that finer bins may cost of the chance to pass, for a model at half the limit."""
 FOLDED = 10
 """Bins up to which the distribution of the plain error is computed; that of more is taken for normal."""
 _Z = 1.645
@@ -99,11 +99,11 @@ class Spread:
 
     @property
     def size(self) -> int:
-        """How many bins."""
+        """Number of bins."""
         return len(self.scales)
 
     def room(self, limits: FloatArray) -> FloatArray:
-        """How far a model at half the limit passes, in standard errors, shape as ``limits``."""
+        """Distance by which a model at half the limit passes, in standard errors, shape as ``limits``."""
         total = max(float(self.scales.sum()), 1e-12)
         gained = total * (folded_mean(limits / total) - folded_mean(0.5 * limits / total))
         error = math.sqrt(max(1e-24, self.drawn, float(np.sum(self.scales**2))))
@@ -149,11 +149,11 @@ class Squares:
 
     @property
     def size(self) -> int:
-        """How many bins."""
+        """Number of bins."""
         return len(self.weights)
 
     def room(self, limits: FloatArray) -> FloatArray:
-        """How far a model at half the limit passes, in standard errors, shape as ``limits``."""
+        """Distance by which a model at half the limit passes, in standard errors, shape as ``limits``."""
         error = np.sqrt(2.0 * float(np.sum(self.weights**2)) + 4.0 * limits**2 * self.variance)
         room: FloatArray = 0.75 * limits**2 / np.maximum(error, 1e-12) - _Z
         return room
@@ -161,7 +161,7 @@ class Squares:
 
 Plain = TypeVar("Plain", Spread, Squares)
 Make = Callable[[Bins, Bins, FloatArray, float], Plain]
-"""From cells, bins, the variance of an answer in each bin, and the design effect."""
+"""Maker of a plain error from cells, bins, the variance of an answer in each bin, and the design effect."""
 
 
 def crooked(score: float, skewness: float) -> float:
@@ -276,7 +276,7 @@ def finer(
 
 
 def pooled(classes: Sequence[tuple[Spread, ...]], error: Callable[[FloatArray], float]) -> tuple[Spread, ...]:
-    """The mean plain error of several classes, as `kinds`; one that has no finer bins keeps its finest.
+    """Mean plain error of several classes, as `kinds`; a class without finer bins keeps its finest.
 
     Args:
         classes: `kinds` of each.

@@ -1,4 +1,4 @@
-"""What calibration errors share: how far what was said lies from what came true, and what clusters do to that.
+"""Gaps between what a model said and what came true, and how clusters widen their bounds.
 
 A bound is about the population, of which the confidences were drawn too. Where accuracy follows the confidence, the
 difference of the two varies no more than the answers do, and binomial tails at the mean confidence are right. Where it
@@ -38,7 +38,7 @@ EFFECTS = 6
 
 @dataclass(frozen=True, slots=True)
 class GapDesign:
-    """What clusters do to the gap between what was said and what came true.
+    """Effect of clusters on the gap between what was said and what came true.
 
     Args:
         effect: Variance of the gap over that of independent rows, at least 1.
@@ -64,7 +64,7 @@ class GapDesign:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """What the effect is to be multiplied by where noise is taken off, of which the worst counts.
+        """Factors that the effect is multiplied by where noise is taken off; the worst of them counts.
 
         Too large an effect takes off too much, so that no single one is safe where it is not believed.
         """
@@ -93,7 +93,7 @@ class GapDesign:
         return wider
 
     def level(self, alpha: float, times: float) -> float:
-        """What a tail must reach for its `widened` one to reach alpha, of so many times the clusters."""
+        """Level that a tail must reach for its `widened` one to reach alpha, with so many times the clusters."""
         from scipy.special import ndtr, stdtrit
 
         degrees = max(1.0, self.degrees * times)
@@ -124,7 +124,7 @@ INDEPENDENT = GapDesign()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Differences:
-    """What came true, 0 or 1, less what was said; rows of one cell count as one value.
+    """Differences of what came true, 0 or 1, and what was said; rows of one cell count as one value.
 
     Args:
         values: shape (m,), in -1..1.
@@ -143,17 +143,17 @@ class Differences:
 
     @property
     def mean(self) -> float:
-        """Of all rows."""
+        """Mean over all rows."""
         return float(self.counts @ self.values) / self.n
 
     @property
     def variance(self) -> float:
-        """Of a row."""
+        """Variance of a row."""
         return max(0.0, float(self.counts @ self.values**2) / self.n - self.mean**2)
 
     @property
     def skewness(self) -> float:
-        """Of a row; 0 where rows don't vary."""
+        """Skewness of a row; 0 where rows don't vary."""
         third = float(self.counts @ (self.values - self.mean) ** 3) / self.n
         return third / self.variance**1.5 if self.variance > 1e-12 else 0.0
 
@@ -180,12 +180,12 @@ class Differences:
         return min(copies, float(design.widened(tail(design.effect)))) if design.believed else copies
 
     def negated(self) -> Differences:
-        """Of the opposite sign; what was said stays in the range that was seen."""
+        """Differences of the opposite sign; what was said stays in the range that was seen."""
         return Differences(-self.values, self.counts, float(-self.values.min()))
 
 
 def differences_of(cells: Bins, factors: FloatArray | IntArray | int = 1) -> Differences:
-    """Of all rows, from the cells that they were dealt to.
+    """Differences of all rows, from the cells that they were dealt to.
 
     Args:
         cells: Bins so narrow that their rows were told much the same.
@@ -199,7 +199,7 @@ def differences_of(cells: Bins, factors: FloatArray | IntArray | int = 1) -> Dif
 
 
 def differences_by_row(values: FloatArray) -> Differences:
-    """Of rows with many different values, dealt to cells.
+    """Differences of rows with many different values, dealt to cells.
 
     Args:
         values: shape (n,), in -1..1, n > 0.
@@ -212,7 +212,7 @@ def differences_by_row(values: FloatArray) -> Differences:
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceGap:
-    """How often something came true beside how often it was said to.
+    """Gap between how often something came true and how often it was said to.
 
     Args:
         right: Times that it came true.
@@ -262,7 +262,7 @@ class ConfidenceGap:
 
 
 def overall_gap(bins: Bins, cells: Bins, design: GapDesign) -> ConfidenceGap:
-    """Of all rows of some bins.
+    """Gap over all rows of some bins.
 
     Args:
         bins: The bins.
@@ -295,7 +295,7 @@ Tail = Callable[[FloatArray | float, FloatArray | float, FloatArray | float], Fl
 
 
 def design_of_gap(c: FloatArray, y: BoolArray, clusters: IntArray | None) -> GapDesign:
-    """What clusters do to the gap.
+    """Effect of clusters on the gap.
 
     Args:
         c: shape (n,), what was said.
@@ -319,7 +319,7 @@ def design_of_gap(c: FloatArray, y: BoolArray, clusters: IntArray | None) -> Gap
 
 
 def why_unbounded(n: int, design: GapDesign) -> str | None:
-    """Why there is no bound, or None."""
+    """Reason why there is no bound, or None."""
     if not n:
         return "there are no rows"
     if design.clusters is not None and design.clusters < CLUSTERS:

@@ -48,7 +48,7 @@ class MaximumCalibrationError(BinnedError, NByScaling):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         end = (
             f"no bound: {self.reason}"
             if self.reason
@@ -65,7 +65,7 @@ class MaximumCalibrationError(BinnedError, NByScaling):
         return bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """From the bins' binomial tails."""
+        """p-value from the bins' binomial tails."""
         return None if self.reason else self._p(threshold, side)
 
     def _beyond(self, threshold: float) -> float:
@@ -74,10 +74,10 @@ class MaximumCalibrationError(BinnedError, NByScaling):
     @cached_property
     def _within(self) -> list[Callable[[float], float]]:
         """p-values that each bin, and what is finer inside of it, lies within a threshold."""
-        found: list[Callable[[float], float]] = []
+        p_values: list[Callable[[float], float]] = []
         for gap, inside in self._parts:
-            found += [gap.within, *(partial(one.within, design=self.design) for one in inside)]
-        return found
+            p_values += [gap.within, *(partial(one.within, design=self.design) for one in inside)]
+        return p_values
 
     @cached_property
     def _parts(self) -> list[tuple[ConfidenceGap, tuple[Spread, ...]]]:

@@ -39,7 +39,7 @@ class Recalibration(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """What applies it elsewhere: numbers and lists of numbers."""
+        """Parameters with which the map is applied elsewhere: numbers and lists of numbers."""
         ...
 
     def apply(self, probabilities: FloatArray) -> FloatArray:
@@ -65,7 +65,7 @@ class Scaling:
         return {"scale": self.scale.tolist(), "bias": self.bias.tolist()}
 
     def apply(self, probabilities: FloatArray) -> FloatArray:
-        """As the protocol says."""
+        """Apply the map, as the protocol says."""
         scores = np.log(np.maximum(probabilities, FLOOR)) * self.scale + self.bias
         scores -= scores.max(axis=1, keepdims=True)
         shares = np.exp(scores)
@@ -91,7 +91,7 @@ class Isotonic:
         return {"said": [one.tolist() for one in self.said], "meant": [one.tolist() for one in self.meant]}
 
     def apply(self, probabilities: FloatArray) -> FloatArray:
-        """As the protocol says."""
+        """Apply the map, as the protocol says."""
         columns = [np.interp(probabilities[:, k], self.said[k], self.meant[k]) for k in range(len(self.said))]
         shares = np.stack(columns, axis=1)
         result: FloatArray = shares / shares.sum(axis=1, keepdims=True)
@@ -152,9 +152,9 @@ def vector_scaling(probabilities: FloatArray, truth: IntArray) -> Scaling | None
 
     start = np.concatenate((np.ones(count), np.zeros(count)))
     bounds = [(_LEAST_SCALE, _MOST_SCALE)] * count + [(None, None)] * count
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200}).x
+    fitted = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200}).x
     # A common shift changes nothing; without it the numbers are easier to read.
-    return Scaling(found[:count], found[count:] - found[count:].mean())
+    return Scaling(fitted[:count], fitted[count:] - fitted[count:].mean())
 
 
 def isotonic_regression(probabilities: FloatArray, truth: IntArray) -> Isotonic | None:
@@ -195,7 +195,7 @@ METHODS: Mapping[str, Callable[[FloatArray, IntArray], Recalibration | None]] = 
     "vector": vector_scaling,
     "isotonic": isotonic_regression,
 }
-"""What fits each kind of map, from the simplest to the one with most freedom."""
+"""Function that fits each kind of map, from the simplest to the one with the most freedom."""
 
 
 def log_losses(probabilities: FloatArray, truth: IntArray) -> FloatArray:

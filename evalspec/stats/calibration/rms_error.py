@@ -102,9 +102,9 @@ class RmsCalibrationError(DebiasedError):
     def _within(self) -> list[Callable[[float], float]]:
         """p-values that all rows, and all kinds of bins, lie within a threshold."""
         # The mean square is never below the squared gap over all rows.
-        found: list[Callable[[float], float]] = [self._overall.within]
-        found += [partial(one.within, design=self.design) for one in self._kinds]
-        return found if len(self.bins.count) == 1 else [*found, self._p_spread]
+        p_values: list[Callable[[float], float]] = [self._overall.within]
+        p_values += [partial(one.within, design=self.design) for one in self._kinds]
+        return p_values if len(self.bins.count) == 1 else [*p_values, self._p_spread]
 
     def _p_spread(self, threshold: float) -> float:
         return self._tails(smoothed(self.bins), threshold)[0]
@@ -178,12 +178,12 @@ class RmsCalibrationError(DebiasedError):
         return np.maximum(smoothed(self.bins), self.bins.confidence * (1.0 - self.bins.confidence))
 
     def _weights(self, variance: FloatArray) -> FloatArray:
-        """What each bin's noise adds to the mean square, shape (K,)."""
+        """Noise that each bin adds to the mean square, shape (K,)."""
         return _weights_of(self.bins, self.design_effect, 1.0, variance)
 
 
 def _weights_of(bins: Bins, design_effect: float, times: float, variance: FloatArray) -> FloatArray:
-    """What each bin's noise adds to the mean square of so many times the rows, shape (K,)."""
+    """Noise that each bin adds to the mean square with so many times the rows, shape (K,)."""
     weights: FloatArray = bins.weight * variance * design_effect / (times * bins.count)
     return weights
 
@@ -203,8 +203,8 @@ def _quantile(level: float, weights: FloatArray, shifts: FloatArray) -> float:
     high = float(weights @ (1.0 + shifts**2))
     while quadratic_tails(high, weights, shifts)[0] < level:
         high *= 2.0
-    found = brentq(lambda total: quadratic_tails(total, weights, shifts)[0] - level, 1e-9 * high, high, rtol=1e-4)
-    return float(found)
+    quantile = brentq(lambda total: quadratic_tails(total, weights, shifts)[0] - level, 1e-9 * high, high, rtol=1e-4)
+    return float(quantile)
 
 
 def rms_calibration_error(

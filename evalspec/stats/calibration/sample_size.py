@@ -32,7 +32,7 @@ _MOST = 1e12
 
 @dataclass(frozen=True)
 class Truth:
-    """What the sample says, taken for the truth.
+    """Figures of the sample, taken for the truth.
 
     Args:
         fine: Groups of bins before merging, which stays inside a group: of more rows fewer are merged.
@@ -130,7 +130,7 @@ def _pass_power(truth: Truth, n: float, threshold: float, alpha: float) -> float
 
 
 def _wider(truth: Truth, rows: float, scales: FloatArray, shift: float) -> float:
-    """How many times wider drawn confidences make the distribution of the plain error."""
+    """Factor by which drawn confidences widen the distribution of the plain error."""
     variance = float(np.sum(scales**2))
     folded = variance * max(1e-9, 1.0 + shift**2 - float(folded_mean(shift)) ** 2)
     return math.sqrt(1.0 + max(0.0, truth.variance / rows - variance) / folded)

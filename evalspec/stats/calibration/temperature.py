@@ -50,11 +50,11 @@ def fit_temperature(probabilities: FloatArray, truth: IntArray) -> float | None:
         scale = np.exp(-log_temperature)
         return float(np.mean(np.log(np.exp(logits * scale).sum(axis=1))) - own * scale)
 
-    found = minimize_scalar(loss, bounds=(_LEAST, _MOST), method="bounded", options={"xatol": 1e-6})
+    minimum = minimize_scalar(loss, bounds=(_LEAST, _MOST), method="bounded", options={"xatol": 1e-6})
     # No better than an end of the range: every answer is right, or worse than chance.
-    if min(loss(_LEAST), loss(_MOST)) <= found.fun + 1e-9:
+    if min(loss(_LEAST), loss(_MOST)) <= minimum.fun + 1e-9:
         return None
-    return float(np.exp(found.x))
+    return float(np.exp(minimum.x))
 
 
 def halves(n: int, rng: np.random.Generator, clusters: IntArray | None = None) -> tuple[BoolArray, BoolArray]:

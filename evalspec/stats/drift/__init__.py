@@ -1,1 +1,1 @@
-"""How far two samples of rows are apart, and where."""
+"""Distances between two samples of rows: how far they are apart, and where."""

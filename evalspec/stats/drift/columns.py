@@ -1,4 +1,4 @@
-"""What is kept of a column whose values go by in parts: bounded in size, and two such can be merged into one."""
+"""Summaries of a column whose values arrive in parts: bounded in size, and any two can be merged into one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evalspec.stats.types import FloatArray
 MOST_CATEGORIES = 10_000
 """Different values of which each is counted; a column with more is no column of categories."""
 MOST_CHARACTERS = 32 * 2**20
-"""Of all values that are counted, together."""
+"""Characters of all values that are counted, together."""
 
 
 class Numbers:
@@ -90,18 +90,18 @@ class Numbers:
 
     @property
     def variance(self) -> float | None:
-        """Of the population, from the sample; None below two numbers."""
+        """Variance of the population, from the sample; None below two numbers."""
         return self.squares / (self.n - 1) if self.n > 1 else None
 
     def ranks(self) -> Ranks:
-        """How many of the numbers lie below any point."""
+        """Ranks of the numbers: how many of them lie below any point."""
         if self._ranks is None:
             self._ranks = self._sketch.ranks()
         return self._ranks
 
 
 class CategoryCounts:
-    """How often each value of a column occurs.
+    """Counts of each value of a column.
 
     Args:
         missing: Cells without a value.

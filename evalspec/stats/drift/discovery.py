@@ -39,8 +39,8 @@ class Axis:
     @cached_property
     def codes_merged(self) -> IntArray:
         """The coarse piece of each row, shape (n,)."""
-        found: IntArray = self.merged[self.codes]
-        return found
+        codes: IntArray = self.merged[self.codes]
+        return codes
 
     def rows(self, chosen: IntArray | BoolArray) -> Axis:
         """Only some rows."""
@@ -48,8 +48,8 @@ class Axis:
 
     def inside(self, index: int) -> BoolArray:
         """Rows of one slice, shape (n,)."""
-        found: BoolArray = self.slices[index][self.codes]
-        return found
+        inside: BoolArray = self.slices[index][self.codes]
+        return inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class Candidate:
     score: float
 
     def inside(self, axes: Sequence[Axis]) -> BoolArray:
-        """Its rows, shape (n,)."""
-        found: BoolArray = np.logical_and.reduce([axes[axis].inside(index) for axis, index in self.parts])
-        return found
+        """Mask of the rows inside, shape (n,)."""
+        inside: BoolArray = np.logical_and.reduce([axes[axis].inside(index) for axis, index in self.parts])
+        return inside
 
 
 def search(losses: FloatArray, axes: Sequence[Axis], fewest: int, *, crosses: bool = True) -> tuple[Candidate, ...]:
@@ -91,17 +91,17 @@ def search(losses: FloatArray, axes: Sequence[Axis], fewest: int, *, crosses: bo
         Dumbgen and Spokoiny (2001), Annals of Statistics 29 (the correction for size); Chung et al. (2019), Slice
         Finder, ICDE.
     """
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     left, over = losses, list(axes)
     unions = [_Unions(axis.slices.astype(np.float64), axis.coarse.astype(np.float64)) for axis in axes]
-    while len(found) < CANDIDATES:
+    while len(candidates) < CANDIDATES:
         best = _strongest(_Rows(left, max(1, fewest), unions), over, crosses)
         if best is None:
             break
-        found.append(best)
+        candidates.append(best)
         outside = ~best.inside(over)
         left, over = left[outside], [axis.rows(outside) for axis in over]
-    return tuple(found)
+    return tuple(candidates)
 
 
 def luck_z(families: int, share: FloatArray) -> FloatArray:
@@ -150,23 +150,23 @@ class _Rows:
         return counts, np.bincount(codes, weights=self.losses, minlength=pieces).astype(np.float64)
 
     def z(self, inside: _Sums, outside: _Sums, fewest: int) -> FloatArray:
-        """How far the mean loss of slices lies above that of other rows; -inf where one of both has too few."""
+        """Excess of the mean loss of slices over that of other rows; -inf where either has too few."""
         enough = (inside.counts >= fewest) & (outside.counts >= fewest)
         here, there = np.where(enough, inside.counts, 1.0), np.where(enough, outside.counts, 1.0)
         standard_error = self.spread * np.sqrt(1.0 / here + 1.0 / there)
-        found: FloatArray = np.where(enough, (inside.losses / here - outside.losses / there) / standard_error, -np.inf)
-        return found
+        scores: FloatArray = np.where(enough, (inside.losses / here - outside.losses / there) / standard_error, -np.inf)
+        return scores
 
     def score(self, inside: _Sums, families: int) -> FloatArray:
         """The z against all other rows, beyond luck."""
         n = len(self.losses)
         outside = _Sums(n - inside.counts, self.total - inside.losses)
         z = self.z(inside, outside, self.fewest)
-        found = np.full(z.shape, -np.inf)
+        scores = np.full(z.shape, -np.inf)
         # Luck alone is beyond 1 always.
         stands_out = z > 1.0
-        found[stands_out] = z[stands_out] - luck_z(families, inside.counts[stands_out] / n)
-        return found
+        scores[stands_out] = z[stands_out] - luck_z(families, inside.counts[stands_out] / n)
+        return scores
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -206,7 +206,7 @@ def _pairs(axes: Sequence[Axis]) -> int:
 
 
 def _scores(rows: _Rows, axes: Sequence[Axis], index: int, among: BoolArray | None, families: int) -> FloatArray:
-    """Of every slice of a column, as far as it lies among some rows (None: all), shape (t,)."""
+    """Scores of every slice of a column, as far as it lies among some rows (None: all), shape (t,)."""
     codes, losses = axes[index].codes, rows.losses
     if among is not None:
         codes, losses = codes[among], losses[among]

@@ -1,4 +1,4 @@
-"""How far apart two populations are, as effect sizes with bounds: never a p-value of "are they the same".
+"""Distances of two populations, as effect sizes with bounds: never a p-value of "are they the same".
 
 For Kolmogorov-Smirnov, total variation and Wasserstein the upper bound needs only the event (or function) on which the
 two populations differ most: on it the samples differ by a normal amount around the true distance, and the sample's own
@@ -70,7 +70,7 @@ class Distance(Estimate):
 
     @property
     def reason(self) -> str | None:
-        """Why there is no bound, or None."""
+        """Reason why there is no bound, or None."""
         if self.why:
             return self.why
         if self.smaller < SMALLEST_N:
@@ -120,7 +120,7 @@ class Distance(Estimate):
         return None if self.value is None or self.reason else self.slack[0] + self._noise(1.0 - confidence)
 
     def below_by(self, confidence: float) -> float | None:
-        """How far below a limit the distance of the samples must lie to be shown below it; None without bounds."""
+        """Distance below a limit at which the samples must lie to be shown below it; None without bounds."""
         from scipy.special import ndtri
 
         if self.value is None or self.reason:
@@ -135,7 +135,7 @@ class Distance(Estimate):
         return self.value - self.slack[0] - self._noise(1.0 - confidence)
 
     def _noise(self, level: float) -> float:
-        """What noise alone exceeds with this chance."""
+        """Distance that noise alone exceeds with this chance."""
         if self.null is None:
             return math.sqrt(-0.5 * math.log(level / 2.0)) * self.null_scale
         # (1 + k) / (1 + B) <= level: at most so many permutations may be as far.
@@ -304,7 +304,7 @@ def from_a_constant(n: int, m: int, *, equal: bool) -> Distance:
 
 
 def missingness_difference(reference: Proportion, current: Proportion) -> AbsoluteDifference:
-    """How much the share of missing cells differs, in either direction, as a number in 0..1.
+    """Difference of the shares of missing cells, in either direction, as a number in 0..1.
 
     Args:
         reference: Share of missing cells.
@@ -417,7 +417,7 @@ def matched_counts(reference: Mapping[str, int], current: Mapping[str, int]) -> 
 
 
 def empty_distance(n: int, what: str, largest: float) -> Distance:
-    """Of a side without rows.
+    """Distance where a side has no rows.
 
     Args:
         n: Rows of the other side.

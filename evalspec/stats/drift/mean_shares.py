@@ -1,4 +1,4 @@
-"""How far apart two collections are in what their rows consist of: words, characters.
+"""Distance of two collections in what their rows consist of: words, characters.
 
 Each row is what shares of it fall on each of a set of cells; a population is the mean over its rows, so that long rows
 count no more than short ones and rows, not words, are what was drawn.
@@ -73,5 +73,5 @@ def _null(sample: FloatArray, share: float, scale: float, rng: np.random.Generat
         shuffled = rng.permuted(np.broadcast_to(signs, (count, k)), axis=1)
         null[start : start + count] = np.abs(shuffled @ rows).sum(axis=1) / 2.0
     here = math.sqrt(1.0 / ours + 1.0 / (k - ours))
-    found: FloatArray = null * (scale / here)
-    return found
+    distances: FloatArray = null * (scale / here)
+    return distances

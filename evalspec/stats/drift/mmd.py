@@ -29,7 +29,7 @@ Floats32 = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """What the test found.
+    """Maximum mean discrepancy of two samples, with its permutation test.
 
     Args:
         squared: Squared discrepancy, unbiased, so that chance may put it below 0.
@@ -47,7 +47,7 @@ class Discrepancy:
 
     @property
     def method(self) -> str:
-        """How it was tested."""
+        """Method of the test."""
         return (
             f"Gaussian kernel as wide as the median distance, {self.permutations:,} permutations of "
             f"{self.rows[0]:,} and {self.rows[1]:,} rows"
@@ -137,14 +137,14 @@ def _median_distance(pooled: Floats32, rng: np.random.Generator) -> float:
 
 def _squared_distances(first: Floats32, second: Floats32) -> Floats32:
     norms = np.einsum("ij,ij->i", first, first)[:, None] + np.einsum("ij,ij->i", second, second)[None, :]
-    found: Floats32 = np.maximum(norms - 2.0 * (first @ second.T), np.float32(0.0))
-    return found
+    distances: Floats32 = np.maximum(norms - 2.0 * (first @ second.T), np.float32(0.0))
+    return distances
 
 
 def _labels(
     units: IntArray, of_reference: int, count: int, permutations: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Which rows are of the reference, shape (N, 1 + B); the first column is the sample itself."""
+    """Rows of the reference, shape (N, 1 + B); the first column is the sample itself."""
     ours = np.broadcast_to(np.arange(count) < of_reference, (permutations, count))
     shuffled = rng.permuted(ours, axis=1)
     every = np.concatenate((np.arange(count)[None, :] < of_reference, shuffled))
@@ -177,5 +177,5 @@ def _discrepancies(scaled: Floats32, labels: NDArray[np.bool_]) -> FloatArray:
     between = (ours / n**2 + (whole - ours) / m**2 - form) / (1.0 / n + 1.0 / m) ** 2
     within = [(ours - between - n) / np.maximum(n * (n - 1.0), 1.0)]
     within.append((whole - ours - between - m) / np.maximum(m * (m - 1.0), 1.0))
-    found: FloatArray = within[0] + within[1] - 2.0 * between / (n * m)
-    return found
+    discrepancies: FloatArray = within[0] + within[1] - 2.0 * between / (n * m)
+    return discrepancies

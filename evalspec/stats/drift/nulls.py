@@ -1,4 +1,4 @@
-"""What distances come to by chance: of samples whose rows were shuffled between the two sides."""
+"""Distances by chance: those of samples whose rows were shuffled between the two sides."""
 
 from __future__ import annotations
 

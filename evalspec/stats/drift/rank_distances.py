@@ -64,12 +64,12 @@ def _shares(ranks: Ranks, points: FloatArray) -> Shares:
 
 
 def _surely(f: Shares, g: Shares) -> float:
-    """What f is over g at least, at some point."""
+    """Lower bound of the largest excess of f over g at any point."""
     return max(0.0, *(float((a[0] - b[1]).max()) for a, b in zip(f, g, strict=True)))
 
 
 def _at_most(f: Shares, g: Shares) -> float:
-    """What f is over g at most, anywhere: at the points, and between each and the next."""
+    """Upper bound of the excess of f over g anywhere: at the points, and between each and the next."""
     at = float((f[1][1] - g[1][0]).max())
     between = float((f[0][1][1:] - g[1][0][:-1]).max(initial=0.0))
     return min(1.0, max(0.0, at, between))

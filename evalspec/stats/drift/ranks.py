@@ -1,4 +1,4 @@
-"""How many values of a sample lie below any point, from a summary of bounded size that can be merged.
+"""Ranks of a sample, how many values lie below any point, from a summary of bounded size that can be merged.
 
 A summary holds some of the values and, for each of them, between which numbers the count of values below it and up to
 it lies. While all distinct values fit, the counts are exact. A sample that comes in parts is summarized part by part:
@@ -116,8 +116,8 @@ class Ranks:
         """Points at or under which these shares of the values lie, as near as is known; shape as ``shares``."""
         middle = self.upto.mean(axis=0)
         place = np.searchsorted(middle, np.asarray(shares, dtype=np.float64) * self.n, side="left")
-        found: FloatArray = self.points[np.minimum(place, len(self.points) - 1)]
-        return found
+        quantiles: FloatArray = self.points[np.minimum(place, len(self.points) - 1)]
+        return quantiles
 
 
 class RankSketch:
@@ -165,13 +165,13 @@ class RankSketch:
                 self._add(ranks, level)
 
     def ranks(self) -> Ranks:
-        """Of all values so far."""
+        """Ranks of all values so far."""
         self._flush()
-        found = Ranks(np.zeros(0), np.zeros((2, 0), np.int64), np.zeros((2, 0), np.int64), 0)
+        all_ranks = Ranks(np.zeros(0), np.zeros((2, 0), np.int64), np.zeros((2, 0), np.int64), 0)
         for ranks in self._levels:
             if ranks is not None:
-                found = found.merged(ranks)
-        return found.pruned(self._most)
+                all_ranks = all_ranks.merged(ranks)
+        return all_ranks.pruned(self._most)
 
 
 def union(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -183,7 +183,7 @@ def union(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def _changes(rising: NDArray[Any]) -> BoolArray:
-    """Where a value differs from the one before it, the first one included."""
-    found = np.ones(len(rising), dtype=bool)
-    np.not_equal(rising[1:], rising[:-1], out=found[1:])
-    return found
+    """Mask of the values that differ from the one before, the first one included."""
+    changes = np.ones(len(rising), dtype=bool)
+    np.not_equal(rising[1:], rising[:-1], out=changes[1:])
+    return changes

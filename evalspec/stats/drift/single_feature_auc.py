@@ -1,4 +1,4 @@
-"""How well one column by itself tells a class: its values cut into cells, each with a share, ranked on other rows."""
+"""AUC of one column by itself for a class: its values cut into cells, each with a share, ranked on other rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evalspec.stats.value_only import ValueOnly
 CELLS = 64
 """Quantiles that numbers are cut at."""
 DISTINCT = 256
-"""Up to so many distinct numbers each is a cell of its own."""
+"""Most distinct numbers of which each is a cell of its own."""
 FEWEST_ROWS = 50
 FEWEST_OF_CLASS = 20
 FEWEST_ELSEWHERE = 20
@@ -52,7 +52,7 @@ class TiedAuc(PFromBounds):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"nearly all rows stand at the same place: {self.positives.method} of those that don't"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -92,7 +92,7 @@ class GuardedAuc(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"from below {self.plain.method}; from above: {self.tied.method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -100,11 +100,11 @@ class GuardedAuc(Estimate):
         return self._of(side).bound(confidence, side)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the bound on this side."""
+        """p-value of the bound on this side."""
         return self._of(side).p_value(threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """As DeLong's variance says."""
+        """Number that decides, by DeLong's variance."""
         return self.plain.n_to_decide(threshold, alpha)
 
     def _of(self, side: Side) -> Estimate:
@@ -112,7 +112,7 @@ class GuardedAuc(Estimate):
 
 
 def cuts_of(values: FloatArray) -> FloatArray:
-    """Where numbers are cut: each distinct value by itself where there are few, else quantiles.
+    """Cuts between numbers: each distinct value by itself where there are few, else quantiles.
 
     Args:
         values: shape (n,), NaN where missing.
@@ -192,7 +192,7 @@ def auc_of_counts(shares: FloatArray, positives: FloatArray, negatives: FloatArr
 
 
 def _by_variance(value: float, p: FloatArray, q: FloatArray, below: FloatArray, above: FloatArray) -> Estimate:
-    """As `roc_auc` of the rows, from their counts and placements in rising cells."""
+    """Estimate as `roc_auc` of the rows, from their counts and placements in rising cells."""
     first, second = float(p.sum()), float(q.sum())
     n, smaller = round(first + second), min(first, second)
     if min(value, 1.0 - value) * smaller < FEWEST_WRONG:
@@ -216,7 +216,7 @@ def _guarded(plain: Estimate, tied: TiedAuc, elsewhere: Sequence[float]) -> Esti
 
 
 def separation(shares: FloatArray, cells: IntArray, positive: BoolArray, clusters: IntArray | None = None) -> Estimate:
-    """How well a ranking by cells tells positive rows from others: 2 AUC - 1, and 0 where it is below.
+    """Separation of positive rows from others by a ranking of cells: 2 AUC - 1, and 0 where it is below.
 
     Args:
         shares: shape (k,), of each cell, from other rows than these.
@@ -234,29 +234,29 @@ def separation(shares: FloatArray, cells: IntArray, positive: BoolArray, cluster
     if cells.shape != positive.shape:
         raise InputError(f"{len(cells)} cells for {len(positive)} rows")
     if clusters is not None:
-        found = _clustered(shares[cells], positive, clusters)
+        auc = _clustered(shares[cells], positive, clusters)
     else:
         counts = [np.bincount(cells[rows], minlength=len(shares)) for rows in (positive, ~positive)]
-        found = auc_of_counts(shares, *(count.astype(np.float64) for count in counts))
+        auc = auc_of_counts(shares, *(count.astype(np.float64) for count in counts))
     smaller = min(int(positive.sum()), int((~positive).sum()))
-    if found.value is not None and (len(cells) < FEWEST_ROWS or smaller < FEWEST_OF_CLASS):
+    if auc.value is not None and (len(cells) < FEWEST_ROWS or smaller < FEWEST_OF_CLASS):
         reason = f"no bound: {len(cells)} rows, {smaller} of the rarer class; {FEWEST_ROWS} and {FEWEST_OF_CLASS} are"
-        return ValueOnly(_scaled(found.value), found.n, f"{reason} needed")
-    if isinstance(found, ValueOnly):
-        return ValueOnly(None if found.value is None else _scaled(found.value), found.n, found.method)
-    return Transformed(found, _scaled, _unscaled, "2 AUC - 1")
+        return ValueOnly(_scaled(auc.value), auc.n, f"{reason} needed")
+    if isinstance(auc, ValueOnly):
+        return ValueOnly(None if auc.value is None else _scaled(auc.value), auc.n, auc.method)
+    return Transformed(auc, _scaled, _unscaled, "2 AUC - 1")
 
 
 def _clustered(scores: FloatArray, positive: BoolArray, clusters: IntArray) -> Estimate:
-    """As `auc_of_counts`, of rows that share clusters."""
-    found = roc_auc(scores, positive, clusters)
-    if found.value is None:
-        return found
+    """Estimate as `auc_of_counts`, of rows that share clusters."""
+    auc = roc_auc(scores, positive, clusters)
+    if auc.value is None:
+        return auc
     _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
     elsewhere = place != int(np.argmax(counts))
     sides = (positive, ~positive)
-    tied = TiedAuc(found.value, *(proportion(elsewhere[rows], clusters[rows]) for rows in sides))
-    return _guarded(found, tied, [float(len(np.unique(clusters[elsewhere & rows]))) for rows in sides])
+    tied = TiedAuc(auc.value, *(proportion(elsewhere[rows], clusters[rows]) for rows in sides))
+    return _guarded(auc, tied, [float(len(np.unique(clusters[elsewhere & rows]))) for rows in sides])
 
 
 def _scaled(auc: float) -> float:

@@ -1,4 +1,4 @@
-"""How many slices are weak: candidates of one half of the rows, confirmed on the other."""
+"""Number of weak slices: candidates of one half of the rows, confirmed on the other."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class Planted:
         crossed = self.crosses and self.columns > 1
         families = self.columns * (self.columns - 1) // 2 if crossed else self.columns
         needed = LEAST + float(luck_z(families, np.asarray(self.share)))
-        found = float(ndtr((gap - needed * under) / scale))
+        chance = float(ndtr((gap - needed * under) / scale))
         if crossed:
             # Beside a part twice as large, of which half is left.
             halves = math.sqrt(self.inside**2 / rows + self.outside**2 / rows)
-            found *= float(ndtr((gap - PARENT_Z * overall * math.sqrt(2.0 / rows)) / halves))
+            chance *= float(ndtr((gap - PARENT_Z * overall * math.sqrt(2.0 / rows)) / halves))
         level = alpha / min(CANDIDATES, others + 1)
         confirmed = float(ndtr((gap - self.tolerance + float(ndtri(level)) * under) / scale))
-        return found * confirmed
+        return chance * confirmed
 
     def rows_for(self, power: float, alpha: float, others: int = 1) -> int | None:
         """Rows from which on the power is reached; None: beyond all that could be collected."""
@@ -92,7 +92,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True)
 class WeakSlices(Estimate):
-    """How many slices are weak.
+    """Number of weak slices.
 
     That there are more than some number is shown by the candidates' p-values on rows that did not find them (Holm).
     That there are not is shown by having found no more, where a weak slice of a stated size would have been found:
@@ -127,7 +127,7 @@ class WeakSlices(Estimate):
 
     @property
     def method(self) -> str:
-        """How it is decided."""
+        """Method of the decision."""
         count = len(self.p_values)
         candidates = f"{count} candidate{'' if count == 1 else 's'}"
         text = f"Holm over {candidates} on the half of the rows that did not find them"
@@ -144,7 +144,7 @@ class WeakSlices(Estimate):
         return self.p_values.count(None)
 
     def chance(self) -> str:
-        """What the search finds, in words."""
+        """Chance that the search finds a weak slice, in words."""
         text = f"{self.what} would be found in {math.floor(100.0 * self.power)} % of runs"
         rows = self.planted.rows_for(self.confidence, 1.0 - self.confidence, self._others)
         if self.power >= self.confidence or rows is None:
@@ -161,11 +161,11 @@ class WeakSlices(Estimate):
     def adjusted(self) -> tuple[float, ...]:
         """Holm's p-values, one for each candidate; 1 where nothing is known of it."""
         k, highest = len(self.p_values), 0.0
-        found = [1.0] * k
+        p_values = [1.0] * k
         for i, index in enumerate(sorted(range(k), key=self._p)):
             highest = max(highest, min(1.0, (k - i) * self._p(index)))
-            found[index] = highest
-        return tuple(found)
+            p_values[index] = highest
+        return tuple(p_values)
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """``lower``: slices confirmed at this confidence. ``upper``: the same, where one more would not be missed."""

@@ -46,7 +46,7 @@ class LogitAuc(NByScaling):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         if self.name is not None:
             return self.name
         return "DeLong on the logit" if self.degrees is None else "DeLong on the logit, over clusters"
@@ -99,7 +99,7 @@ class NormalDifference(NByScaling):
 
 @dataclass(frozen=True, eq=False)
 class Placements:
-    """What each row says of an AUC.
+    """Placement of each row, which is its part in an AUC.
 
     Args:
         value: The AUC.

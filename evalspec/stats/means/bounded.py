@@ -128,7 +128,7 @@ class BoundedMean(Weighted):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         low, high = self.limits
         text = f"Gaffke's bound of a mean of values in {low:.4g}..{high:.4g}"
         units = len(self.numerator)
@@ -151,7 +151,7 @@ class BoundedMean(Weighted):
         return sum_z(weights, counts)
 
     def _furthest(self, at: float, side: Side) -> float:
-        """How far a unit that was not drawn can lie beyond ``at``."""
+        """Furthest that a unit which was not drawn can lie beyond ``at``."""
         return (self.limits[1] - at if side == "upper" else at - self.limits[0]) * float(self.denominator.max())
 
 
@@ -173,7 +173,7 @@ class BoundedRatio(BoundedMean):
         return (0.0, math.inf)
 
     def _furthest(self, at: float, side: Side) -> float:
-        """By the candidate's largest loss, or the baseline's."""
+        """Furthest that a unit can lie beyond ``at``, by the candidate's largest loss or the baseline's."""
         return self.limits[1] * self.largest * (1.0 if side == "upper" else at)
 
 

@@ -56,7 +56,7 @@ class BoundedArea(Weighted):
 
     @property
     def method(self) -> str:
-        """How the bounds are made, and why so."""
+        """Method of the bounds, and the reason for it."""
         return self.name
 
     @property

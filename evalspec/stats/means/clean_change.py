@@ -1,4 +1,4 @@
-"""What rows that a model was trained on add to its score: the score of all rows less that of the clean ones."""
+"""Change of a score by rows that the model was trained on: the score of all rows less that of the clean ones."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CleanChange(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"{100.0 * self.share:.3g} % of the rows x (dirty less clean): {self.apart.method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -80,7 +80,7 @@ class CleanChange(Estimate):
         return max(limit, self.share * inner) if side == "lower" else min(limit, self.share * inner)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the difference at threshold / share; 0 beyond what the share allows."""
+        """p-value of the difference at threshold / share; 0 beyond what the share allows."""
         if self.value is None:
             return None
         at = threshold / self.share
@@ -218,9 +218,9 @@ def _carried(
         squares = (left - left.mean()) ** 2
         sums.append((float(squares.mean()) * len(group), float((squares**2).mean()) * len(group)))
     second, fourth = sums[0][0] + sums[1][0], sums[0][1] + sums[1][1]
-    found = []
+    degrees = []
     for own, other in ((0, 1), (1, 0)):
         ratio = len(groups[other]) / len(groups[own])
         one = sums[other][1] / sums[other][0] * ratio**2 if sums[other][0] > 0 else 0.0
-        found.append((second + one) ** 2 / (fourth + one**2) if fourth + one > 0 else 0.0)
-    return min(found)
+        degrees.append((second + one) ** 2 / (fourth + one**2) if fourth + one > 0 else 0.0)
+    return min(degrees)

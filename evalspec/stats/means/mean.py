@@ -44,13 +44,13 @@ class Mean(NByScaling):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         units = len(self.numerator)
         return "BCa of the mean" if units == self.n else f"BCa of the mean over {units} clusters"
 
     @cached_property
     def residuals(self) -> FloatArray:
-        """What each unit adds to the mean's deviation, shape (g,)."""
+        """Contribution of each unit to the mean's deviation, shape (g,)."""
         return self.numerator - self.value * self.denominator
 
     @cached_property
@@ -96,7 +96,7 @@ class Mean(NByScaling):
         return tail_z(self.numerator - point * self.denominator, 0.0)
 
     def _quantile(self, z: float) -> float:
-        """Where the bootstrap distribution has normal score ``z``."""
+        """Quantile of the bootstrap distribution at normal score ``z``."""
         from scipy.optimize import brentq
 
         if len(self.numerator) == self.n and float(np.ptp(self.denominator)) == 0.0:
@@ -128,7 +128,7 @@ class TMean(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"t with {self.n - 1} degrees"
 
     @property
@@ -359,7 +359,7 @@ def _mean_of_units(numerator: FloatArray, denominator: FloatArray, n: int, limit
 
 
 def _why_none(estimate: Mean) -> str | None:
-    """Why a mean of numbers without known limits has no bound; None: it has one."""
+    """Reason why a mean of numbers without known limits has no bound; None: it has one."""
     units, n = len(estimate.numerator), estimate.n
     if units < SMALLEST_N:
         what = "rows" if units == n else "clusters"

@@ -45,7 +45,7 @@ class AnyDependence(PFromBounds, NByScaling):
 
     @property
     def method(self) -> str:
-        """That of the parts."""
+        """Method of the parts, and how they are combined."""
         return f"mean of {len(self.areas)} bounds, each at its share of the level: {self.areas[0].method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -70,7 +70,7 @@ class MeanArea:
 
     @classmethod
     def of(cls, scores: FloatArray, truth: IntArray | BoolArray, classes: Sequence[int]) -> MeanArea:
-        """From scores.
+        """Compute the mean area from scores.
 
         Args:
             scores: shape (n, C).
@@ -98,8 +98,8 @@ def rows_of(truth: IntArray | BoolArray, index: int) -> BoolArray:
         truth: shape (n,), class index; or shape (n, C), bool.
         index: Of the class.
     """
-    found: BoolArray = truth[:, index].astype(np.bool_) if truth.ndim == 2 else truth == index
-    return found
+    members: BoolArray = truth[:, index].astype(np.bool_) if truth.ndim == 2 else truth == index
+    return members
 
 
 def mean_area(
@@ -121,14 +121,14 @@ def mean_area(
         Hoeffding (1948), A class of statistics with asymptotically normal distribution, Annals of Mathematical
         Statistics 19 (the projection); DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
     """
-    found = MeanArea.of(scores, truth, classes)
-    if found.wrong < FEWEST_WRONG:
+    area = MeanArea.of(scores, truth, classes)
+    if area.wrong < FEWEST_WRONG:
         parts = tuple(roc_auc(scores[:, index], rows_of(truth, index), clusters) for index in classes)
         return AnyDependence(parts, len(truth))
-    error, degrees = _error(found.influence, clusters)
+    error, degrees = _error(area.influence, clusters)
     if error is None or error <= 0.0:
-        return ValueOnly(found.value, len(truth), f"{METHOD}; no bound: it does not vary, or all rows are one cluster")
-    return LogitAuc(found.value, len(truth), error, degrees, METHOD)
+        return ValueOnly(area.value, len(truth), f"{METHOD}; no bound: it does not vary, or all rows are one cluster")
+    return LogitAuc(area.value, len(truth), error, degrees, METHOD)
 
 
 @dataclass(frozen=True, eq=False)

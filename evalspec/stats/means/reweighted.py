@@ -1,4 +1,4 @@
-"""What a score becomes where rows are drawn as elsewhere: doubly robust reweighting, with its effective sample size."""
+"""Score on rows drawn as they are elsewhere: doubly robust reweighting, with its effective sample size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evalspec.stats.value_only import ValueOnly
 CLIP = 20.0
 """Largest weight: a row that stands for more than so many says too much alone."""
 _NO_ROW = 0.5
-"""What no row of the reference counts as where its share is compared."""
+"""Rows that the reference is taken to have where it has none, so that its share can be compared."""
 FEWEST_EFFECTIVE = 200.0
 """Effective rows of the reference below which there is no bound."""
 MOST_UNLIKE = 0.05
@@ -74,7 +74,7 @@ def reweighted_change(
     scores: FloatArray, reference: CrossFitted, current: CrossFitted, *, higher: bool = True, most: float = CLIP,
     limits: tuple[float, float] = (0.0, 1.0),
 ) -> Reweighted:  # fmt: skip
-    """How a mean score changes where rows are as frequent as in the current data, and scores hang on the row alone.
+    """Change of a mean score where rows are as frequent as in the current data, and scores hang on the row alone.
 
     The expected score of the current rows, plus the weighted mean of what the reference's scores are off from what was
     expected of them: right where either the weights or the expectations are. As both come from models that never saw
@@ -163,7 +163,7 @@ class WithUnlike(PFromBounds, NByScaling):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"{self.change.method}, rows unlike the reference's at their worst"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -183,10 +183,10 @@ def _unlike(reference: FloatArray, current: CrossFitted, most: float) -> BoolArr
     above = np.maximum(n - less, _NO_ROW) / n
     more = m - np.searchsorted(theirs, theirs, side="left")
     alone = (more / m >= most * above) & (more >= most * _NO_ROW)
-    found: BoolArray = current.odds > most
+    unlike: BoolArray = current.odds > most
     if alone.any():
-        found = found | (current.odds >= theirs[alone][0])
-    return found if current.unlike is None else found | current.unlike
+        unlike = unlike | (current.odds >= theirs[alone][0])
+    return unlike if current.unlike is None else unlike | current.unlike
 
 
 def _effective(weights: FloatArray, odds: FloatArray) -> float:
@@ -240,8 +240,8 @@ def _balanced(weights: FloatArray, ours: FloatArray | None, theirs: FloatArray |
         shares = tilted / tilted.sum()
         slope = shares @ apart
         if float(np.abs(slope).max(initial=0.0)) < _BALANCED:
-            found: FloatArray = shares * len(weights)
-            return found
+            balanced: FloatArray = shares * len(weights)
+            return balanced
         curve = (apart * shares[:, None]).T @ apart - np.outer(slope, slope)
         step = np.linalg.solve(curve + 1e-6 * np.eye(len(slope)), slope)
         tilt -= step * min(1.0, 1.0 / max(1e-9, float(np.abs(step).max())))

@@ -1,4 +1,4 @@
-"""How far rows lie from their mean, as a unit that has an error of its own."""
+"""Spread of rows about their mean, as a unit that has an error of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from evalspec.stats.types import FloatArray
 
 
 def spread_shares(points: FloatArray) -> FloatArray:
-    """What each row adds to the mean distance of the rows from their mean.
+    """Contribution of each row to the mean distance of the rows from their mean.
 
     Their mean is that distance. They vary from sample to sample as it does, the error of the centre included, so that
     a mean by it is a ratio of two means. A unit that is taken as known makes such bounds err in up to a third of

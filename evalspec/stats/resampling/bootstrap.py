@@ -20,7 +20,7 @@ from evalspec.stats.value_only import ValueOnly
 
 Arrays = tuple[NDArray[Any], ...]
 Statistic = Callable[[Arrays, FloatArray], FloatArray]
-"""Of rows (arrays whose first axis is the row) with weights, shape (r, n), to one number per resample, shape (r,).
+"""Function from rows (first axis of each array) and weights, shape (r, n), to a number a resample, shape (r,).
 
 It may have an attribute ``without_each``: of the arrays alone, the statistic without each row in turn, shape (n,).
 """
@@ -334,7 +334,7 @@ def _rows_of(arrays: Sequence[NDArray[Any]]) -> Arrays:
 
 
 def _plan(sample: Arrays, clusters: IntArray | None, strata: IntArray | None) -> tuple[Arrays, ResamplingPlan]:
-    """How rows are drawn; equal rows become one entry with a multiplicity, where that is quicker."""
+    """Plan of the resampling; equal rows become one entry with a multiplicity, where that is quicker."""
     n = len(sample[0])
     if clusters is None:
         distinct = _distinct(sample) if strata is None else None

@@ -19,7 +19,7 @@ GROUPS = 200
 HALVES = 50
 """Random halves of the groups that the score is computed of, to see whether the groups' own effects add up."""
 LARGEST_BIAS = 0.5
-"""Of the score, by the jackknife, in standard errors; it is far more where leaving out a row moves a cut."""
+"""Largest bias of the score, by the jackknife, in standard errors; far more where a row left out moves a cut."""
 LEFT_OVER = 0.1
 """Part of the halves' mean square that the groups' effects may leave unexplained. Of ratios, correlations, F1, standard
 deviations and trimmed means they leave 0 to 3 % (200 to 2,000 rows; F1 of 5 % of the rows 8 % at 400), of medians and
@@ -46,16 +46,16 @@ class Jackknifed(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made, or why there are none."""
+        """Method of the bounds, or the reason why there are none."""
         how = self.pseudo.method.replace("rows", f"groups of {max(1, round(self.n / self.pseudo.n))} rows")
         return f"jackknife over {self.pseudo.n} groups; {how}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """As `Estimate.bound`."""
+        """Bound as `Estimate.bound`."""
         return self.pseudo.bound(confidence, side)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """As `Estimate.p_value`."""
+        """p-value as `Estimate.p_value`."""
         return self.pseudo.p_value(threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
@@ -110,7 +110,7 @@ def jackknife(
 
 
 def adds_up(effects: FloatArray, picked: BoolArray, seen: FloatArray) -> bool:
-    """Whether the score of halves is what their groups add to the score, and its bias small beside its error.
+    """True if the score of halves is what their groups add to the score, and its bias small beside its error.
 
     Args:
         effects: shape (groups,), what each group adds to the score.
@@ -145,8 +145,8 @@ def from_groups(whole: float, without: FloatArray, n: int) -> Jackknifed:
 
 
 def _units(clusters: IntArray) -> tuple[IntArray, int]:
-    found, codes = np.unique(clusters, return_inverse=True)
-    return codes, len(found)
+    names, codes = np.unique(clusters, return_inverse=True)
+    return codes, len(names)
 
 
 def _finite(value: float) -> float:

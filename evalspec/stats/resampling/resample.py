@@ -18,7 +18,7 @@ _MOST_GROUPS = 1_000
 
 @dataclass(frozen=True, eq=False)
 class ResamplingPlan:
-    """How rows are drawn.
+    """Plan of the rows that are drawn.
 
     Args:
         rows: Entries of a weight vector.
@@ -41,7 +41,7 @@ class ResamplingPlan:
 
     @property
     def units(self) -> int:
-        """What is drawn: rows or clusters."""
+        """Number of units that are drawn: rows or clusters."""
         return self.groups if self.codes is not None else self.rows
 
 

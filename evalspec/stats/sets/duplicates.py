@@ -213,5 +213,5 @@ class DigestIndex:
         first = np.full(len(self._lookup), -1, np.int64)
         # Backwards, so that the first one is what stays.
         first[ids[same][::-1]] = at[same][::-1]
-        found = first[self._ids]
-        return self._rows[found >= 0], found[found >= 0]
+        first_rows = first[self._ids]
+        return self._rows[first_rows >= 0], first_rows[first_rows >= 0]

@@ -1,4 +1,4 @@
-"""Where hashes stand among many others, most of those that are not there ruled out by one look at a bit."""
+"""Lookup of hashes among many others; one look at a bit rules out most of those that are not there."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Lookup:
         return len(self.values)
 
     def maybe(self, asked: Words) -> NDArray[np.bool_]:
-        """Which of these may be there; the others are not. Shape (n,)."""
+        """Mask of those that may be there; the others are not. Shape (n,)."""
         place = (asked >> self._filter_shift).view(np.int64)
         byte = self._filter.take(place >> 3)
         byte >>= (place & 7).astype(np.uint8)
@@ -62,7 +62,7 @@ class Lookup:
         return byte.view(np.bool_)
 
     def find(self, asked: Words) -> tuple[Rows, Rows]:
-        """Which of these are there.
+        """Find which of these are there.
 
         Args:
             asked: shape (n,).
@@ -78,7 +78,7 @@ class Lookup:
         return maybe[there], at[there]
 
     def index(self, known: Words) -> Rows:
-        """Where each of these stands in `values`; all of them are there. Shape (n,)."""
+        """Place of each of these in `values`; all of them are there. Shape (n,)."""
         return self._at(known)
 
     def _at(self, some: Words) -> Rows:

@@ -39,7 +39,7 @@ class Neighbours:
 
     @property
     def pair_share(self) -> float:
-        """Of the pairs that were compared."""
+        """Similar pairs as a share of those that were compared."""
         return self.pairs / self.compared if self.compared else 0.0
 
 

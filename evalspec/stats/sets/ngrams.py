@@ -1,4 +1,4 @@
-"""Which runs of n tokens of many test texts occur in training texts that stream past, and what they add up to."""
+"""Runs of n tokens of many test texts that occur in training texts which stream past, and what they add up to."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class NgramIndex:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """What the n-grams that were seen add up to in each test text.
+    """Shares and longest spans that the n-grams which were seen make up in each test text.
 
     Args:
         share: shape (m,), share of the text's n-grams that were seen; 0 where it holds none.

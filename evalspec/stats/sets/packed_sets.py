@@ -57,7 +57,7 @@ class Sets:
         return np.diff(self.offsets)
 
     def take(self, rows: Rows) -> Sets:
-        """These sets."""
+        """Take these sets out."""
         sizes = self.sizes[rows]
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)

@@ -149,10 +149,10 @@ class PictureSearch:
             tried = best[(alike[best] < self.similarity) & (alike[best] >= PROMISING)]
             tried = tried[self.train_row[ours[tried]] < 0]
             alike[tried] = cut_correlations(self._test.small[ours[tried]], train.small[theirs[tried]])
-            found = best[alike[best] >= self.similarity]
-            found = found[~(self.closeness[ours[found]] >= alike[found])]
-            self.train_row[ours[found]] = first_row + theirs[found]
-            self.closeness[ours[found]] = alike[found]
+            closer = best[alike[best] >= self.similarity]
+            closer = closer[~(self.closeness[ours[closer]] >= alike[closer])]
+            self.train_row[ours[closer]] = first_row + theirs[closer]
+            self.closeness[ours[closer]] = alike[closer]
 
 
 def _largest(rows: Rows, values: NDArray[np.float64]) -> Rows:
@@ -163,7 +163,7 @@ def _largest(rows: Rows, values: NDArray[np.float64]) -> Rows:
 
 
 def cut_correlations(first: FloatPictures, second: FloatPictures) -> NDArray[np.float64]:
-    """As `correlations`, the largest over ways to cut a little off the sides of one of the two; shape (p,)."""
+    """Correlations, the largest over ways to cut a little off the sides of one of the two; shape (p,)."""
     if first.shape[1] != second.shape[1]:
         first, second = _greys(first)[:, None], _greys(second)[:, None]
     best = correlations(first, second)

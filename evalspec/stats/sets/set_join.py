@@ -144,7 +144,7 @@ class SetIndex:
             yield tests, trains
 
     def _ranges(self, postings: _Postings, ranks: Rows, sizes: Rows, rests: Rows) -> tuple[Rows, Rows]:
-        """Where the test sets stand that hold an element and are of a size that fits.
+        """Places of the test sets that hold an element and are of a size that fits.
 
         Neither too small nor too large, nor larger than what train sets can share enough of, if the element is the
         first that they share: of a pair that is similar enough the first one fits.
@@ -241,7 +241,7 @@ def join_sets(train: Sets, test: Sets, *, similarity: float, accept: Accept | No
 
 
 def method_of(similarity: float) -> str:
-    """How pairs are looked for, in words."""
+    """Method of the search for pairs, in words."""
     return (
         f"Jaccard similarity >= {similarity:g}, looked for by the rarest of what is shared, which misses no pair, and "
         "verified (recall 100 %)"

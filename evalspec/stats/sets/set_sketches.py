@@ -46,7 +46,7 @@ class Sketches:
         return Sketches(sets, self._bits)
 
     def may_share(self, other: Sketches, mine: Rows, theirs: Rows, similarity: float) -> NDArray[np.bool_]:
-        """Which pairs may have at least this Jaccard similarity; of all others it is shown that they don't.
+        """Mask of pairs that may have at least this Jaccard similarity; all others are shown not to.
 
         Args:
             other: Made by `like`.

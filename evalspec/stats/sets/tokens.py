@@ -63,7 +63,7 @@ class Tokens:
         return Tokens(self.hashes[at], offsets, self.begins[at], self.ends[at])
 
     def text_of(self, tokens: Rows) -> Rows:
-        """Which text each of these tokens stands in.
+        """Index of the text in which each of these tokens stands.
 
         Args:
             tokens: shape (k,), positions among all tokens.
@@ -95,7 +95,7 @@ def tokens(data: bytes, offsets: Rows, unit: Unit = "words") -> Tokens:
 
 
 def _shifted(inside: NDArray[np.bool_], by: int, offsets: Rows) -> NDArray[np.bool_]:
-    """Whether the byte before (1) or behind (-1) is one of a word in the same text."""
+    """Mask of the bytes whose neighbour before (1) or behind (-1) is in a word of the same text."""
     beside = np.zeros(len(inside), bool)
     if by > 0:
         beside[1:] = inside[:-1]
@@ -174,7 +174,7 @@ def _joined(left: Words, right: Words, place: int) -> Words:
 
 
 def whole_windows(offsets: Rows, size: int, count: int) -> NDArray[np.bool_]:
-    """Which runs of so many tokens lie within one text.
+    """Mask of the runs of so many tokens that lie within one text.
 
     Args:
         offsets: shape (n + 1,), of the texts.

@@ -1,4 +1,4 @@
-"""What is left between a score and the best that it could be."""
+"""Headroom between a score and the best that it could be."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Headroom(Estimate):
 
     @property
     def value(self) -> float | None:
-        """What is left; negative where the score is over the ceiling."""
+        """Ceiling less the score; negative where the score is over the ceiling."""
         return None if self.score.value is None else self.ceiling - self.score.value
 
     @property
@@ -31,7 +31,7 @@ class Headroom(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"{self.ceiling:g} less the score: {self.score.method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:

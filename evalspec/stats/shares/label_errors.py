@@ -1,4 +1,4 @@
-"""What wrong labels leave of an accuracy: bounds, and a correction by the rows that somebody has looked at."""
+"""Accuracy under wrong labels: bounds, and a correction by the rows that somebody has looked at."""
 
 from __future__ import annotations
 

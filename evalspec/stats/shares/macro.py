@@ -55,7 +55,7 @@ class MoverSum(PFromBounds, NByScaling):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         kinds = dict.fromkeys(estimate.method for estimate in self.estimates)
         return f"{self.name} over {len(self.estimates)} x {next(iter(kinds))}" if len(kinds) == 1 else self.name
 
@@ -75,7 +75,7 @@ class MoverSum(PFromBounds, NByScaling):
         return value - reach if side == "lower" else value + reach
 
     def _distance(self, estimate: Estimate, confidence: float, side: Side) -> float | None:
-        """From the value outwards to the bound; None where there is no bound."""
+        """Distance from the value outwards to the bound; None where there is no bound."""
         limit, middle = estimate.bound(confidence, side), estimate.value
         if limit is None or middle is None:
             return None
@@ -116,7 +116,7 @@ class Transformed(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"{self.name}: {self.estimate.method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -129,7 +129,7 @@ class Transformed(Estimate):
         return self.estimate.p_value(self.backward(threshold), side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """As the estimate says at the inverse of the threshold."""
+        """Number that decides the estimate at the inverse of the threshold."""
         return self.estimate.n_to_decide(self.backward(threshold), alpha)
 
 
@@ -189,7 +189,7 @@ class MeanOfProportions(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"score interval over {len(self.rows)} classes, corrected for skewness and continuity"
 
     def bound(self, confidence: float, side: Side) -> float | None:

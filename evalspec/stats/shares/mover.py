@@ -41,7 +41,7 @@ class MoverDifference(PFromBounds, NByScaling):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"each by its own bound at half the level: {self.first.method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:

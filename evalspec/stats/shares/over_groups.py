@@ -65,7 +65,7 @@ class OverGroups(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made, and from how many groups on there is one."""
+        """Method of the bounds, and from how many groups on there is one."""
         text = f"count over {self.n} groups (binomial), each by its own {100 * (1 - HOLDING):g} % bound"
         least = math.ceil(math.log(0.05) / math.log1p(-self._missed))
         if self.n >= least:
@@ -86,8 +86,8 @@ class OverGroups(Estimate):
             ordered = self._worst_first(self.violated)
         if place >= k:
             return None
-        found = float(ordered[place])
-        return found if math.isfinite(found) else None
+        limit = float(ordered[place])
+        return limit if math.isfinite(limit) else None
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """The binomial tail of the groups that are not shown to hold (or that are shown to violate) the threshold."""

@@ -57,7 +57,7 @@ class ScoreDifference(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         name = "Tango's score interval, corrected for skewness and continuity"
         if self.factor != 1.0:
             name = f"score interval of candidate - {self.factor:g} x baseline, corrected for skewness and continuity"
@@ -120,7 +120,7 @@ class ScoreRatio(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         name = "score interval of the ratio, corrected for skewness and continuity"
         return name if self.clusters is None else f"{name}, over {self.clusters} clusters"
 
@@ -138,7 +138,7 @@ class ScoreRatio(Estimate):
         return self._p(threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """As for the difference candidate - threshold x baseline at 0."""
+        """Number that decides the difference candidate - threshold x baseline at 0."""
         return ScoreDifference(self.table, self.n, threshold).n_to_decide(0.0, alpha)
 
     def _p(self, threshold: float, side: Side) -> float:
@@ -230,7 +230,7 @@ class PairedProportion(Comparison):
         return ScoreRatio(table, self.n, design.clusters, design.degrees, design.largest)
 
     def _design(self, factor: float) -> ClusterDesign | None:
-        """What clustering does to candidate - factor x baseline; None without clusters."""
+        """Effect of clustering on candidate - factor x baseline; None without clusters."""
         if self.codes is None or self.n == 0:
             return None
         scores = self.candidate.astype(np.float64) - factor * self.baseline
@@ -240,16 +240,16 @@ class PairedProportion(Comparison):
         return replace(design, degrees=min(design.degrees + SCORE_DEGREES, max(1.0, design.clusters - 1.0)))
 
 
-def _in_clusters(found: ScoreDifference | ScoreRatio, factor: float, threshold: float, side: Side) -> float:
+def _in_clusters(estimate: ScoreDifference | ScoreRatio, factor: float, threshold: float, side: Side) -> float:
     """The score test; with clusters the better one of two, as for a share (`Proportion`).
 
     Few discordant rows say little about the design effect, and t pays for it. Where the rows of a cluster are taken for
     copies of each other there is nothing to know: n / largest pairs.
     """
-    p = upper_tail(score_z(found.table, factor, threshold, side), found.degrees)
-    if found.largest is None:
+    p = upper_tail(score_z(estimate.table, factor, threshold, side), estimate.degrees)
+    if estimate.largest is None:
         return p
-    copies = found.table.scaled(found.n / (found.largest * found.table.n))
+    copies = estimate.table.scaled(estimate.n / (estimate.largest * estimate.table.n))
     return min(p, upper_tail(score_z(copies, factor, threshold, side), None))
 
 

@@ -45,7 +45,7 @@ class Proportion(Estimate):
 
     @classmethod
     def of_counts(cls, successes: float, n: int) -> Proportion:
-        """From counts of independent rows.
+        """Build from counts of independent rows.
 
         Raises:
             InputError: The counts can't be those of a share.
@@ -66,7 +66,7 @@ class Proportion(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         if self.clusters is None:
             return "Clopper-Pearson"
         if self.clusters < 2:

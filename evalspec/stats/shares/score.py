@@ -30,7 +30,7 @@ class PairTable:
         return self.both + self.candidate_only + self.baseline_only + self.neither
 
     def scaled(self, by: float) -> PairTable:
-        """All counts times a number."""
+        """Table with all counts times a number."""
         return PairTable(self.both * by, self.candidate_only * by, self.baseline_only * by, self.neither * by)
 
     def difference(self, factor: float) -> float:

@@ -1,4 +1,4 @@
-"""How many times as large one share of rows is as another one, of separate rows."""
+"""Ratio of two shares, of separate rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ShareRatio(_Ratio):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return "exact binomial on where the rows that count lie"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -111,7 +111,7 @@ class ClusteredShareRatio(_Ratio):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"two bounds at half the level each: {self.first.method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -129,7 +129,7 @@ class ClusteredShareRatio(_Ratio):
 
 
 def ratio_of_shares(first: Proportion, second: Proportion) -> Estimate:
-    """How many times as large the first share is as the second, of separate rows.
+    """Ratio of the first share to the second, of separate rows.
 
     Args:
         first: Of one group.

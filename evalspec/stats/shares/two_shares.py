@@ -68,7 +68,7 @@ class SharesApart(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return "Miettinen and Nurminen's score interval, corrected for skewness and continuity"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -128,7 +128,7 @@ class Pairs:
 
     @cached_property
     def counts(self) -> GroupCounts:
-        """Of all pairs."""
+        """Counts of all pairs."""
         numbers = [(a.successes, a.n, b.successes, b.n) for a, b in zip(self.firsts, self.seconds, strict=True)]
         return GroupCounts(*np.array(numbers, dtype=np.float64).reshape(-1, 4).T)
 
@@ -185,7 +185,7 @@ class OfPair(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return self.alone.method
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -267,11 +267,11 @@ def score_p(counts: GroupCounts, difference: float | FloatArray, side: Side) -> 
     varies = variance > 1e-15
     safe = np.where(varies, variance, 1.0)
     z = _unskewed(surplus / np.sqrt(safe), sign * third / safe**1.5 / 6.0)
-    found = np.where(varies, ndtr(-z), np.where(surplus > 0.0, 0.0, 1.0))
+    tails = np.where(varies, ndtr(-z), np.where(surplus > 0.0, 0.0, 1.0))
     # That a difference lies within -1..1 needs no rows.
     known = np.asarray(difference) <= -1.0 if side == "lower" else np.asarray(difference) >= 1.0
     never = np.asarray(difference) >= 1.0 if side == "lower" else np.asarray(difference) <= -1.0
-    return np.where(known, 0.0, np.where(never, 1.0, found))
+    return np.where(known, 0.0, np.where(never, 1.0, tails))
 
 
 def likeliest(counts: GroupCounts, difference: float | FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -314,7 +314,7 @@ def _steps(counts: GroupCounts) -> FloatArray:
 
 
 def _unskewed(z: FloatArray, sixth: FloatArray) -> FloatArray:
-    """As `without_skewness`, over arrays."""
+    """Scores as `without_skewness`, over arrays."""
     skewed = np.abs(sixth) >= 1e-9
     discriminant = 1.0 + 4.0 * sixth * (z + sixth)
     root = 2.0 * (z + sixth) / (1.0 + np.sqrt(np.maximum(discriminant, 0.0)))

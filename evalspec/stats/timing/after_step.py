@@ -1,4 +1,4 @@
-"""What followed a step up of latency: it must hold a threshold too, and may show alone that it does not."""
+"""Latency after a step up: it must hold a threshold too, and may show a violation by itself."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class After:
 
     @property
     def method(self) -> str:
-        """How it counts."""
+        """Part that the queries after the step play in the decision."""
         count = len(self.look.processes)
         over = f", t over {count} processes" if count > 1 else ""
         side = f"also decides{over}" if self.decides else "must hold too"
         return f"the same for the {self.look.n:,} queries after a step up, which {side}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """That of the look; from below the smaller of it and that of t."""
+        """Bound of the look; from below the smaller of it and that of t."""
         own = self.look.bound(confidence, side)
         if side == "upper" or own is None or len(self.look.processes) < 2:
             return own
@@ -45,7 +45,7 @@ class After:
         return None if over is None else min(own, over)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the look; of a violation the larger of it and that of t."""
+        """p-value of the look; of a violation the larger of it and that of t."""
         own = self.look.p_value(threshold, side)
         if side == "upper" or own is None or len(self.look.processes) < 2:
             return own

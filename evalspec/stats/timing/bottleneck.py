@@ -1,4 +1,4 @@
-"""Where time goes and what would be gained: the roofline and Amdahl's law."""
+"""Bottlenecks, and the gain from removing them: the roofline and Amdahl's law."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evalspec.evidence.estimate import Estimate, Side
 Bound = Literal["compute", "memory", "overhead"]
 
 MOSTLY = 0.5
-"""From this share of the time on, what is spent on each call and not on its work is what bounds it."""
+"""Share of the time from which on it bounds the whole, where it is spent on each call and not on its work."""
 FAR_BELOW = 0.1
 """Below this share of the roof, neither operations nor bytes are what takes the time."""
 
@@ -68,7 +68,7 @@ def spent_on_calls(time_s: float, larger_s: float, factor: float, weights_s: flo
 
 
 def bound_by(fraction: float, on_calls: float | None, intensity: float, at_ridge: float) -> Bound:
-    """What takes the time.
+    """Resource that takes the time: compute, memory or overhead.
 
     Args:
         fraction: Of the roof that was reached.
@@ -83,7 +83,7 @@ def bound_by(fraction: float, on_calls: float | None, intensity: float, at_ridge
 
 
 def amdahl_ceiling(share: float) -> float:
-    """How many times as fast the whole becomes when a part with this share of its time takes none any more.
+    """Speedup of the whole when a part with this share of its time takes none any more.
 
     Args:
         share: 0..1; 1 gives infinity.
@@ -95,7 +95,7 @@ def amdahl_ceiling(share: float) -> float:
 
 
 def speedup(share: float, factor: float) -> float:
-    """How many times as fast the whole becomes when that part becomes ``factor`` times as fast."""
+    """Speedup of the whole when that part becomes ``factor`` times as fast."""
     return 1.0 / (1.0 - share + share / factor)
 
 
@@ -113,12 +113,12 @@ class AmdahlCeiling(Estimate):
 
     @property
     def n(self) -> int:
-        """As the share."""
+        """Number of values behind the share."""
         return self.share.n
 
     @property
     def method(self) -> str:
-        """As the share, carried over."""
+        """Method of the share, carried over."""
         return f"1 / (1 - share); share: {self.share.method}"
 
     @property
@@ -131,13 +131,13 @@ class AmdahlCeiling(Estimate):
         return _carried(self.share.bound(confidence, side))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the share against 1 - 1 / threshold."""
+        """p-value of the share against 1 - 1 / threshold."""
         if threshold <= 0:
             return None if self.value is None else float(side == "upper")
         return self.share.p_value(1.0 - 1.0 / threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """That of the share."""
+        """Number that decides the share against 1 - 1 / threshold."""
         return self.share.n_to_decide(1.0 - 1.0 / threshold, alpha) if threshold > 0 else None
 
 

@@ -1,4 +1,4 @@
-"""Whether a model answers faster when it is asked for the same item again."""
+"""Speedup of answers to an item that the model was asked for before."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Gain:
 
 
 def caching_gain(first_ms: ArrayLike, again_ms: ArrayLike) -> Gain:
-    """What asking for the same item again saves.
+    """Gain in latency from asking for the same item again.
 
     Each item's two latencies stand next to each other in time, so that slow spells meet both. The mean log ratio of
     20 blocks of items in a row is held by Student's t: items that follow each other may share a slow spell.

@@ -1,4 +1,4 @@
-"""What happens in the course of a run: steps from one level to another, and slow spells that come round again."""
+"""Changes in the course of a run: steps from one level to another, and slow spells that come round again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AROUND = 81
 """Neighbouring frequencies, four to a round: ten rounds on either side."""
 _SLOWEST = (0.01, 0.003, 0.001)
 _GAP = 0.002
-"""Of the run: slow queries closer than this are one spell."""
+"""Share of the run: slow queries closer than this are one spell."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def step(latencies_ms: ArrayLike, when_s: ArrayLike) -> LevelStep | None:
 
 
 def settled(latencies_ms: ArrayLike) -> NDArray[np.float64]:
-    """What followed the largest step of a run, where it is one; else the run as it is.
+    """Latencies after the largest step of a run, where there is one; else the run as it is.
 
     A climb has two levels as well, its lower and its upper half. It is a step only where two levels fit the 40 block
     medians better (least squares) than a straight line, so that a climb is not cut in two before a trend is looked for.
@@ -97,7 +97,7 @@ def settled(latencies_ms: ArrayLike) -> NDArray[np.float64]:
 
 
 def _two_levels(medians: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What two levels leave of the sum of squares, for each place of the step; shape (n - 1,).
+    """Sum of squares that two levels leave, for each place of the step; shape (n - 1,).
 
     A single block that stands out is no level, so medians are held within their own 5 % and 95 % quantiles.
     """
@@ -170,10 +170,10 @@ def _period(slow: Sequence[NDArray[np.bool_]], when_s: Sequence[NDArray[np.float
 
 
 def _power(starts: NDArray[np.float64], span: float, highest: int) -> NDArray[np.float64]:
-    """Of one process; exponential with mean 1 at each frequency where starts come at random."""
+    """Power spectrum of one process; exponential with mean 1 at each frequency where starts come at random."""
     cells = np.bincount((starts / span * (_CELLS - 1)).astype(np.int64), minlength=_CELLS)
-    found: NDArray[np.float64] = np.abs(np.fft.rfft(cells, 4 * _CELLS)[: 4 * highest + 1]) ** 2 / len(starts)
-    return found
+    power: NDArray[np.float64] = np.abs(np.fft.rfft(cells, 4 * _CELLS)[: 4 * highest + 1]) ** 2 / len(starts)
+    return power
 
 
 def _tail(power: float, processes: int) -> float:
@@ -184,7 +184,7 @@ def _tail(power: float, processes: int) -> float:
 
 
 def slow_period(latencies_ms: ArrayLike, when_s: ArrayLike) -> Period | None:
-    """As `slow_periods` in one process."""
+    """Period as `slow_periods` finds it in one process."""
     return slow_periods([np.asarray(latencies_ms, dtype=np.float64)], [np.asarray(when_s, dtype=np.float64)])
 
 
@@ -199,13 +199,13 @@ def slow_periods(latencies_ms: Sequence[NDArray[np.float64]], when_s: Sequence[N
         The most certain of those shown at level 0.001, all looks together; else None.
     """
     ranked = np.sort(np.concatenate([np.asarray(one, dtype=np.float64) for one in latencies_ms] or [np.empty(0)]))
-    found = []
+    periods = []
     for share in _SLOWEST:
         count = int(share * len(ranked))
         if count >= FEWEST_EPISODES:
             level = ranked[-count - 1]
-            found.append(_period([one > level for one in latencies_ms], when_s) if np.isfinite(level) else None)
-    known = [one for one in found if one is not None and len(_SLOWEST) * one.p_value <= PERIOD_LEVEL]
+            periods.append(_period([one > level for one in latencies_ms], when_s) if np.isfinite(level) else None)
+    known = [one for one in periods if one is not None and len(_SLOWEST) * one.p_value <= PERIOD_LEVEL]
     return min(known, key=lambda one: one.p_value, default=None)
 
 

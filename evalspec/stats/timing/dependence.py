@@ -1,4 +1,4 @@
-"""How much queries that follow each other depend on each other."""
+"""Dependence of queries that follow each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONG = 2048
 
 
 def design_effect(over: Sequence[NDArray[np.bool_]], *, inside: bool = False) -> float:
-    """How many dependent queries say as much as one independent query.
+    """Number of dependent queries that say as much as one independent query.
 
     The larger of two estimates of (variance of the share) / (variance were they independent), at least 1: summed
     autocorrelation by the initial positive sequence, and the spread of 20 equal blocks. Both are taken about the
@@ -55,8 +55,8 @@ def _initial_positive_sequence(over: Sequence[NDArray[np.bool_]], about: Sequenc
         over: One array per process, shape (q,), not empty.
         about: What each is centred about.
     """
-    found = _first_lags(over, about)
-    return _all_lags(over, about) if found is None else found
+    effect = _first_lags(over, about)
+    return _all_lags(over, about) if effect is None else effect
 
 
 def _first_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> float | None:
@@ -143,7 +143,7 @@ def _blocks(over: Sequence[NDArray[np.bool_]], about: NDArray[np.float64], share
 
 
 def processes_differ(over: Sequence[NDArray[np.bool_]]) -> bool:
-    """Whether processes differ more than dependence inside them explains.
+    """True if processes differ more than dependence inside them explains.
 
     The variance of the processes' shares is held against what it would be on average were all processes alike. So two
     runs in five of alike processes say yes too: a stricter test would miss differences that five processes don't show.

@@ -21,7 +21,7 @@ FEW_FAILED = 0.001
 
 @dataclass(frozen=True)
 class FailedShare(Estimate):
-    """That a candidate's percentile lies among its failed queries, and the baseline's does not.
+    """Claim that a candidate's percentile lies among its failed queries, and the baseline's does not.
 
     Its quantile is then infinite, and so is its ratio to any finite one. That is a claim on the share of queries that
     fail, more than 1 - p, and is decided as such (binomial with a design effect, t where processes differ). Nothing
@@ -53,13 +53,13 @@ class FailedShare(Estimate):
 
     @property
     def method(self) -> str:
-        """How a violation is shown."""
+        """Method by which a violation is shown."""
         if self.p is None:
             return "queries failed, and what is made of answers alone is not compared"
         return f"share of failed queries over {1.0 - self.p:.4g} (binomial with a design effect)"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """None: there is no finite number."""
+        """No bound: there is no finite number."""
         return None
 
     def p_value(self, threshold: float, side: Side) -> float | None:
@@ -71,7 +71,7 @@ class FailedShare(Estimate):
 
 
 class _OfPairs(Comparison):
-    """Its values are those of the pairs."""
+    """Comparison whose values are those of the pairs."""
 
     timing: PairedTiming
 
@@ -97,11 +97,11 @@ class FailingPairs(_OfPairs):
     failed: FailedShare
 
     def difference(self, factor: float, margin: float) -> FailedShare:
-        """What failure says."""
+        """Estimate from failed queries, for any factor and margin."""
         return self.failed
 
     def ratio(self) -> FailedShare:
-        """What failure says."""
+        """Estimate from failed queries."""
         return self.failed
 
 
@@ -123,7 +123,7 @@ class FewEpisodes(Estimate):
 
     @property
     def value(self) -> float | None:
-        """As without."""
+        """Value over the pairs."""
         return self.over_pairs.value
 
     @property
@@ -133,15 +133,15 @@ class FewEpisodes(Estimate):
 
     @property
     def method(self) -> str:
-        """How a violation is shown, and why nothing passes."""
+        """Method by which a violation is shown, and the reason why nothing passes."""
         return f"{self.over_pairs.method}; no upper bound: {self.reason}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """From below that of t."""
+        """Bound of t from below; none from above."""
         return self.over_pairs.bound(confidence, side) if side == "lower" else None
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """Of a violation that of t."""
+        """p-value of t for a violation; none for the other side."""
         return self.over_pairs.p_value(threshold, side) if side == "lower" else None
 
     def n_to_decide(self, threshold: float, alpha: float) -> Needed | None:
@@ -164,17 +164,17 @@ class RarelySlow(_OfPairs):
     whose: str
 
     def difference(self, factor: float, margin: float) -> FewEpisodes:
-        """As `PairedTiming.difference`, from below."""
+        """Difference as `PairedTiming.difference`, from below."""
         return self._few(self.timing.difference(factor, margin))
 
     def ratio(self) -> FewEpisodes | None:
-        """As `PairedTiming.ratio`, from below."""
-        found = self.timing.ratio()
-        return None if found is None else self._few(found)
+        """Ratio as `PairedTiming.ratio`, from below."""
+        ratio = self.timing.ratio()
+        return None if ratio is None else self._few(ratio)
 
-    def _few(self, found: OverUnits) -> FewEpisodes:
+    def _few(self, estimate: OverUnits) -> FewEpisodes:
         seen = self.looked_at
-        return FewEpisodes(found, f"{seen.too_few} of {self.whose}", seen.to_count, seen.n)
+        return FewEpisodes(estimate, f"{seen.too_few} of {self.whose}", seen.to_count, seen.n)
 
 
 Pairs = PairedTiming | FailingPairs | RarelySlow
@@ -209,11 +209,11 @@ def paired_quantiles(
 
 
 def _quantile(series: NDArray[np.float64], p: float) -> float:
-    """That of an answer where there is one at its rank."""
+    """Quantile of a series; finite where there is an answer at its rank."""
     ordered = np.sort(series)
-    found = median_unbiased(ordered, p)
-    if math.isfinite(found):
-        return found
+    quantile = median_unbiased(ordered, p)
+    if math.isfinite(quantile):
+        return quantile
     own = percentile([series], p).own
     return math.inf if own is None else own
 

@@ -69,7 +69,7 @@ class Levels:
 
     @property
     def own(self) -> float:
-        """What of it the number of queries does not explain."""
+        """Spread of the levels that the number of queries does not explain."""
         return math.sqrt(max(0.0, self.spread**2 - self.noise**2))
 
     def p_value(self, threshold: float, share: float, side: Side, times: int = 1) -> float:
@@ -110,7 +110,7 @@ class Levels:
         return float(self._times[0] @ ndtr(z if side == "upper" else -z))
 
     def _normals(self, share: float, side: Side) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Where the quantile lies at each variance, and its standard error; whatever threshold is asked about."""
+        """Place of the quantile at each variance, and its standard error; whatever threshold is asked about."""
         if (share, side) not in self._asked:
             times = self._times[1]
             moved = self._moved(self.own * np.sqrt(times), share)
@@ -134,8 +134,8 @@ class Levels:
             self._made[share] = self._quantiles(share)
         unmoved, known, slopes = self._made[share]
         # It grows with the square of a small spread and in proportion to a large one: the slope is nearly straight.
-        found: NDArray[np.float64] = unmoved + spreads * np.interp(spreads, known, slopes)
-        return found
+        quantiles: NDArray[np.float64] = unmoved + spreads * np.interp(spreads, known, slopes)
+        return quantiles
 
     def _quantiles(self, share: float) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """The quantile without spread; spreads, and by how much of each it moves: by bisection over some queries."""
@@ -226,7 +226,7 @@ def _centred(
 
 
 def _place(n: int, share: float) -> int:
-    """Of the (1 - share)-quantile by nearest rank, counted from 0."""
+    """Place of the (1 - share)-quantile by nearest rank, counted from 0."""
     return max(0, n - 1 - int(round(share * n, 6)))
 
 

@@ -49,7 +49,7 @@ class Percentile(Queries, Estimate):
 
     @property
     def reason(self) -> str | None:
-        """Why there is no upper bound, or None; first what weighs most."""
+        """Reason why there is no upper bound, or None; first the one that weighs most."""
         few = self.too_few
         return f"{self._spread}; and {few}" if few and self._spread else few
 
@@ -64,7 +64,7 @@ class Percentile(Queries, Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made, and for want of what there are none."""
+        """Method of the bounds, and what is missing where there are none."""
         if self.by_processes:
             return f"Markov's inequality on each of {len(self.processes)} independent processes, for {self.too_few}"
         effect = f"design effect {self.design_effect:.1f}"
@@ -73,7 +73,7 @@ class Percentile(Queries, Estimate):
 
     @property
     def _differing(self) -> str:
-        """By how much processes differ, and what would help."""
+        """Differences between processes, and what would help."""
         if not self.differ:
             return ""
         over = f", and t over {len(self.processes)} processes, which differ"
@@ -81,7 +81,7 @@ class Percentile(Queries, Estimate):
 
     @cached_property
     def _spread(self) -> str:
-        """That processes differ clearly, the percentile over fresh ones, and what would help; else empty."""
+        """Note that processes differ clearly, with the percentile over fresh ones and what would help; else empty."""
         if not self.differ_clearly or self._levels is None:
             return ""
         seen, explained = (f"{100.0 * one:.2g}%" for one in (self._levels.spread, self._levels.noise))
@@ -151,7 +151,7 @@ class Percentile(Queries, Estimate):
         return self.differ and (side == "lower" or self.too_few is None)
 
     def _at_most(self, threshold: float, share: float) -> float | None:
-        """That of counting queries and, where processes differ, of their shares: one may be slow now and then."""
+        """p-value by counting queries and, where processes differ, by their shares: one may be slow now and then."""
         if not self.n or (self.too_few and not self._by_processes(share)):
             return None
         if self.too_few:
@@ -168,7 +168,7 @@ class Percentile(Queries, Estimate):
         return max(binomial, p_under(shares, share, self.n / len(self.processes), effect))
 
     def _at_least(self, threshold: float, share: float) -> float | None:
-        """That of counting queries; of shares too, where processes differ and one has no percentile."""
+        """p-value by counting queries; by shares too, where processes differ and one has no percentile."""
         if not self.n:
             return None
         over = [series > threshold for series in self.processes]
@@ -305,7 +305,7 @@ def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percent
 
 
 def as_processes(latencies_ms: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
-    """Those processes that made queries, one array each, shape (q,)."""
+    """Processes that made queries, one array each, shape (q,)."""
     return tuple(np.asarray(series, dtype=np.float64) for series in latencies_ms if len(series))
 
 

@@ -49,7 +49,7 @@ class OverUnits(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made, and for want of what there are none."""
+        """Method of the bounds, and what is missing where there are none."""
         missing = "" if self.mean.bound(0.95, "upper") is not None else f"; {self.mean.method}"
         also = "" if self.skewed is None or missing else ", from above also as lognormal"
         return f"t over {self.n} {self.what}{also}{missing}"
@@ -205,7 +205,7 @@ def block_cv(processes: Sequence[NDArray[np.float64]], blocks: int = 20) -> floa
 
 @dataclass(frozen=True)
 class Drift:
-    """Whether a run went on as it began.
+    """Trend of latency from the start to the end of a run's processes.
 
     Args:
         change: Change from the start to the end of a process as a share of its level; 0.1 is 10 % slower.
@@ -217,7 +217,7 @@ class Drift:
 
     @property
     def direction(self) -> Literal["none", "up", "down"]:
-        """Up or down where the change is both certain and over 10 %."""
+        """Direction of the change: up or down where it is both certain and over 10 %."""
         if self.p_value > DRIFT_LEVEL or abs(self.change) < DRIFT_FLOOR:
             return "none"
         return "up" if self.change > 0 else "down"
@@ -229,7 +229,7 @@ class Drift:
 
 
 def drift(processes: Sequence[NDArray[np.float64]], blocks: int = 10) -> Drift | None:
-    """Whether latencies rise or fall in the course of their processes.
+    """Trend of latencies in the course of their processes.
 
     Kendall's rank trend of each process's block medians, added up over the processes; the size is Theil and Sen's
     slope from the first to the last block, relative to the median, in the median process.

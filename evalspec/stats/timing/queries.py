@@ -1,4 +1,4 @@
-"""What queries of fresh processes say before any threshold: their percentile, and how far they depend on each other."""
+"""Queries of fresh processes before any threshold: their percentile, and how far they depend on each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GAP = 3.0
 RELIABLE = 50.0
 """Design effects that a run must be long, else the design effect itself can't be trusted."""
 UNEQUAL = 3.0
-"""By so many times 1/m the design effect is raised where m episodes are all that lies over a threshold."""
+"""Multiple of 1/m by which the design effect is raised where only m episodes lie over a threshold."""
 CLEARLY = 2.0
 """Times what queries explain, from which on it is told by how much processes differ."""
 
@@ -67,7 +67,7 @@ class Queries:
 
     @cached_property
     def design_effect(self) -> float:
-        """That of the indicator of the sample's own p-quantile; inside the processes where they differ."""
+        """Design effect of the indicator of the sample's own p-quantile; inside the processes where they differ."""
         return design_effect(self._over_own, inside=self.differ) if self.own is not None else 1.0
 
     @cached_property
@@ -96,7 +96,7 @@ class Queries:
 
     @cached_property
     def too_few(self) -> str | None:
-        """Why queries can't be counted, or None."""
+        """Reason why queries can't be counted, or None."""
         if not self.n:
             return "no query was answered"
         if self.n < RELIABLE * self.design_effect:
@@ -131,7 +131,7 @@ class Queries:
         )
 
     def _shares(self, threshold: float) -> NDArray[np.float64]:
-        """As shares of the queries of each process."""
+        """Shares of the queries of each process."""
         shares: NDArray[np.float64] = self._counts(threshold) / [len(series) for series in self._sorted_each]
         return shares
 
@@ -148,7 +148,7 @@ class Queries:
         return effect * (1.0 + UNEQUAL / apart * (1.0 - apart / queries)) if apart else effect
 
     def _effect_over(self, threshold: float) -> float:
-        """That of the indicator of the threshold; made once, since both sides ask for it."""
+        """Design effect of the indicator of the threshold; computed once, since both sides ask for it."""
         asked = (threshold, self.differ)
         if asked not in self._effects:
             over = [series > threshold for series in self.processes]

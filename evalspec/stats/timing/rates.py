@@ -1,4 +1,4 @@
-"""What a system under load is rated by: the highest rate within an objective, goodput, the factor of a spike."""
+"""Ratings of a system under load: the highest rate within an objective, goodput, the factor of a spike."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MaxRate(Estimate):
 
     @property
     def method(self) -> str:
-        """How it is decided."""
+        """Method of the decision."""
         kinds = "; ".join(dict.fromkeys(one.method for one in self.at.values()))
         return f"the objective of {self.limit_ms:g} ms on the planned queries at the rate: {kinds}"
 
@@ -64,7 +64,7 @@ class MaxRate(Estimate):
         return reached
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the objective at the nearest rate that says something of the threshold: the same, or beyond it."""
+        """p-value of the objective at the nearest rate that says something of the threshold: the same, or beyond it."""
         rate = self._rate(threshold, side)
         return None if rate is None else self.at[rate].p_value(self.limit_ms, _OTHER[side])
 
@@ -106,16 +106,16 @@ class Goodput(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"rate times the share in time: {self.late.method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """From the opposite bound of the share that is late."""
+        """Bound from the opposite bound of the share that is late."""
         share = self.late.bound(confidence, _OTHER[side])
         return None if share is None else self.rate_qps * (1.0 - share)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the share that is late."""
+        """p-value of the share that is late."""
         return self.late.p_value(1.0 - threshold / self.rate_qps, _OTHER[side])
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
@@ -151,7 +151,7 @@ class Factor(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"quotient of bounds at half the level each: {self.above.method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
@@ -161,7 +161,7 @@ class Factor(Estimate):
         return above / below if above is not None and below else None
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """By inverting the bound."""
+        """p-value by inversion of the bound."""
         if self.value is None:
             return None
         p = p_from_bounds(self.bound, threshold, side)

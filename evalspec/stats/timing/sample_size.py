@@ -14,17 +14,17 @@ from evalspec.stats.power import t_power
 _DIFFER = 0.4
 """Share of runs of alike processes that are taken to differ (`processes_differ`): P(chi-square of 4 > 4)."""
 _WIDER = 1.3
-"""How much larger the spread of their shares then is than on average."""
+"""Factor of the spread of their shares then, over the average."""
 UNSEEN = 1.3
-"""Times the variance that a violation is counted with where processes were not seen to differ: five can hide that."""
+"""Factor on the variance of a violation's count where processes were not seen to differ: five can hide that."""
 
 
 MOST_TIMES = 40
-"""So many times what was measured is looked at; more is never the answer."""
+"""Largest multiple of what was measured that is looked at; more is never the answer."""
 
 
 def as_many(values: NDArray[np.float64], times: int) -> NDArray[np.float64]:
-    """So many times as many values with the mean and the standard deviation of these; shape (times k,)."""
+    """Values with the mean and the standard deviation of these, so many times as many; shape (times k,)."""
     if times == 1:
         return values
     k, mean = len(values), values.mean()
@@ -33,7 +33,7 @@ def as_many(values: NDArray[np.float64], times: int) -> NDArray[np.float64]:
 
 
 def times_for_power(evidence: Callable[[int], float], alpha: float, least: int) -> int:
-    """How many times as much decides in 80 % of runs; over `MOST_TIMES`: nothing of that does.
+    """Multiple that decides in 80 % of runs; over `MOST_TIMES`: none up to that does.
 
     Evidence of a run varies about that of a typical one as a normal score does.
 

@@ -1,4 +1,4 @@
-"""Whether a system got through what it was offered, or fell behind."""
+"""Saturation of a system: it gets through the load that it is offered, or falls behind."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OfferedLoad:
 
     @property
     def lost(self) -> bool:
-        """Its queue grew, or it stopped answering: what was measured is not what would have followed."""
+        """True if the queue grew or answers stopped: what was measured is not what would have followed."""
         return self.growing or self.silent
 
     def over(self, threshold_ms: float) -> bool:
@@ -127,7 +127,7 @@ def _most(differences: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class _Loaded(Estimate):
-    """What was measured under load, beside how it went on.
+    """Estimate measured under load, beside how the run went on.
 
     Where the system fell behind and most queries at the end took longer than a threshold, the requirement is violated
     whatever the count of queries: latency would only have grown. Where latency stepped up to a level that lasted (a
@@ -158,11 +158,11 @@ class _Loaded(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return _method(self.measured.method, self.saturation, self.after, self.where)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of what was measured (and of what followed a step), unless over-saturation settles it."""
+        """p-value of what was measured (and of what followed a step), unless over-saturation settles it."""
         if self._settled(threshold):
             return 0.0 if side == "lower" else 1.0
         p_values = [look.p_value(threshold, side) for look in self._looks(side)]
@@ -172,7 +172,7 @@ class _Loaded(Estimate):
         return max(known) if side == "upper" else min(1.0, len(p_values) * min(known))
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """That of what was measured; None where over-saturation settles it."""
+        """Number of queries that decides what was measured; None where over-saturation settles it."""
         return None if self._settled(threshold) else self.measured.n_to_decide(threshold, alpha)
 
     def _settled(self, threshold: float) -> bool:
@@ -180,7 +180,7 @@ class _Loaded(Estimate):
         raise NotImplementedError
 
     def _looks(self, side: Side) -> list[Percentile | ShareOver | After]:
-        """All of the run, and what followed a step: for PASS always, for FAIL where it decides."""
+        """Estimates of all of the run, and of what followed a step: for PASS always, for FAIL where it decides."""
         after = self.after
         return [self.measured] if after is None or (side == "lower" and not after.decides) else [self.measured, after]
 
@@ -205,16 +205,16 @@ class UnderLoad(_Loaded):
 
     @property
     def reason(self) -> str | None:
-        """Why there is no upper bound, or None."""
+        """Reason why there is no upper bound, or None."""
         return self.measured.reason
 
     @property
     def by_processes(self) -> bool:
-        """As `Percentile.by_processes`."""
+        """True if processes decide, as `Percentile.by_processes`."""
         return self.measured.by_processes
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """That of the percentile; from below also that after a step, and what most took at an overloaded end."""
+        """Bound of the percentile; from below also that after a step, and what most took at an overloaded end."""
         end = self.saturation.at_end_ms if self.saturation is not None and self.saturation.lost else math.inf
         if side == "upper":
             known = self._upper(confidence)
@@ -235,7 +235,7 @@ class LateUnderLoad(_Loaded):
     measured: ShareOver
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """That of the share; at least one half where over-saturation settles it."""
+        """Bound of the share; at least one half where over-saturation settles it."""
         over = self._settled(0.0)
         if side == "upper":
             return 1.0 if over else self._upper(confidence)
@@ -249,7 +249,7 @@ class LateUnderLoad(_Loaded):
 
 @dataclass(frozen=True)
 class WithoutLag(Estimate):
-    """What was measured beside the same without our own lag, where larger is worse.
+    """Estimate as measured, beside the same without our own lag, where larger is worse.
 
     Only what holds with the lag passes, and only what is violated without it fails: our lag makes latencies longer.
 
@@ -263,7 +263,7 @@ class WithoutLag(Estimate):
 
     @property
     def value(self) -> float | None:
-        """As measured."""
+        """Value as measured."""
         return self.measured.value
 
     @property
@@ -273,16 +273,16 @@ class WithoutLag(Estimate):
 
     @property
     def reason(self) -> str | None:
-        """Why there is no upper bound, or None."""
+        """Reason why there is no upper bound, or None."""
         return self.measured.reason
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return f"{self.measured.method}; a violation without the load generator's lag"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """As measured from above, the smaller from below."""
+        """Bound as measured from above, the smaller of both from below."""
         own = self.measured.bound(confidence, side)
         if side == "upper" or own is None:
             return own
@@ -290,7 +290,7 @@ class WithoutLag(Estimate):
         return None if freed is None else min(own, freed)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """As measured for PASS, the larger for FAIL."""
+        """p-value as measured for PASS, the larger of both for FAIL."""
         own = self.measured.p_value(threshold, side)
         if side == "upper" or own is None:
             return own
@@ -298,19 +298,19 @@ class WithoutLag(Estimate):
         return None if freed is None else max(own, freed)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """As measured."""
+        """Number of queries that decides, as measured."""
         return self.measured.n_to_decide(threshold, alpha)
 
 
-def _method(inner: str, found: OfferedLoad | None, after: After | None, where: str) -> str:
+def _method(inner: str, load: OfferedLoad | None, after: After | None, where: str) -> str:
     if after is not None:
         inner = f"{inner}; {after.method}"
     if where:
         inner = f"{inner}; {where}"
-    if found is None or not found.behind:
+    if load is None or not load.behind:
         return inner
-    what = "over-saturated" if found.growing else "not all was served"
+    what = "over-saturated" if load.growing else "not all was served"
     return (
-        f"{what}: at most {found.most_served_qps:.4g} of {found.offered_qps:.4g} qps were answered "
-        f"(t over {found.blocks} blocks of time); {inner}"
+        f"{what}: at most {load.most_served_qps:.4g} of {load.offered_qps:.4g} qps were answered "
+        f"(t over {load.blocks} blocks of time); {inner}"
     )

@@ -63,11 +63,11 @@ class ShareOver(Estimate):
 
     @property
     def method(self) -> str:
-        """How the bounds are made."""
+        """Method of the bounds."""
         return "binomial on the share of queries over, with a design effect"
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the (1 - threshold)-quantile against the deadline, or of a share between, which shows more."""
+        """p-value of the (1 - threshold)-quantile against the deadline, or of a share between, which shows more."""
         value = self.value
         if value is None:
             return None
@@ -76,12 +76,12 @@ class ShareOver(Estimate):
         if threshold < value if side == "upper" else threshold > value:
             return self._any.at(1.0 - threshold).p_value(self.deadline_ms, side)
         inner = max if side == "lower" else min
-        found = [
+        p_values = [
             self._p(one, inner(threshold, one.far), side)
             for one in self._stretches(side)
             if (one.near >= threshold if side == "lower" else one.near <= threshold)
         ]
-        return min((p for p in found if p is not None), default=None)
+        return min((p for p in p_values if p is not None), default=None)
 
     @staticmethod
     def _beyond(threshold: float, side: Side, value: float) -> float:
@@ -117,7 +117,7 @@ class ShareOver(Estimate):
         return shown
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """As that of the (1 - threshold)-quantile."""
+        """Number of queries that decides the (1 - threshold)-quantile."""
         if not 0.0 < threshold < 1.0:
             return None
         return self._any.at(1.0 - threshold).n_to_decide(self.deadline_ms, alpha)
