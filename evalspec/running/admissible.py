@@ -1,4 +1,4 @@
-"""What the evidence of a test is good for: none at all, and what stood in spite of a disturbance.
+"""Tests as their evidence leaves them: missing where there is none, standing where a disturbance can't have helped.
 
 Zero rows are missing evidence, whatever the policy; and a disturbance voids only what it could have helped.
 """
@@ -40,7 +40,7 @@ def admitted(test: Test, confidence: float) -> Test:
 
 
 def _holds(test: Test, confidence: float) -> bool:
-    """It is shown to hold, and nothing else keeps it from PASS."""
+    """True where the test is shown to hold, and nothing else keeps it from PASS."""
     if test.missing is not None or test.withhold is not None:
         return False
     if test.exact:
@@ -49,14 +49,14 @@ def _holds(test: Test, confidence: float) -> bool:
 
 
 def shown_violated(test: Test, confidence: float) -> bool:
-    """True where it is violated, before Holm: FAIL, or *looks violated*, which blocks under every policy."""
+    """True where the test is violated, before Holm: FAIL, or *looks violated*, which blocks under every policy."""
     if test.exact:
         return test.value is not None and not holds(test.op, test.value, test.threshold)
     return test.p_fail is not None and test.p_fail <= 1.0 - confidence
 
 
 def together(parts: Mapping[str, Estimate | Fact], requirement: Requirement) -> Estimate | Parts | None:
-    """All parts as one: estimates by their conjunction, counted ones as they are; None: there are none."""
+    """All parts as one: estimates by their conjunction, counted ones as they are; None where there are none."""
     from evalspec.stats.conjunction import AllParts
 
     estimates = {name: part for name, part in parts.items() if not isinstance(part, Fact)}
@@ -109,7 +109,7 @@ def with_evidence(test: Test, estimate: Estimate, missing: Mapping[str, str], co
 
 
 def _empty(estimate: Estimate, name: str = "") -> Iterator[tuple[str, Estimate]]:
-    """Parts without a value or without rows, by name; ``""``: the whole, where it has none though all parts have."""
+    """Parts without a value or without rows, by name; ``""`` is the whole, where only the whole has none."""
     inside = False
     for part, inner in estimate.parts.items():
         for one in _empty(inner, f"{name}, {part}" if name else part):
@@ -137,7 +137,7 @@ def _named(name: str, part: Estimate, metric: str, missing: Mapping[str, str]) -
 
 
 def _why(estimate: Estimate) -> str:
-    """Why there is no value, as the estimate says it; of no rows only that."""
+    """Reason why there is no value, as the estimate gives it; without rows, only that there are none."""
     why = why_no_value(estimate.method)
     if why:
         return why

@@ -24,7 +24,7 @@ def numbers_from_json(values: Sequence[float | None]) -> NDArray[np.float64]:
 
 
 def telemetry_as_json(telemetry: Telemetry) -> dict[str, Any]:
-    """As JSON can hold it; a failed reading is null."""
+    """Telemetry as JSON can hold it; a failed reading is null."""
     return {
         "times_ns": telemetry.times_ns.tolist(),
         "series": {name: numbers_as_json(values) for name, values in telemetry.series.items()},
@@ -44,7 +44,7 @@ def telemetry_from_json(found: Mapping[str, Any]) -> Telemetry:
 
 
 def found_as_json(found: ProbeResult | Probe) -> dict[str, Any]:
-    """What a probe found: facts, series and texts."""
+    """Findings of a probe: facts, series and texts."""
     return {
         "facts": dict(found.facts),
         "series": {name: numbers_as_json(values) for name, values in found.series.items()},
@@ -53,7 +53,7 @@ def found_as_json(found: ProbeResult | Probe) -> dict[str, Any]:
 
 
 def found_from_json(found: Mapping[str, Any]) -> ProbeResult:
-    """The inverse of `found_as_json`; what else is there is left alone."""
+    """The inverse of `found_as_json`; other keys are ignored."""
     return ProbeResult(
         facts=found["facts"],
         series={name: numbers_from_json(values) for name, values in found["series"].items()},
@@ -62,7 +62,7 @@ def found_from_json(found: Mapping[str, Any]) -> ProbeResult:
 
 
 def probe_as_json(probe: Probe) -> dict[str, Any]:
-    """What a probe found, with its name, model, process and telemetry."""
+    """Findings of a probe, with its name, model, process and telemetry."""
     return {
         "probe": probe.probe,
         "model": probe.model,

@@ -1,4 +1,4 @@
-"""What a check rests on beside its datasets and models: its settings, and the files that it names."""
+"""Files that a check's result rests on beside its rows and answers, by their digests."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from evalspec.running.files import sha256_of
 
 
 def files_of(check: Check, datasets: Mapping[str, Dataset], access: Access) -> dict[str, str]:
-    """File that a check reads beside rows and answers: its digest; empty where it can't be read.
+    """Digests of the files that a check reads beside rows and answers, by file; empty where one can't be read.
 
-    A module of Python counts with the modules beside it that it imports.
+    A Python module counts together with the modules beside it that it imports.
 
     Args:
         check: The check.
         datasets: Of the spec.
         access: Where files may be looked for.
     """
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for _, name in check.files_named():
         try:
             paths = [access.path(name)]
         except InputError:
-            found[name] = ""
+            digests[name] = ""
             continue
         if paths[0].suffix == ".py":
             paths = list(_with_imports(paths[0]))
-        found |= {shown_path(path, access.folder): _digest(path) for path in paths}
+        digests |= {shown_path(path, access.folder): _digest(path) for path in paths}
     for name in check.holds_files_of():
         try:
             files = datasets[name].files(access)
         except InputError:
             continue
-        found |= {shown_path(path, access.folder): _digest(path) for path in files}
-    return found
+        digests |= {shown_path(path, access.folder): _digest(path) for path in files}
+    return digests
 
 
 def _digest(path: Path) -> str:

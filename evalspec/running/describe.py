@@ -72,7 +72,7 @@ def without_evidence(planned: PlannedCheck, spec: Spec, status: CheckStatus, rea
 
 
 def not_tested(record: Record, spec: Spec) -> tuple[str, ...]:
-    """What this run says nothing about."""
+    """Lines on what this run says nothing about."""
     lines = []
     for dimension, checks in (("system", spec.system), ("model", spec.model), ("data", spec.data)):
         if not checks:

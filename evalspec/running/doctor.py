@@ -1,4 +1,4 @@
-"""What this machine can measure, found out by trying."""
+"""Survey of what this machine can measure, made by trying."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ def _installed(name: str) -> bool:
 
 
 def _gpu() -> list[MachineFact]:
-    found = gpus()
-    if not found:
+    devices = gpus()
+    if not devices:
         return [MachineFact("NVIDIA GPU", "absent", "NVML shows none")]
     return [
         MachineFact(f"NVIDIA GPU {index}", "ok", ", ".join(f"{name} {value}" for name, value in gpu.items()))
-        for index, gpu in enumerate(found)
+        for index, gpu in enumerate(devices)
     ]
 
 
@@ -135,7 +135,7 @@ def _counters() -> list[MachineFact]:
 
 
 def _telemetry() -> list[MachineFact]:
-    """What the system checks can read of this machine while they measure, and what a reading costs."""
+    """Telemetry that system checks can read of this machine while they measure, and the cost of a reading."""
     from evalspec.measure.telemetry import open_sources
 
     opened = open_sources(os.getpid())

@@ -1,4 +1,4 @@
-"""Where a run takes place: hardware, software, and what of it was under control."""
+"""Environment of a run: hardware, software, and what of them was under control."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PACKAGES = (
     "scikit-learn", "skops", "pandas", "datasets", "evaluate", "pillow", "nvidia-ml-py",
 )  # fmt: skip
 CHANGING = re.compile(r"^git_|clock_MHz$|^cpu_MHz$|temperature|steal")
-"""Facts of a machine that are others every time, and what the repository of the spec is at."""
+"""Facts of a machine that always change, and the state of the spec's repository."""
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
 def capture(folder: Path) -> Environment:
-    """What can be known of this machine without changing it.
+    """Facts, packages, controls and load of this machine, as far as they can be read without changing it.
 
     Args:
         folder: The spec's folder, whose git state is recorded.
@@ -38,8 +38,8 @@ def capture(folder: Path) -> Environment:
 
 
 def differences(before: Environment, now: Environment) -> list[str]:
-    """Sentences: what of hardware, software and controls is another one; what always changes is left out."""
-    found = []
+    """Differences of hardware, software and controls, one sentence each, without those that always change."""
+    sentences = []
     pairs = (
         ("", _lasting(before.facts), _lasting(now.facts)),
         ("version of ", before.packages, now.packages),
@@ -48,8 +48,8 @@ def differences(before: Environment, now: Environment) -> list[str]:
     for what, then, today in pairs:
         for name in sorted({*then, *today}):
             if then.get(name) != today.get(name):
-                found.append(f"{what}{name} was {then.get(name)}, and is {today.get(name)}")
-    return found
+                sentences.append(f"{what}{name} was {then.get(name)}, and is {today.get(name)}")
+    return sentences
 
 
 def lasting(environment: Environment) -> dict[str, object]:
@@ -133,7 +133,7 @@ def _packages() -> dict[str, str]:
 
 
 def _git(folder: Path) -> dict[str, Cell]:
-    """Commit of the spec's repository, and whether files differ from it; None where git can't be asked that safely."""
+    """Commit of the spec's repository, and whether files differ from it; None where git can't be asked safely."""
 
     def git(*words: str) -> str | None:
         # A repository's own settings may name programs; without this one `status` would start a file watcher.

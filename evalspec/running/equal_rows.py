@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     from evalspec.sources.reading.copies import Copies
 
 MOST_ROWS = 5_000_000
-"""Larger datasets are not looked through: it takes memory for every row."""
+"""Rows of the largest dataset that is looked through, which takes memory for every row."""
 MOST_BYTES = 1 << 30
-"""Of files that don't say how many rows they hold."""
+"""Largest size of files to look through that don't say how many rows they hold."""
 MOST_PICTURES = 20_000
-"""Of what does not fit into memory and is read, and hashed, a few at a time."""
+"""Rows of the largest dataset to look through that doesn't fit into memory, and is read and hashed in batches."""
 
 
 def columns_read(parts: SpecParts) -> tuple[str, ...]:
-    """Columns that the candidate is said to read; empty: not known."""
+    """Columns that the candidate is said to read; empty where this is not known."""
     candidate = parts.models.get("candidate")
     named = () if candidate is None else candidate.inputs.values()
     return tuple(dict.fromkeys(name for one in named for name in ([one] if isinstance(one, str) else one)))
 
 
 class RepeatWatch:
-    """Whether many rows of a dataset may be copies, seen in the pass that makes its digest.
+    """Watcher for a dataset in which many rows may be copies, in the pass that makes its digest.
 
-    One column of numbers with fractions that tells rows apart settles it, which most tables have. Where the candidate
-    is said to read columns it must be one of these: what else a copy is given tells nothing.
+    A column of fractional numbers that tells rows apart rules copies out, and most tables have one. Where the candidate
+    is said to read certain columns, it must be one of them: in all others copies may differ.
     """
 
     def __init__(self, name: str, parts: SpecParts) -> None:
-        """``name`` of the dataset."""
+        """``name`` is that of the dataset."""
         self._part, self._stated = parts.datasets[name], columns_read(parts)
         self._column: str | None = None
         self._values: list[NDArray[np.float64]] = []
         self._rows = 0
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """More rows."""
+        """Take in more rows."""
         if not self._rows:
             self._column = self._chosen(batch.schema)
         self._rows += batch.num_rows
@@ -57,7 +57,7 @@ class RepeatWatch:
             self._values.append(np.asarray(values, dtype=np.float64))
 
     def end(self) -> bool:
-        """They may, so that it is worth while to look at all columns."""
+        """True where many rows may be copies, so that it is worth while to look at all columns."""
         from evalspec.sources.reading.copies import FEW
 
         if self._rows > MOST_ROWS:
@@ -71,12 +71,12 @@ class RepeatWatch:
 
         read = [name for name in self._stated if name in schema.names]
         names = read if len(read) == len(self._stated) and read else schema.names
-        found = (name for name in names if pa.types.is_floating(schema.field(name).type))
-        return next((name for name in found if name not in (self._part.key, self._part.cluster)), None)
+        floating = (name for name in names if pa.types.is_floating(schema.field(name).type))
+        return next((name for name in floating if name not in (self._part.key, self._part.cluster)), None)
 
 
 class EqualRows:
-    """Looks for copies once a dataset, when somebody asks what its rows share."""
+    """Copies in datasets, looked for once in each, when a check asks for its clusters."""
 
     def __init__(self, parts: SpecParts, tables: Tables, repeating: Collection[str]) -> None:
         """``repeating``: datasets of which many rows may be copies; no other is looked through."""
@@ -85,21 +85,21 @@ class EqualRows:
         self._found: dict[str, Copies | None] = {}
 
     def clusters(self, dataset: str, own: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """What rows share: what the dataset says, and being equal.
+        """Groups of rows: by what the dataset says that they share, and by being equal.
 
         Args:
             dataset: Name.
             own: shape (n,), of its ``cluster:``, or None.
         """
-        found = self.of(dataset)
-        if found is None or (own is not None and len(own) != found.n):
+        copies = self.of(dataset)
+        if copies is None or (own is not None and len(own) != copies.n):
             return own
         from evalspec.sources.reading.copies import joined_groups
 
-        return found.groups if own is None else joined_groups(own, found.groups)
+        return copies.groups if own is None else joined_groups(own, copies.groups)
 
     def of(self, dataset: str) -> Copies | None:
-        """Copies among its rows; None: there are none to speak of."""
+        """Copies among a dataset's rows; None where none were found that matter."""
         if dataset not in self._found:
             try:
                 self._found[dataset] = self._look(dataset)
@@ -109,13 +109,13 @@ class EqualRows:
         return self._found[dataset]
 
     def lines(self) -> list[str]:
-        """What there is to say of datasets that were asked for."""
+        """Lines about the datasets that were asked for and in which many rows are equal."""
         what = "what the model reads and in the label" if self._stated else "all that is neither a key nor a name"
-        found = [(name, one) for name, one in self._found.items() if one is not None]
+        copies = [(name, one) for name, one in self._found.items() if one is not None]
         return [
             f"of {plural(one.n, 'row')} of {name} only {one.different:,} {verb(one.different, 'differs', 'differ')}: "
             f"rows that are equal in {what} count as one"
-            for name, one in found
+            for name, one in copies
         ]
 
     def _look(self, dataset: str) -> Copies | None:
@@ -152,7 +152,7 @@ class EqualRows:
         return self._tables.column(dataset, name).column(name)
 
     def _digests(self, dataset: str, name: str) -> pa.ChunkedArray:
-        """Of values that memory does not hold: two numbers each."""
+        """Digests of values that don't fit in memory: 16 bytes each."""
         import pyarrow as pa
 
         from evalspec.sources.reading.rows import row_digests

@@ -59,7 +59,7 @@ def sha256_of(path: Path) -> str:
 
 
 def is_whole(path: Path, digest: str) -> bool:
-    """A file of this content is there, and no link to one."""
+    """True where a file of this content is there, and not a link to one."""
     try:
         return path.is_file() and not path.is_symlink() and sha256_of(path) == digest
     except OSError:
@@ -76,7 +76,7 @@ def line_digest(line: bytes) -> str:
 
 
 class Journal:
-    """Append-only lines of what was done, each with the digest of the one before it; a resume and a crash need it.
+    """Append-only lines of what was done, each with the digest of the one before it, to resume from.
 
     One process at a time holds it: whoever writes to the folder of a run.
     """
@@ -86,12 +86,12 @@ class Journal:
         self.path = path
         self.hidden = hidden
         self.signals = Interrupts()
-        """Of the run; no interrupt parts a line from what is known of it."""
+        """Interrupts of the run; none of them parts a line from what is known of it."""
         self._file: IO[bytes] | None = None
         self._written = hashlib.sha256()
 
     def create(self) -> bool:
-        """Make it and hold it; whether it was not there before. Of several processes that try, one makes it.
+        """Make the file and hold it; False where it was there before. Of several processes that try, one makes it.
 
         Raises:
             WriteError: It can't be written.
@@ -110,9 +110,9 @@ class Journal:
         return True
 
     def hold(self) -> bool:
-        """Keep other processes from going on with this run until this one ends; whether none of them has it.
+        """Keep other processes from going on with this run until this one ends; False where one of them has it.
 
-        Where the system has no such locks nothing is kept out.
+        Where the system has no such locks, no process is kept out.
 
         Raises:
             WriteError: It can't be written.
@@ -129,7 +129,7 @@ class Journal:
 
     @staticmethod
     def _lock(file: IO[bytes]) -> bool:
-        """Whether nobody else has it."""
+        """Lock a file; False where somebody else has locked it."""
         try:
             import fcntl
         except ImportError:
@@ -151,7 +151,7 @@ class Journal:
 
     @property
     def intact(self) -> bool:
-        """It is held, lies where it was made, and holds what was there then and what was written since."""
+        """True while the file is held, lies where it was made, and holds what was in it and what was written since."""
         return (
             self._file is not None
             and _is_at(self._file, self.path)
@@ -177,7 +177,7 @@ class Journal:
             raise self._unwritable(error) from error
 
     def unchained(self) -> int | None:
-        """The first line, counted from 1, that does not follow the one before it; None: there is none.
+        """Number of the first line, from 1, that does not follow the one before it; None where all do.
 
         Lines before the first one that carries a digest, which older versions wrote, are not looked at.
         """
@@ -212,7 +212,7 @@ class Journal:
 
 
 def _append(file: IO[bytes], said: Mapping[str, Any]) -> bytes:
-    """Append a line; a line that a crash has torn is ended first, so that this one is whole. Gives what was written."""
+    """Append a line; a line that a crash has torn is ended first, so that this one is whole; return the bytes."""
     last, torn = _last_line(file)
     line = json.dumps({**said, PREVIOUS: line_digest(last)}, allow_nan=False)
     written = (b"\n" if torn else b"") + line.encode() + b"\n"
@@ -236,7 +236,7 @@ def _last_line(file: IO[bytes]) -> tuple[bytes, bool]:
 
 
 def _is_at(file: IO[bytes], path: Path) -> bool:
-    """An open file is still the one at a path, which is no link."""
+    """True where an open file is still the one at a path, which is no link."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except OSError:

@@ -1,4 +1,4 @@
-"""Where runs land: ``reports/<spec name>/<time>-<short digest>/``, ``latest`` pointing to the newest."""
+"""Folders of runs: ``reports/<spec name>/<time>-<short digest>/``, ``latest`` pointing to the newest."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _unwritable(folder: Path, reason: str) -> WriteError:
 
 
 def claim(folder: Path) -> Journal:
-    """Make a folder, or an empty one that is there, that of a new run; of several that try at once one gets it.
+    """Make a folder, or take an empty one, for a new run; of several processes that try at once one gets it.
 
     Returns:
         Its journal, held.
@@ -79,7 +79,7 @@ def _taken(folder: Path) -> SpecError:
 
 
 def discard(journal: Journal, *, keep: bool) -> None:
-    """Remove what a run that was refused has written, and let its folder go.
+    """Remove what a refused run has written, and let its folder go.
 
     Args:
         journal: Of it, held, in a folder which was empty or not there before.
@@ -167,7 +167,7 @@ def read_record(folder: Path) -> Record:
 
 
 def _unlike(error: ValidationError | UnicodeDecodeError) -> str:
-    """What keeps a file from being a record, in words."""
+    """Reason why a file is no record, in words."""
     if isinstance(error, UnicodeDecodeError):
         return "it is no text"
     first = error.errors(include_url=False, include_context=False)[0]
@@ -201,14 +201,14 @@ def runs_in(reports: Path, pattern: str = "2*", *, but: Path | None = None) -> I
 
 
 def run_folders(reports: Path, pattern: str = "*") -> list[Path]:
-    """Folders that hold a record, the last by name first; ``latest`` is one of the others under a second name."""
-    found = sorted((path.parent for path in reports.glob(f"{pattern}/record.json")), reverse=True)
-    return [folder for folder in found if not folder.is_symlink()]
+    """Folders that hold a record, the last by name first; without ``latest``, which only links to one of them."""
+    folders = sorted((path.parent for path in reports.glob(f"{pattern}/record.json")), reverse=True)
+    return [folder for folder in folders if not folder.is_symlink()]
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What was decided before a run.
+    """Decided runs that came before a run.
 
     Args:
         runs: On a test set of it, of any subject.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAY_DIFFER = 0.005
 """Largest share of items that may be answered otherwise; of very many rows, 598 equal ones show it."""
 ITS_OWN = (FAILED, NOT_UNDERSTOOD, OTHER_SHAPE, NOT_FINITE)
-"""Outcomes that a model's own failure on a row has."""
+"""Outcomes of a query that are the model's own failure on a row."""
 CLOSE = 1e-4
 """Relative: values, and the sums that stand for boxes and masks, as close as this are the same answer (another batch
 size rounds otherwise)."""
@@ -48,7 +48,7 @@ class AnswerComparison:
     by_sums: bool = False
 
     def shown_equal(self, confidence: float) -> bool:
-        """The share of different answers among all rows is shown to be small enough.
+        """True where the share of different answers among all rows is shown to be small enough.
 
         The rows are finitely many and were drawn without replacement: were one more than ``MAY_DIFFER`` of them
         answered otherwise, so few would be seen only with the hypergeometric probability that is held against
@@ -116,7 +116,7 @@ def guarded(
 
 
 def unjudged(check: Check, samples: Iterable[Samples], judged: Collection[str]) -> list[str]:
-    """That a model was timed whose answers nothing requires to be right: random ones may be fast.
+    """Warnings about a timed model whose answers nothing requires to be right: random ones may be fast.
 
     Args:
         check: The check; one that requires nothing claims nothing.
@@ -133,7 +133,7 @@ def unjudged(check: Check, samples: Iterable[Samples], judged: Collection[str]) 
 
 
 def _told(model: str, compared: AnswerComparison) -> str:
-    """What came of comparing, in words."""
+    """Outcome of comparing answers, in words."""
     when = f"while it was timed, {model} answered"
     if compared.different:
         return f"{when} {compared.different:,} of {compared.items:,} rows otherwise than where quality is computed"
@@ -194,10 +194,10 @@ def _answered_rows(samples: list[Samples], n: int) -> NDArray[np.bool_]:
     """Rows that were answered at least once, whether or not the answer was kept; shape (n,)."""
     import numpy as np
 
-    found = np.zeros(n, dtype=bool)
+    answered = np.zeros(n, dtype=bool)
     for one in samples:
-        found[_rows(one, n)[one.ok[:, None] & _of_query(one)]] = True
-    return found
+        answered[_rows(one, n)[one.ok[:, None] & _of_query(one)]] = True
+    return answered
 
 
 def _rows_asked(one: Samples) -> int:
@@ -205,7 +205,7 @@ def _rows_asked(one: Samples) -> int:
 
 
 def _of_query(one: Samples) -> NDArray[np.bool_]:
-    """Which of the rows that `_rows` gives a query has, shape (q, batch): it may have fewer."""
+    """Mask of the rows from `_rows` that a query really has, shape (q, batch): it may have fewer than the batch."""
     import numpy as np
 
     if one.sizes is None:

@@ -1,4 +1,4 @@
-"""How to run, whatever the spec."""
+"""Options of a run, whatever the spec."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from evalspec.running.children.process import Limits
 
 DEFAULT_TIME_S = 1800.0
 MEMORY_SHARE = 0.9
-"""Of the memory that is free at the start: what a child may grow to where nothing else is said."""
+"""Share of the memory that is free at the start, which a child may take where no limit is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run.
+    """Options of a run.
 
     Args:
         access: Where the spec may look and what it may run.
@@ -53,7 +53,7 @@ def default_limits(time_s: float | None = None, memory_bytes: int | None = None)
     """Limits of each child; memory as a share of what is free now.
 
     Raises:
-        SpecError: A limit that nothing can keep.
+        SpecError: A limit is not above 0.
     """
     import psutil
 

@@ -60,7 +60,7 @@ class RunFolder:
             self._written[path] = sha256_of(path)
 
     def make(self, name: str) -> None:
-        """Make a folder in it.
+        """Make a folder in the run's.
 
         Raises:
             WriteError: It can't be made.
@@ -74,7 +74,7 @@ class RunFolder:
             self._folders[path] = os.open(path, os.O_RDONLY)
 
     def lost(self) -> str | None:
-        """That something of the run itself is gone, in words; None: all of it is there."""
+        """Sentence on what is gone of the run itself; None while all of it is there."""
         for path, descriptor in self._folders.items():
             if not _is_at(descriptor, path, follow=path == self.path):
                 return f"the folder {path.name} of the run {GONE}"
@@ -84,7 +84,7 @@ class RunFolder:
         return None if other is None else f"the run's {other.name} {GONE}"
 
     def first_lost(self, files: Iterable[EvidenceFile]) -> str | None:
-        """The first of these files that is gone, in words; None: all are there, with their digests."""
+        """Sentence on the first of these files that is gone; None while all are there, with their digests."""
         other = next((file.path for file in files if not is_whole(self.path / file.path, file.digest)), None)
         return None if other is None else f"its evidence is gone: {other} {GONE}"
 
@@ -97,7 +97,7 @@ class RunFolder:
 
 
 def _is_at(descriptor: int, path: Path, *, follow: bool) -> bool:
-    """An open folder is still the one at a path."""
+    """True where an open folder is still the one at a path."""
     try:
         # The folder itself may have been named by a link.
         return os.path.samestat(os.fstat(descriptor), path.stat() if follow else path.lstat())

@@ -1,4 +1,4 @@
-"""Whether a run may start at all: what the caller has not allowed, and input that can't be used, are said before it."""
+"""Refusal of runs that may not start: for want of a permission, or over an input that can't be used."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def refuse(starts: Iterable[Start]) -> None:
 
 
 def refuse_unallowed(plan: Plan, access: Access) -> None:
-    """The same for permissions alone, which a plan's fields tell: no file is looked into.
+    """Stop where a run lacks a permission that a plan's fields show it to need; no file is looked into.
 
     Raises:
-        SpecError: With every one that is lacking.
+        SpecError: With every permission that is lacking.
     """
     problems = [one.problem(plan.spec.file) for one in lacking(plan, access, os.environ)]
     if problems:
@@ -67,7 +67,7 @@ def _problems(one: Start) -> list[Problem]:
 
 
 def _looked(one: Start, models: list[str]) -> tuple[list[Permission], list[Problem]]:
-    """What files hide, and rows that can't be used; a child is started only where there is something to look at."""
+    """Permissions that hidden code needs, and rows that can't be used; a child is started only where it is needed."""
     spec = one.plan.spec
     heavy = [name for name in models if not one.access.trust and spec.models[name].inspects_in_subprocess]
     light = [name for name in models if not one.access.trust and not spec.models[name].inspects_in_subprocess]
@@ -90,7 +90,7 @@ def _looked(one: Start, models: list[str]) -> tuple[list[Permission], list[Probl
                 except EvalspecError:
                     # What kills the child that looks kills the one that reads or loads too, which is that check's own.
                     told = []
-        rows = [Problem(**(found | {"choices": tuple(found["choices"])})) for found in told if found is not None]
+        rows = [Problem(**(fields | {"choices": tuple(fields["choices"])})) for fields in told if fields is not None]
     return [Permission(TRUST, f"models.{name}", said, KNOWN_SOURCE) for name, said in why.items() if said], rows
 
 

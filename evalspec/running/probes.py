@@ -1,4 +1,4 @@
-"""What probes found, as a JSON file: written once and read back by ``verify``."""
+"""Findings of probes as a JSON file, written once and read back by ``verify``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evalspec.running.files import write_atomically
 
 
 def write_probes(probes: Sequence[Probe], path: Path) -> None:
-    """Write all of them, in their order.
+    """Write the findings of all probes, in their order.
 
     Raises:
         WriteError: It can't be written.
@@ -22,10 +22,10 @@ def write_probes(probes: Sequence[Probe], path: Path) -> None:
 
 
 def read_probes(path: Path) -> list[Probe]:
-    """What `write_probes` wrote, in its order.
+    """Findings that `write_probes` wrote, in its order.
 
     Raises:
-        RecordError: Missing, truncated or something else.
+        RecordError: The file is missing, truncated or something else.
     """
     try:
         return [probe_from_json(one) for one in json.loads(path.read_text())]

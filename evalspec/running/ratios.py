@@ -23,28 +23,28 @@ class AsRatio(Estimate):
 
     @property
     def value(self) -> float | None:
-        """What the difference makes of the baseline's value."""
+        """Ratio to the baseline's value: K, and the difference as a share of the baseline."""
         return None if self.difference.value is None else self.factor + self.difference.value / self.baseline
 
     @property
     def n(self) -> int:
-        """As the difference."""
+        """Number of the difference's observations."""
         return self.difference.n
 
     @property
     def method(self) -> str:
-        """As the difference, as a share."""
+        """Method of the difference, taken as a share of the baseline's value."""
         return f"{self.difference.method}, as a share of the baseline's value"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """That of the difference, shared out."""
+        """Bound of the ratio: K, and the difference's bound as a share of the baseline."""
         bound = self.difference.bound(confidence, side)
         return None if bound is None else self.factor + bound / self.baseline
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the difference, made to be held at 0."""
+        """The p-value of the difference, held at the threshold turned into a difference: K becomes 0."""
         return self.difference.p_value((threshold - self.factor) * self.baseline, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """That of the difference."""
+        """Number of observations that the difference needs, held at the threshold turned into a difference."""
         return self.difference.n_to_decide((threshold - self.factor) * self.baseline, alpha)

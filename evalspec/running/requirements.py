@@ -1,4 +1,4 @@
-"""What an estimate says about a requirement, written down as a test."""
+"""Tests of requirements: what an estimate says about one, written down."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _write(
 
 
 def _why_missing(requirement: Requirement, result: CheckResult) -> str | None:
-    """Why the check has no value for a requirement, as it says itself: the narrowest reason first."""
+    """Reason why the check has no value for a requirement, as it says itself: the narrowest first."""
     part = f"({requirement.part})" if requirement.part is not None else ""
     against = f" vs {requirement.model}" if requirement.model is not None else ""
     names = (f"{requirement.metric}{part}{against}", f"{requirement.metric}{part}", requirement.metric)
@@ -125,7 +125,7 @@ def _why_missing(requirement: Requirement, result: CheckResult) -> str | None:
 
 
 def _no_such_part(requirement: Requirement, result: CheckResult) -> str:
-    """That there is no value, and for a part that isn't there which ones are."""
+    """Sentence that the check gave no value, or has no such part, with the parts that there are."""
     measured = result.estimates.get(requirement.metric)
     parts = {} if measured is None else Measured.of(measured).estimate.parts
     if requirement.part is None or not parts:
@@ -248,7 +248,7 @@ def _candidate_value(
 
 
 def _lost_parts(requirement: Requirement, result: CheckResult, there: Mapping[str, object]) -> str | None:
-    """Why a sentence over all parts can't be shown to hold: one of them could not be measured, or not compared."""
+    """Reason why a sentence over all parts can't be shown to hold: one could not be measured, or not compared."""
     start, against = f"{requirement.metric}(", "" if requirement.model is None else f"{AGAINST}{requirement.model}"
     end = f"){against}"
     for name, reason in result.missing.items():
@@ -283,7 +283,7 @@ def _fact(test: Test, fact: Fact) -> Test:
 
 
 def _no_fact(fact: Fact) -> str | None:
-    """Why a fact is none; None: it is one."""
+    """Reason why a fact is not admitted as one; None where it is."""
     if not math.isfinite(fact.value):
         return "the value is not a number"
     return None if fact.n else "there is no evidence: it was counted over nothing"

@@ -126,7 +126,7 @@ class _Run:
         self.shared = SharedChild(self.children)
         self.checks: list[CheckRecord] = []
         self.named: dict[str, dict[str, str]] = {}
-        """Check: files that it names, and their digests at the start."""
+        """Digests at the start of the files that each check names, by check."""
         self.interrupted = False
 
     def go(self) -> tuple[Record, Path]:
@@ -222,7 +222,7 @@ class _Run:
     # -- checks -------------------------------------------------------------------------------------------------
 
     def _basis(self, planned: PlannedCheck) -> dict[str, str]:
-        """By name, the digest of all that a check's result rests on."""
+        """Digests of all that a check's result rests on, by name."""
         settings = digest_of(
             planned.check.model_dump_json(),
             self.plan.alpha,
@@ -268,7 +268,7 @@ class _Run:
         self._ended(planned, record.model_copy(update=update), told)
 
     def _ended(self, planned: PlannedCheck, record: CheckRecord, told: Mapping[str, Any]) -> None:
-        """Write down what came of a check. ``told``: what its models said and read while it ran."""
+        """Write down the result of a check; ``told`` holds what its models said and read while it ran."""
         self.checks.append(record)
         files = {file.path: file.digest for file in self.subjects.answered}
         answers = {
@@ -282,10 +282,10 @@ class _Run:
         )  # fmt: skip
 
     def _take_over(self, planned: PlannedCheck, key: str) -> bool:
-        """Whether a check is kept as it is, with what it rests on.
+        """Take a check over as it is kept, with what it rests on; False where none is kept.
 
         Raises:
-            EvalspecError: There are no such answers any more, or other ones than what is kept rests on.
+            EvalspecError: The answers that the kept check rests on are gone, or are other ones now.
         """
         name = planned.check.name
         answers = self._answers_read(planned)
@@ -310,9 +310,9 @@ class _Run:
         return True
 
     def _learn(self, told: Mapping[str, Any]) -> None:
-        """What models said and read while a check ran."""
-        for model, found in told.get("observed", {}).items():
-            self.subjects.observe(model, found)
+        """Note what models said and read while a check ran."""
+        for model, facts in told.get("observed", {}).items():
+            self.subjects.observe(model, facts)
         for model, files in told.get("read", {}).items():
             self.subjects.has_read(model, files)
 
@@ -364,7 +364,7 @@ class _Run:
         return CheckRecord.model_validate(answer["record"]).model_copy(update=update), answer
 
     def _answer(self, job: CheckJob, limit_s: float) -> dict[str, Any]:
-        """What a child that runs the check says."""
+        """Answer of a child that runs the check."""
         if self.options.draft or job.check.dimension != "system":
             return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s, ahead=self._ahead(job.check))
         self.shared.close()
@@ -384,7 +384,7 @@ class _Run:
         return without_evidence(planned, self.spec, status, reason)
 
     def _fill_up(self) -> None:
-        """Checks that were not reached are NOT_RUN, with the reason."""
+        """Add checks that were not reached as NOT_RUN, with the reason."""
         reached = {record.id for record in self.checks}
         planned = {one.check.name: one for one in self.plan.checks}
         reason = "the run was interrupted before" if self.interrupted else "--fail-fast stopped the run before"
@@ -401,7 +401,7 @@ class _Run:
     # -- the record ---------------------------------------------------------------------------------------------
 
     def _resumption(self) -> Resumption | None:
-        """What was kept when this run was gone on with; what was measured again in the runs before it stays said."""
+        """Checks kept when this run was resumed, and measured again; what earlier runs measured again stays listed."""
         before = None if self.again is None else self.again.record.resumption
         if not self.options.resume:
             return before
@@ -466,7 +466,7 @@ class _Run:
 
 
 def _scans(check: Check) -> bool:
-    """It looks at rows by way of scans."""
+    """True where the check looks at rows by way of scans."""
     return type(check).scans is not Check.scans
 
 

@@ -61,10 +61,10 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
 
 
 def read_samples(path: Path) -> list[Samples]:
-    """What `write_samples` wrote, in its order.
+    """Samples that `write_samples` wrote, in its order.
 
     Raises:
-        RecordError: Missing, truncated or something else.
+        RecordError: The file is missing, truncated or something else.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -75,7 +75,7 @@ def read_samples(path: Path) -> list[Samples]:
         columns = {name: table.column(name).to_numpy() for name in (*ARRAYS, "run")}
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise RecordError(f"the samples in {path} can't be read: {error}") from error
-    found = []
+    samples = []
     for index, one in enumerate(meta):
         rows = columns["run"] == index
         arrays = {name: columns[name][rows] for name in ARRAYS}
@@ -85,8 +85,8 @@ def read_samples(path: Path) -> list[Samples]:
         shape = (int(rows.sum()), one["batch"])
         kept = None if answers is None else answers.flatten().to_numpy(zero_copy_only=False).reshape(shape)
         telemetry = None if told is None else telemetry_from_json(told)
-        found.append(Samples(**one, **arrays, answers=kept, telemetry=telemetry))
-    return found
+        samples.append(Samples(**one, **arrays, answers=kept, telemetry=telemetry))
+    return samples
 
 
 def _optional(one: Samples, name: str) -> pa.Array:
@@ -97,7 +97,7 @@ def _optional(one: Samples, name: str) -> pa.Array:
 
 
 def _lists(one: Samples) -> pa.Array:
-    """Answers as a list column: as many a row as the batch has, or null where none were kept."""
+    """Answers as a list column: one list of the batch's length a row, or null where none were kept."""
     import pyarrow as pa
 
     if one.answers is None:

@@ -1,4 +1,4 @@
-"""What a run asks otherwise than an earlier one: from both records, and from the specs that lie beside them."""
+"""Changes in what a run asks since an earlier one: from both records, and from the specs that lie beside them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPEC_FILE = "spec.yaml"
 
 
 def otherwise(first: Path, before: Record, second: Path, after: Record) -> tuple[AskedOtherwise, ...]:
-    """Everything that the later run asks otherwise, as far as it is written down.
+    """Everything that the later run asks otherwise, as far as this is written down.
 
     Args:
         first: Folder of the earlier run.
@@ -35,9 +35,9 @@ def otherwise(first: Path, before: Record, second: Path, after: Record) -> tuple
 def since_before(
     last: tuple[Path, Record] | None, blessed: tuple[Path, Record] | None, folder: Path, record: Record
 ) -> tuple[AskedOtherwise, ...]:
-    """What a run asks otherwise than the one before it, and what it still asks less than the last one blessed.
+    """Changes in what a run asks since the one before it, and where it still asks less than the last one blessed.
 
-    Without the second, a threshold that was loosened would be told once, and not again by the same run made twice.
+    Without the second, a loosened threshold would be reported once, and no more when the same run is made again.
 
     Args:
         last: Folder and record of the last decided run of the spec; None: none was kept.
@@ -46,16 +46,16 @@ def since_before(
         record: Of this run.
     """
     earlier = last or blessed
-    found = () if earlier is None else otherwise(*earlier, folder, record)
+    changes = () if earlier is None else otherwise(*earlier, folder, record)
     if last is None or blessed is None:
-        return found
-    told = {(one.of, one.direction) for one in found}
+        return changes
+    told = {(one.of, one.direction) for one in changes}
     more = otherwise(*blessed, folder, record)
-    return (*found, *(one for one in more if one.direction != "tightened" and (one.of, one.direction) not in told))
+    return (*changes, *(one for one in more if one.direction != "tightened" and (one.of, one.direction) not in told))
 
 
 def spec_beside(folder: Path, registry: Registry) -> Value:
-    """The spec beside a record as it was run, without what says no more than the default; None: none can be read.
+    """The spec beside a record as it was run, without fields that repeat a default; None where none can be read.
 
     Args:
         folder: Of the record.

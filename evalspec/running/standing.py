@@ -1,4 +1,4 @@
-"""Whether what was measured stands at the end of a run: it is about the same things, and its evidence is there."""
+"""Standing of measurements at the end of a run: they are about the same things, and their evidence is there."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Pair = tuple[str, str]
 
 
 def void_changed(checks: Iterable[CheckRecord], changed: Mapping[str, str]) -> list[CheckRecord]:
-    """Checks of a run, those void of which something is another one by now.
+    """Checks of a run, void where something that they are about has changed by now.
 
     Args:
         checks: As they were measured.
         changed: ``dataset NAME``, ``model NAME`` or ``check NAME``: what of it, in words.
     """
-    found = []
+    records = []
     for record in checks:
         used = [f"dataset {name}" for name in record.datasets] + [f"model {name}" for name in record.models]
         hit = [changed[what] for what in (*used, f"check {record.id}") if what in changed]
         if hit and record.status == "measured":
             reason = f"{hit[0]} was another one at the end of the run than at its start"
             record = record.model_copy(update={"status": "invalid", "reason": reason})
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def without_lost(
@@ -37,7 +37,7 @@ def without_lost(
     answered: Iterable[EvidenceFile],
     read: Mapping[str, Iterable[Pair]],
 ) -> list[CheckRecord]:
-    """Checks of a run, those an error whose evidence is not on disk any more: a number without it is none.
+    """Checks of a run, in error where their evidence is not on disk any more: a number without it is none.
 
     Args:
         checks: As they were measured.
@@ -47,7 +47,7 @@ def without_lost(
     """
     whole = folder.lost()
     shared = {file.path: folder.first_lost([file]) for file in answered}
-    found = []
+    records = []
     for record in checks:
         if record.status == "measured":
             files = {f"evidence/{predictions_file(dataset, model)}" for dataset, model in read[record.id]}
@@ -56,12 +56,12 @@ def without_lost(
             reason = whole or next(iter(own), None) or folder.first_lost(record.evidence)
             if reason is not None:
                 record = record.model_copy(update={"status": "error", "reason": reason})
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def violated(check: CheckRecord, plan: Plan) -> bool:
-    """A check already shows a violation of what blocks, whatever the rest of the family says."""
+    """True where a check already shows a violation of what blocks, whatever the rest of the family says."""
     waived = {waiver.of for waiver in plan.spec.waivers}
     return any(
         (test.exact and test.value is not None and not holds(test.op, test.value, test.threshold))

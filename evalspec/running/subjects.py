@@ -1,4 +1,4 @@
-"""What a run is about: datasets and models by digest, and what models answered, made once and shared."""
+"""Subjects of a run: datasets and models by digest, and models' answers, made once and shared."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from evalspec.running.journal.events import JournalEvents, ModelAnswered, otherw
 
 
 class Observer(Protocol):
-    """Whoever watches a run."""
+    """Watcher of a run."""
 
     def step(self, text: str) -> None:
-        """A new step begins."""
+        """Tell that a new step begins."""
 
     def progress(self, done: float, total: float, what: str) -> None:
-        """Progress within the step."""
+        """Tell the progress within the step."""
 
 
 class Children:
@@ -67,7 +67,7 @@ class Children:
 
 
 def _environment(access: Access, threads: int) -> dict[str, str]:
-    """Set before a child imports anything."""
+    """Environment variables of a child, set before it imports anything."""
     environment = {
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
@@ -97,9 +97,9 @@ class Subjects:
         *,
         keeps: bool = True,
     ) -> None:
-        """``before``: what the run says that is gone on with; nothing for a new one. ``keeps``: rows, for children."""
+        """``before``: events of the run that is resumed; none for a new one. ``keeps``: keep rows for children."""
         self.kept: dict[str, Path] = {}
-        """Dataset: file of its rows as they were read."""
+        """Files of rows as they were read, by dataset."""
         self._keeps = keeps
         self._open = contextlib.ExitStack()
         self.parts = replace(parts, kept=self.kept)
@@ -109,13 +109,13 @@ class Subjects:
         self._done = dict(before.answers)
         self._last = {(one.dataset, one.model): one for one in before.answers.values()}
         self.asked_again: dict[tuple[str, str], str] = {}
-        """(dataset, model) of which answers were there that could not be kept: why."""
+        """Reasons why earlier answers could not be kept, by (dataset, model)."""
         self._code: dict[str, dict[str, str] | str] = {}
         self._read: dict[str, dict[str, str]] = {}
         self.basis_of_all: dict[str, str] = {}
-        """What everything in this run rests on."""
+        """Digests of what everything in this run rests on, by name."""
         self.servers: dict[str, str] = {}
-        """Served model: what stands for its answers at the start."""
+        """Digest that stands for a server's answers at the start, by model."""
         self._unasked = uuid.uuid4().hex
         self._broken: dict[str, str] = {}
         self._files: dict[tuple[str, str], Path] = {}
@@ -125,7 +125,7 @@ class Subjects:
         self.answered: list[EvidenceFile] = []
 
     def describe(self, datasets: Iterable[str], models: Iterable[str]) -> None:
-        """Digest them, in a child; one that kills the child leaves the others unharmed."""
+        """Digest datasets and models in a child; one that kills the child leaves the others unharmed."""
         self._look(datasets, models)
         for what, reason in self._broken.items():
             kind, _, name = what.partition(" ")
@@ -138,7 +138,7 @@ class Subjects:
             wanted = self._describe(wanted)
 
     def _describe(self, wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Ask one child about all of these; gives back what is left when one of them has killed it."""
+        """Ask one child about all of these; return those that are left when one of them has killed it."""
         with self._children.start("evalspec.running.children.reader", self.parts, "reader") as child:
             for index, (what, name) in enumerate(wanted):
                 try:
@@ -158,7 +158,7 @@ class Subjects:
         return []
 
     def _place(self, what: str, name: str) -> dict[str, str]:
-        """Where the rows of a dataset may be kept for the children that come."""
+        """Field of a question: the file that keeps a dataset's rows for later children; empty where none is to."""
         if what != "dataset" or not self._keeps:
             return {}
         made = unnamed_file(self._children.folder)
@@ -169,12 +169,12 @@ class Subjects:
         return {"keep": str(path)}
 
     def close(self) -> None:
-        """Let the rows go that were kept."""
+        """Let go of the rows that were kept."""
         self.kept.clear()
         self._open.close()
 
     def need(self, datasets: Iterable[str], models: Iterable[str]) -> None:
-        """Make sure that these could be read.
+        """Make sure that these datasets and models could be read.
 
         Raises:
             InputError: The first that could not, with the reason.
@@ -184,22 +184,22 @@ class Subjects:
                 raise InputError(f"{what}: {self._broken[what]}")
 
     def basis(self, datasets: Sequence[str], models: Sequence[str]) -> dict[str, str]:
-        """By name, the digest of all that these are: what rests on the same need not be made again."""
-        found = {f"dataset {name}": self.datasets[name].digest for name in datasets if name in self.datasets}
+        """Digests of all that these datasets and models are, by name: what rests on the same need not be made again."""
+        digests = {f"dataset {name}": self.datasets[name].digest for name in datasets if name in self.datasets}
         for name in models:
             if name in self.models:
-                found |= self._model_basis(name)
-        return found | self.basis_of_all | {"number of rows": str(self.parts.rows)}
+                digests |= self._model_basis(name)
+        return digests | self.basis_of_all | {"number of rows": str(self.parts.rows)}
 
     def _model_basis(self, name: str) -> dict[str, str]:
         record, model = self.models[name], self.parts.models[name]
-        found = {f"{one.path} ({one.what} of {name})": one.digest for one in record.contents}
+        digests = {f"{one.path} ({one.what} of {name})": one.digest for one in record.contents}
         fields = model.model_dump_json(), record.digest, record.preprocess_digest, record.classes
-        found[f"model {name}"] = digest_of(*fields)
+        digests[f"model {name}"] = digest_of(*fields)
         if model.served:
             # One that was not asked at the start is like no other.
-            found[f"the server of {name}"] = self.servers.get(name, self._unasked)
-        return found
+            digests[f"the server of {name}"] = self.servers.get(name, self._unasked)
+        return digests
 
     def predict(self, dataset: str, model: str) -> Path:
         """The file with a model's answers on a dataset, made once.
@@ -239,7 +239,7 @@ class Subjects:
         return file
 
     def _not_kept(self, last: ModelAnswered, same: ModelAnswered | None, basis: Mapping[str, str]) -> str | None:
-        """Why answers that are there can't be kept; None: they can."""
+        """Reason why existing answers can't be kept; None where they can."""
         if same is None:
             return otherwise(last.basis, basis)
         file = predictions_file(same.dataset, same.model)
@@ -258,7 +258,7 @@ class Subjects:
         return {**told, "digest": sha256_of(file)}
 
     def _kept(self, dataset: str, model: str, file: Path) -> dict[str, Any] | None:
-        """What an earlier run kept of a model, copied beside the other answers; None: it is asked now.
+        """Answers that an earlier run kept of a model, copied beside the others; None where the model is asked now.
 
         Raises:
             NotRunError: It was not asked about these rows then.
@@ -290,7 +290,7 @@ class Subjects:
         self.models[model] = record.model_copy(update={"code_read": code})
 
     def reads_otherwise(self, model: str, before: Mapping[str, str]) -> str | None:
-        """That what a model's code reads is another thing than it was, in words; None: it is the same."""
+        """Sentence on a change in what a model's code reads; None where there is none."""
         other = self._other_file(before)
         if other is not None:
             return f"{other}, which {model} reads, is another one"
@@ -314,33 +314,33 @@ class Subjects:
         return self._code[model]
 
     def _other_file(self, files: Mapping[str, str]) -> str | None:
-        """The first of these that is not what it was."""
+        """The first of these files that is not what it was; None where all are."""
         folder = self.parts.access.folder.resolve()
         # A link may stand among them: what counts is what is read through it.
         paths = {path: (folder / path).resolve() for path in files}
         return next((path for path, digest in files.items() if not is_whole(paths[path], digest)), None)
 
     def not_shown(self, model: str) -> None:
-        """Nothing ties what was measured of this model to what will ship."""
+        """Drop a model's digest: nothing ties what was measured of it to what will ship."""
         if model in self.models:
             self.models[model] = self.models[model].model_copy(update={"digest": None})
 
     def changed(self) -> dict[str, str]:
-        """What is another one now than when it was described, ``dataset NAME`` or ``model NAME``: in words."""
+        """Changes since datasets and models were described, in words, by ``dataset NAME`` or ``model NAME``."""
         now = Subjects(self.parts, self._children, self._journal, self._observer, JournalEvents(), keeps=False)
         now._look(self.datasets, self.models)
-        found = {}
+        changes = {}
         for name, one in self.datasets.items():
             if name not in now.datasets or now.datasets[name].digest != one.digest:
-                found[f"dataset {name}"] = f"dataset {name}"
+                changes[f"dataset {name}"] = f"dataset {name}"
         for name, model in self.models.items():
             other = self._model_changed(model, now.models.get(name))
             if other is not None:
-                found[f"model {name}"] = other
-        return found
+                changes[f"model {name}"] = other
+        return changes
 
     def _model_changed(self, before: ModelRecord, now: ModelRecord | None) -> str | None:
-        """What of a model is another one now, in words."""
+        """Part of a model that has changed since it was described, in words; None where none has."""
         if now is None or is_another(before, now):
             return f"model {before.name}"
         read = self._read.get(before.name, {})
@@ -350,11 +350,11 @@ class Subjects:
         return None if other is None else f"{other}, which {before.name} reads,"
 
     def not_as_asked(self, models: Iterable[str]) -> str | None:
-        """That a model ran in another precision or elsewhere than the spec asks, which voids what was measured."""
+        """Sentence on a model that ran in another precision or elsewhere than asked, which voids what was measured."""
         return not_as_asked(self.models[name] for name in models if name in self.models)
 
     def facts(self) -> dict[str, dict[str, Cell]]:
-        """Model: what is known of it, for the checks."""
+        """Facts about each model, for the checks."""
         return {name: model_facts(record) for name, record in self.models.items()}
 
 
@@ -371,7 +371,7 @@ def observed_of(record: ModelRecord, observed: Mapping[str, Any]) -> ModelRecord
 
 
 def not_as_asked(models: Iterable[ModelRecord]) -> str | None:
-    """That one of some models ran in another precision or elsewhere than the spec asks; None: none did."""
+    """Sentence on the first model that ran in another precision or elsewhere than asked; None where none did."""
     for record in models:
         name = record.name
         if record.device_observed is not None and _kind(record.device) != _kind(record.device_observed):
@@ -413,13 +413,13 @@ def _kind(device: str) -> str:
 
 
 def is_another(before: ModelRecord, now: ModelRecord) -> bool:
-    """Two records of a model are of other files, or of what is made of them."""
+    """True where two records of a model differ in its files, or in what is made of them."""
     pair = [(one.digest, one.preprocess_digest, one.content_digest, one.classes) for one in (before, now)]
     return pair[0] != pair[1]
 
 
 def model_facts(record: ModelRecord) -> dict[str, Cell]:
-    """What a check is told of a model."""
+    """Facts about a model that a check is told."""
     return {
         "digest": record.digest,
         "size_bytes": record.size_bytes,
@@ -433,5 +433,5 @@ def model_facts(record: ModelRecord) -> dict[str, Cell]:
 
 
 def digest_of(*parts: object) -> str:
-    """A digest of anything that JSON can say."""
+    """Digest of anything that JSON can express."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -28,16 +28,16 @@ PATTERNS = (
     ("candidate", "baseline", "baseline", "candidate"),
     ("baseline", "candidate", "candidate", "baseline"),
 )
-"""Of even and of odd pairs, so that neither side always comes first."""
+"""Order of the blocks in even and in odd pairs, so that neither side always comes first."""
 SETTLE_S = 0.05
-"""Between two blocks: the side that ran goes back to sleep."""
+"""Pause between two blocks: the side that ran goes back to sleep."""
 LEAD_S = 3.0
-"""Clients that are to start together are told so long before: they open their connections meanwhile."""
+"""Time from telling clients that start together to their start, in which they open their connections."""
 ARRAYS = ("arrivals_ns", "items", "sizes")
 
 
 class Timing(Protocol):
-    """Whatever gives samples for schedules, answers of probes, and answers to rows that a check made."""
+    """Source of samples for schedules, findings of probes, and answers to rows that a check made."""
 
     @property
     def samples(self) -> tuple[Samples, ...]:
@@ -63,7 +63,7 @@ class Timing(Protocol):
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
         progress: Progress,
     ) -> list[Probe]:  # fmt: skip
-        """What fresh processes found."""
+        """Findings of fresh processes."""
         ...
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
@@ -78,19 +78,19 @@ class _Timed:
         self.worker = worker
         self.gpu = gpu
         self.beside: tuple[int, ...] = ()
-        """Processes that are ours too: the server that is asked, other clients of it."""
+        """Other processes of ours: the server that is asked, and its other clients."""
         self.elsewhere = False
-        """The model runs on another machine."""
+        """True where the model runs on another machine."""
         self.telemetry: Telemetry | None = None
-        """What was read of the machine meanwhile."""
+        """Telemetry of the machine meanwhile."""
         self.background_rounds_per_s: float | None = None
-        """What the load beside it did, in the block in which it did least."""
+        """Rate of the load that ran beside it, in the block in which that did least."""
         self.schedule = schedule
         self.out = out
         self.origin_ns = origin_ns
 
     def prepare(self, dataset: str) -> None:
-        """Rows into memory and warm-up."""
+        """Read rows into memory and warm up."""
         asked = {one.name: getattr(self.schedule, one.name) for one in fields(Schedule) if one.name not in ARRAYS}
         question: Message = {
             "do": "prepare", "dataset": dataset, "schedule": asked, "out": str(self.out), "origin_ns": self.origin_ns,
@@ -120,12 +120,12 @@ def _written(schedule: Schedule, out: Path) -> Iterator[Path | None]:
     """The schedule's arrays in a file, while it is read."""
     import numpy as np
 
-    found = {name: getattr(schedule, name) for name in ARRAYS if getattr(schedule, name) is not None}
-    if not found:
+    arrays = {name: getattr(schedule, name) for name in ARRAYS if getattr(schedule, name) is not None}
+    if not arrays:
         yield None
         return
     path = out.with_suffix(".npz")
-    np.savez(path, **found)
+    np.savez(path, **arrays)
     try:
         yield path
     finally:
@@ -145,16 +145,16 @@ class Workers:
 
     @property
     def samples(self) -> tuple[Samples, ...]:
-        """Everything that was measured, in order."""
+        """All samples that were measured, in order."""
         return tuple(self._made)
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """Everything that was found, in order."""
+        """All findings, in order."""
         return tuple(self._found)
 
     def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
-        """One fresh process after the other; nothing else of ours runs meanwhile."""
+        """Samples of one fresh process after the other; nothing else of ours runs meanwhile."""
         made: list[Samples] = []
         try:
             for process in range(schedule.processes):
@@ -195,7 +195,7 @@ class Workers:
         return candidate_made, baseline_made
 
     def _alone(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
-        """One fresh process."""
+        """Measure in one fresh process."""
         with self._worker(model, process) as worker:
             timed = self._prepared(worker, schedule, dataset, model, process)
             with self._kept(timed, model, process), _background(schedule, timed), _read(timed):
@@ -204,7 +204,7 @@ class Workers:
 
     @staticmethod
     def _blocks(ours: _Timed, theirs: _Timed, pattern: Sequence[str]) -> None:
-        """The blocks of one pair; a background runs beside the candidate's."""
+        """Measure the blocks of one pair; a background runs beside the candidate's."""
         queries = max(1, ours.schedule.queries // 2)
         for block, side in enumerate(pattern):
             time.sleep(SETTLE_S)
@@ -218,7 +218,7 @@ class Workers:
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
         progress: Progress,
     ) -> list[Probe]:  # fmt: skip
-        """One fresh process after the other, asked for what it finds."""
+        """Findings of fresh processes, one after the other."""
         from evalspec.running.as_json import found_from_json
 
         made = []
@@ -238,18 +238,18 @@ class Workers:
                     else _sampler(worker, telemetry_s, now_ns(), self._gpu(model), self._server(model))
                 )
                 try:
-                    found = worker.ask(question)
+                    reply = worker.ask(question)
                 finally:
                     telemetry = None if sampler is None else sampler.stop()
-            self.observed[model] = dict(found["observed"])
+            self.observed[model] = dict(reply["observed"])
             import_s, load_s = float(loaded["import_s"]), float(loaded["load_s"])
             begin = {"start_s": max(0.0, ready_s - import_s - load_s), "import_s": import_s, "load_s": load_s}
-            made.append(found_from_json(found).as_probe(probe, model, process, begin=begin, telemetry=telemetry))
+            made.append(found_from_json(reply).as_probe(probe, model, process, begin=begin, telemetry=telemetry))
         self._found += made
         return made
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
-        """One worker for each model, which stays until `close`."""
+        """Ask one worker for each model, which stays until `close`."""
         out = self.answering.predict(rows, dataset, name, model, progress)
         self.observed |= self.answering.observed
         return out
@@ -259,7 +259,7 @@ class Workers:
         self.answering.close()
 
     def _clients(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
-        """One open loop, driven by several client processes, each with every so many-th query."""
+        """Measure one open loop, driven by several client processes, each with its share of the queries."""
         origin = now_ns()
         with contextlib.ExitStack() as stack:
             timed = []
@@ -298,12 +298,12 @@ class Workers:
         return timed
 
     def _server(self, model: str) -> tuple[int, ...]:
-        """Process id of the server that is asked, where it is on this machine."""
+        """Process id of the server that is asked; empty where it is not on this machine."""
         pid = self._job.model_facts.get(model, {}).get("server_pid")
         return (int(pid),) if isinstance(pid, int) else ()
 
     def _gpu(self, model: str) -> int | None:
-        """Number of the GPU whose counters are read: the model's; of a server the first; None: it uses none."""
+        """Number of the GPU whose counters are read: the model's, or a server's first; None where it uses none."""
         part = self._job.parts.models[model]
         if part.device == "cpu" and not part.served:
             return None
@@ -311,7 +311,7 @@ class Workers:
 
     @contextlib.contextmanager
     def _kept(self, timed: _Timed, model: str, process: int) -> Iterator[None]:
-        """Keeps what was measured until then, where a worker ends in the middle of it."""
+        """Keep what was measured so far where a worker ends in the middle of it."""
         from evalspec.measure.samples import read_samples
 
         try:
@@ -336,7 +336,7 @@ class Workers:
 
 
 def _named(model: str, schedule: Schedule) -> str:
-    """What runs, for people who wait: a model's process, at a rate where it has one."""
+    """Name of what runs, for people who wait: a model's process, with its rate where it has one."""
     arrivals = schedule.arrivals_ns
     if arrivals is None or len(arrivals) < 2:
         return f"{model}, process"

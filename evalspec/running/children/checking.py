@@ -29,7 +29,7 @@ from evalspec.running.timing import Timing, Workers
 
 
 def start(job: CheckJob, scans: Scans | None = None) -> Handler:
-    """The handler of this child; ``scans`` keeps what checks see that share it."""
+    """The handler of this child; ``scans`` keeps watchers for the checks that share it."""
     arrow_without_pandas()
 
     def handle(question: Message, progress: Progress) -> Message:
@@ -55,7 +55,7 @@ def start(job: CheckJob, scans: Scans | None = None) -> Handler:
 
 
 def _written(job: CheckJob, workers: Workers) -> list[tuple[str, str]]:
-    """Files of what was measured, and what they hold."""
+    """Files of what was measured, each with a description of what it holds."""
     files = list(workers.answering.files)
     if workers.samples:
         name = samples_file(job.check.name)
@@ -90,7 +90,7 @@ def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | 
 
 
 def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]]) -> CheckRecord:
-    """What a check found, as it stands in the record."""
+    """Result of a check as it stands in the record."""
     check = job.check
     values, units = measured_values(check, result)
     tests = write_tests(check, result, SignificanceLevels(job.confidence, job.alpha_fail))

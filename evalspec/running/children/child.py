@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _sentence(error: Exception, hidden: Redaction) -> str:
-    """The error in one line, with the last place of it in code that is not ours."""
+    """The error in one line, with the file and line that raised it."""
     frames: list[Any] = traceback.extract_tb(error.__traceback__)
     where = f" (in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
     text = hidden.text(str(error)).strip().splitlines()

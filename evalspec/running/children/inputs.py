@@ -1,4 +1,4 @@
-"""What a check is handed while it runs: rows, predictions made before, timings made now."""
+"""Inputs of a check while it runs: rows, predictions made before, timings made now."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RunInputs:
 
     @property
     def confidence(self) -> float:
-        """Of the policy."""
+        """Confidence that the policy asks for."""
         return self._job.confidence
 
     @property
@@ -58,7 +58,7 @@ class RunInputs:
 
     @property
     def draft(self) -> bool:
-        """Few queries."""
+        """True in a draft, where a few queries have to do."""
         return self._job.draft
 
     @property
@@ -76,30 +76,30 @@ class RunInputs:
         return self._tables.get(dataset, columns)
 
     def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The same rows, some at a time."""
+        """Rows of a dataset, some at a time."""
         return self._tables.batches(dataset, columns)
 
     def scan(self, scans: Sequence[Scan]) -> list[Any]:
-        """Watchers, when all rows went by."""
+        """Watchers of these scans, once all rows went by."""
         return self._scans.give(self._job.check.name, scans, self._evenly, self._wanted_later)
 
     def _evenly(self, dataset: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """Rows as watchers see them: the same at a time whatever else is read, so that sums are equal to the bit."""
+        """Rows as watchers see them: in the same batches whatever else is read, so that sums are equal to the bit."""
         from evalspec.sources.reading.batches import evenly
 
         batches = self._tables.batches(dataset, columns)
         return evenly(batches, BATCH_ROWS) if self._job.parts.datasets[dataset].rows_fit else batches
 
     def _wanted_later(self) -> dict[str, list[Scan]]:
-        """Check that comes later: what it will want to see, where that is handed on as in a pass of its own."""
-        found: dict[str, list[Scan]] = {}
+        """Scans that later checks will ask for, by check, where rows are handed on as in a pass of their own."""
+        wanted: dict[str, list[Scan]] = {}
         for check, seed in self._scans.ahead:
             inputs = RunInputs(replace(self._job, check=check, seed=seed), self._progress, self.timing)
             inputs._tables = self._tables
             with contextlib.suppress(EvalspecError):
                 scans = check.scans(inputs)
-                found[check.name] = [one for one in scans if self._job.parts.datasets[one.dataset].rows_fit]
-        return found
+                wanted[check.name] = [one for one in scans if self._job.parts.datasets[one.dataset].rows_fit]
+        return wanted
 
     def label(self, dataset: str) -> str | None:
         """Name of the label column."""
@@ -110,15 +110,15 @@ class RunInputs:
         return self._job.parts.datasets[dataset].label_unit
 
     def origin(self, dataset: str) -> Mapping[str, str]:
-        """As the spec states it."""
+        """Origin of a dataset, as the spec states it."""
         return self._job.parts.datasets[dataset].origin
 
     def column_names(self, dataset: str) -> tuple[str, ...]:
-        """Its columns."""
+        """Names of a dataset's columns."""
         return self._tables.names(dataset)
 
     def has_clusters(self, dataset: str) -> bool:
-        """It names a column of what rows share, or many of its rows are equal."""
+        """True where the dataset names a column of what rows share, or many of its rows are equal."""
         return self._job.parts.datasets[dataset].cluster is not None or self._equal(dataset) is not None
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
@@ -222,7 +222,7 @@ class RunInputs:
         return tuple(self._job.parts.slices)
 
     def slice_where(self, name: str) -> str:
-        """As in the spec's ``slices:``."""
+        """Condition of a named slice, as in the spec's ``slices:``."""
         return self._job.parts.slices[name]
 
     def slice_mask(self, name: str, dataset: str) -> SliceMask:
@@ -233,18 +233,18 @@ class RunInputs:
         return mask(self._tables.having(dataset, where.columns), where)
 
     def _drafted(self, schedule: Schedule) -> Schedule:
-        """A draft shows that it runs: a few queries come before, settled or not."""
+        """The schedule; in a draft with a few warm-up queries, settled or not, as it only shows that the check runs."""
         if not self._job.draft:
             return schedule
         few = min(schedule.warmup_queries, DRAFT_WARMUP)
         return replace(schedule, warmup_queries=few, warmup_s=0.0, settle=False)
 
     def measure(self, schedule: Schedule, dataset: str, model: str | None = None) -> list[Samples]:
-        """Fresh processes, one after the other."""
+        """Samples of fresh processes, one after the other."""
         return self.timing.measure(self._drafted(schedule), dataset, model or self._job.check.model, self._progress)
 
     def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
-        """A B B A blocks in pairs of fresh processes."""
+        """Samples of A B B A blocks in pairs of fresh processes."""
         asked, model = self._drafted(schedule), self._job.check.model
         return self.timing.measure_paired(asked, dataset, model, baseline, self._progress)
 
@@ -258,12 +258,12 @@ class RunInputs:
         options: Cells | None = None,
         telemetry_s: float | None = None,
     ) -> list[Probe]:
-        """What fresh processes find out, one after the other."""
+        """Findings of fresh processes, one after the other."""
         name = model or self._job.check.model
         return self.timing.probe(probe, dataset, name, processes, options or {}, telemetry_s, self._progress)
 
     def model_facts(self, model: str | None = None) -> Cells:
-        """What is known of a model."""
+        """Known facts about a model."""
         name = model or self._job.check.model
         part = self._job.parts.models.get(name)
         told = {"served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere}

@@ -1,4 +1,4 @@
-"""What the children are handed."""
+"""Jobs that children are handed, and names of the files that children write."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class SpecParts:
     slices: Mapping[str, str]
     access: Access
     rows: int | None = None
-    """Only so many rows of each dataset (a draft); None: all."""
+    """Number of rows to read of each dataset (a draft); None: all."""
     kept: Mapping[str, Path] = field(default_factory=dict)
-    """Dataset: the file of these rows as the run first read them, where one is kept."""
+    """File of a dataset's rows as the run first read them, where one is kept, by dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerJob:
-    """A worker holds one model."""
+    """Job for a worker, which holds one model."""
 
     parts: SpecParts
     model: str
@@ -48,7 +48,7 @@ class WorkerJob:
 
 @dataclass(frozen=True, slots=True)
 class CheckJob:
-    """A check process runs one check.
+    """Job for a child that runs one check.
 
     Args:
         parts: As in `SpecParts`.
@@ -111,12 +111,12 @@ def altered_file(check: str, model: str, dataset: str, name: str) -> str:
 
 
 def predictions_key(dataset: str, model: str) -> str:
-    """How a file of predictions is named in a job."""
+    """Key of a file of predictions in a job."""
     return f"{dataset}/{model}"
 
 
 def answers_beside(plan: Plan, planned: PlannedCheck) -> dict[str, tuple[str, str]]:
-    """Timed model: the (dataset, model) whose answers some other check judges, where there is one."""
+    """The (dataset, model) whose answers some other check judges, where there is one, by timed model."""
     return {
         model: (dataset, model)
         for model in planned.timed
@@ -136,12 +136,12 @@ def judged_beside(plan: Plan, planned: PlannedCheck) -> frozenset[str]:
 
 
 def _about_answers(check: Check) -> bool:
-    """It requires something of answers: not only of time, size or energy."""
-    found = (check.metric(one.metric) for one in check.blocking)
-    units = (UNITS.get(one.unit) for one in found if one is not None)
+    """True where the check requires something of answers: not only of time, size or energy."""
+    metrics = (check.metric(one.metric) for one in check.blocking)
+    units = (UNITS.get(one.unit) for one in metrics if one is not None)
     return check.dimension == "model" and any(unit is not None and unit.kind not in UNBOUNDED for unit in units)
 
 
 def seed_of(seed: int, name: str) -> int:
-    """A seed of a check's own: adding a check doesn't change what another one draws."""
+    """Seed of one check: adding a check doesn't change what another one draws."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4], "big")

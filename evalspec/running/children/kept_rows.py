@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_BYTES = 256 * 2**20
-"""Of one dataset; a larger one is read from its source by each child."""
+"""Largest size of a dataset that is kept; a larger one is read from its source by each child."""
 DESCRIPTORS = Path("/proc/self/fd")
 
 
@@ -39,14 +39,14 @@ class RowsWriter:
     """Writes rows that go by; gives up on what is too large, does not fit on the disk, or changes its types midway."""
 
     def __init__(self, path: Path | None) -> None:
-        """``path`` of a file that is there; None: nothing is written."""
+        """``path`` names an existing file; with None nothing is written."""
         self._path = path
         self._sink: pa.OSFile | None = None
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
         self._bytes = 0
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """The next rows."""
+        """Write the next rows."""
         import pyarrow as pa
 
         if self._path is None or not batch.num_rows:
@@ -64,7 +64,7 @@ class RowsWriter:
             self._give_up()
 
     def end(self) -> bool:
-        """Whether all rows are in the file."""
+        """True where all rows are in the file, which is closed."""
         import pyarrow as pa
 
         if self._path is None or self._writer is None or self._sink is None:
@@ -88,7 +88,7 @@ class RowsWriter:
 
 
 def open_rows(path: Path) -> pa.Table:
-    """What `RowsWriter` wrote, without a copy of it in memory."""
+    """Rows that `RowsWriter` wrote, without a copy of them in memory."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:

@@ -15,7 +15,7 @@ from evalspec.running.children.messages import Message, Progress
 
 @dataclass(frozen=True, slots=True)
 class LookJob:
-    """What is looked at.
+    """Job for a child that looks into models' files and at rows of checks.
 
     Args:
         parts: Of the spec.
@@ -55,10 +55,10 @@ def _hides(job: LookJob, name: str) -> str | None:
 
 
 def _rows(job: LookJob, check: Check) -> dict[str, int | None]:
-    """Rows of the datasets that are only counted."""
+    """Number of rows of each dataset that is only counted."""
     from evalspec.sources.reading.open import open_dataset
 
-    found: dict[str, int | None] = {}
+    counts: dict[str, int | None] = {}
     for need in check.inspects():
         if need.columns:
             continue
@@ -66,5 +66,5 @@ def _rows(job: LookJob, check: Check) -> dict[str, int | None]:
         header = dataset.header(job.parts.access)
         known = header.rows if dataset.where is None else None
         some = tuple(header.columns)[:1]
-        found[need.dataset] = known if known is not None else len(open_dataset(dataset, job.parts.access, some))
-    return found
+        counts[need.dataset] = known if known is not None else len(open_dataset(dataset, job.parts.access, some))
+    return counts

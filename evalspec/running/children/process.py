@@ -35,7 +35,7 @@ GONE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a child may use.
+    """Limits on what a child may use.
 
     Args:
         time_s: Longest time for one answer.
@@ -108,11 +108,11 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """It can be asked something more."""
+        """True while the child can be asked something more."""
         return self._process.ended is None
 
     def ask(self, question: Message, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
-        """One question, one answer.
+        """Ask one question and wait for its answer.
 
         Raises:
             WorkerError: It ended without an answer, or went past a limit; it has then been killed.
@@ -133,7 +133,7 @@ class Child:
             self._gone()
 
     def answer(self, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
-        """Wait for the answer; as `ask`."""
+        """Wait for the answer to what `tell` asked."""
         allowed_s = self.limits.time_s if time_s is None else time_s
         deadline = time.monotonic() + allowed_s
         while True:
@@ -172,13 +172,13 @@ class Child:
         raise WorkerError(f"{self.role} {_ending(code)} without an answer{said}")
 
     def kill(self) -> None:
-        """Kill it and all that it has started."""
+        """Kill the child and all that it has started."""
         self._process.end()
         self._channel.close()
         self._log.finish()
 
     def close(self) -> None:
-        """Let it go, and make sure that nothing of it stays."""
+        """Let the child go, and make sure that nothing of it stays."""
         self.kill()
 
 

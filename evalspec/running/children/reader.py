@@ -32,7 +32,7 @@ def start(parts: SpecParts) -> Handler:
 
 
 def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None) -> DatasetRecord:
-    """A dataset as it is read: its rows after ``where``, which the writer takes too.
+    """Record of a dataset as it is read: its rows after ``where``, which the writer takes too.
 
     Raises:
         InputError: It can't be read.
@@ -72,7 +72,7 @@ def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None
 
 
 def benchmark_of(dataset: Dataset) -> Benchmark | None:
-    """The benchmark that its rows are, at the commit that they are read at where the spec names no other."""
+    """Benchmark that a dataset's rows come from; where the spec names no revision, at the commit that is read."""
     revision = getattr(dataset, "revision", None)
     if dataset.hub is None or dataset.hub.revision is not None or revision is None:
         return dataset.hub
@@ -80,7 +80,7 @@ def benchmark_of(dataset: Dataset) -> Benchmark | None:
 
 
 def model_record(name: str, model: Model, access: Access) -> ModelRecord:
-    """A model as it stands on disk; nothing of it is run.
+    """Record of a model as it stands on disk; none of its code is run.
 
     Raises:
         InputError: A file of it is missing.

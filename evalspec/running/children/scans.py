@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Ahead = tuple[tuple["Check", int], ...]
 """Checks that this child will be asked for later, each with its seed."""
 MOST_BYTES = 512 * 2**20
-"""What a pass may add to the child's resident size before what grows for other checks is given up: they look later."""
+"""Bytes that a pass may add to the child's resident size; beyond, growing watchers of other checks are given up."""
 
 
 @dataclass
@@ -33,14 +33,14 @@ class _Kept:
 
 
 class Scans:
-    """What was seen for checks that come later, until they ask for it."""
+    """Watchers that have seen rows for later checks, kept until these ask for them."""
 
     def __init__(self) -> None:
         self.ahead: Ahead = ()
         self._kept: dict[tuple[str, str], _Kept] = {}
 
     def expect(self, check: str, ahead: Ahead) -> None:
-        """A check begins, and these will come; what nobody of them wants is let go."""
+        """Begin a check that others will follow; let go of watchers that none of them wants."""
         self.ahead = ahead
         self._let_go({check, *(one.name for one, _ in ahead)})
 
@@ -52,7 +52,7 @@ class Scans:
     def give(
         self, check: str, asked: Sequence[Scan], batches: Batches, others: Callable[[], Mapping[str, Sequence[Scan]]]
     ) -> list[Any]:
-        """The watchers that a check asks for, when all rows went by.
+        """The watchers that a check asks for, once all rows went by.
 
         Args:
             check: Its name.
@@ -68,9 +68,9 @@ class Scans:
         for dataset in dict.fromkeys(scan.dataset for scan in missing):
             own = {scan.key: scan for scan in missing if scan.dataset == dataset}
             self._pass(dataset, check, own, theirs, batches)
-        found = [self._kept[scan.dataset, scan.key].watcher for scan in asked]
+        watchers = [self._kept[scan.dataset, scan.key].watcher for scan in asked]
         self._let_go({name for one in self._kept.values() for name in one.by} - {check})
-        return found
+        return watchers
 
     def _let_go(self, waiting: set[str]) -> None:
         for place, one in list(self._kept.items()):
@@ -97,18 +97,18 @@ class Scans:
                     by.setdefault(scan.key, set()).add(name)
         others = frozenset(scans) - frozenset(own)
         try:
-            found = one_pass(dataset, scans, batches, _Guard(own, scans).given_up if others else frozenset)
+            watchers = one_pass(dataset, scans, batches, _Guard(own, scans).given_up if others else frozenset)
         except (EvalspecError, pa.ArrowException):
             if not others:
                 raise
             # What other checks look at is theirs to tell.
-            found = one_pass(dataset, own, batches)
-        for key, watcher in found.items():
+            watchers = one_pass(dataset, own, batches)
+        for key, watcher in watchers.items():
             self._kept[dataset, key] = _Kept(watcher, by[key])
 
 
 class _Guard:
-    """Gives up what other checks look at when memory gets full: what grows first, then all, unless the check grows too.
+    """Gives up other checks' watchers when memory gets full: growing ones first, then all, unless the check grows too.
 
     Args:
         own: What the check that runs looks at.

@@ -31,7 +31,7 @@ class SharedChild:
         self._alone = False
 
     def ask(self, job: CheckJob, *, progress: Progress, time_s: float, ahead: Ahead = ()) -> Message:
-        """As a child of the check's own would answer.
+        """Answer to a check's job, as a child of its own would give it.
 
         Args:
             job: The check's.
@@ -40,7 +40,7 @@ class SharedChild:
             ahead: Checks that come later and look at rows as this one does.
 
         Raises:
-            EvalspecError: As it.
+            EvalspecError: As that child would raise it.
         """
         ahead = () if self._alone else ahead
         try:
@@ -63,9 +63,9 @@ class SharedChild:
         return answer
 
     def _full(self, child: Child) -> bool:
-        """It holds so much that the next check had better have its whole share of memory, in a new one.
+        """True where the child holds so much that the next check had better have a new one, with all of its memory.
 
-        What was seen for checks that come may be as much again.
+        Watchers kept for later checks may hold as much again.
         """
         return resident_bytes(child.pid) > (2 if self._keeps else 1) * MOST_BYTES
 
@@ -76,7 +76,7 @@ class SharedChild:
 
 
 def start(job: None) -> Handler:
-    """The handler of that child."""
+    """The handler of the shared child."""
     from evalspec.running.children import checking
 
     scans = Scans()

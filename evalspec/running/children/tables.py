@@ -39,7 +39,7 @@ class Tables:
         return table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))
 
     def having(self, dataset: str, columns: Sequence[str] | None) -> pa.Table:
-        """All rows with these columns at least: what was read before where it has them, else all columns; None: all.
+        """All rows with at least these columns (None: all): as read before where that has them, else with all columns.
 
         Raises:
             InputError: It can't be read.
@@ -61,7 +61,7 @@ class Tables:
         return table if self._parts.rows is None else table.slice(0, self._parts.rows)
 
     def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The same rows, some at a time; they come from the table where it was read before.
+        """Rows of a dataset, some at a time; they come from its table where that was read before.
 
         Raises:
             InputError: It can't be read, or a column isn't there.
@@ -84,7 +84,7 @@ class Tables:
                     return
 
     def names(self, dataset: str) -> tuple[str, ...]:
-        """Its columns, without reading rows where the format allows.
+        """Names of a dataset's columns, without reading rows where the format allows.
 
         Raises:
             InputError: It can't be read.
@@ -96,7 +96,7 @@ class Tables:
         return self._names[dataset]
 
     def column(self, dataset: str, name: str) -> pa.Table:
-        """A table with one of its columns, all rows.
+        """Table with one column of a dataset, all rows.
 
         Raises:
             InputError: It can't be read, or the column isn't there.
@@ -120,7 +120,7 @@ class Tables:
         return tuple(dict.fromkeys(named))
 
     def facts(self, dataset: str) -> DatasetFacts:
-        """What a model is told of a dataset."""
+        """Facts about a dataset that a model is told."""
         from evalspec.pipeline.inputs import DatasetFacts
 
         part = self._parts.datasets[dataset]

@@ -74,7 +74,7 @@ class _Worker:
         return {"details": details, "observed": dict(self.loaded.observed)} | self._read()
 
     def _read_so_far(self) -> Message:
-        """As `_read`, with the stages ready to run; digests take time, so only where nobody waits for the loading."""
+        """Digests as in `_read`, once the stages are ready; they take time, so only where nobody waits for loading."""
         from evalspec.pipeline.preprocess import Pipeline, as_stages
 
         with self._code_runs():
@@ -82,21 +82,21 @@ class _Worker:
         return self._read()
 
     def _code_runs(self) -> contextlib.AbstractContextManager[None]:
-        """The spec's own code may run meanwhile, and what it reads is noted."""
+        """Let the spec's own code run meanwhile, and note what it reads."""
         return contextlib.nullcontext() if self.code is None else self.code.watching()
 
     def _read(self, question: Message | None = None) -> Message:
-        """Files that the model's code was seen to read, and the file of answers that was asked for: their digests."""
+        """Digests of the files that the model's code was seen to read, and of the file of answers asked for."""
         from evalspec.pipeline.artifact import shown_path
         from evalspec.pipeline.digest import file_digest
 
         access = self.job.parts.access
-        found = {} if self.code is None else self.code.digests()
+        digests = {} if self.code is None else self.code.digests()
         asked = None if question is None else self.model.answer_files().get(str(question["dataset"]))
         if asked is not None:
             path = access.path(asked)
-            found[str(path)] = file_digest(path)
-        return {"read": {shown_path(Path(path), access.folder): digest for path, digest in found.items()}}
+            digests[str(path)] = file_digest(path)
+        return {"read": {shown_path(Path(path), access.folder): digest for path, digest in digests.items()}}
 
     def _serve(self, dataset: str) -> Served:
         from evalspec.pipeline.serve import Served
@@ -154,12 +154,12 @@ class _Worker:
         )  # fmt: skip
         probe = importlib.import_module(f"evalspec.measure.probes.{question['probe']}").probe
         with self._code_runs():
-            found = probe(context)
-        return {**found_as_json(found), "observed": dict(rows.served.loaded.observed)}
+            findings = probe(context)
+        return {**found_as_json(findings), "observed": dict(rows.served.loaded.observed)}
 
 
 def _code_files(model: Model, access: Access) -> CodeFiles | None:
-    """What notes which files the model's code reads; None: none of the spec's code runs beside it here."""
+    """Recorder of the files that the model's code reads; None where none of the spec's code runs in this process."""
     if not model.runs_code():
         return None
     from evalspec.pipeline.artifact import content_paths
@@ -172,18 +172,18 @@ def _code_files(model: Model, access: Access) -> CodeFiles | None:
 
 
 def _spread(table: pa.Table, rows: int) -> pa.Table:
-    """So many rows at the most, evenly spread over a table; always the same ones."""
+    """At most so many rows, evenly spread over a table; always the same ones."""
     import numpy as np
 
     return table.take(np.unique(np.linspace(0, len(table) - 1, min(rows, len(table))).astype(np.int64)))
 
 
 def _with_arrays(schedule: Schedule, path: str | None) -> Schedule:
-    """The schedule with what `evalspec.running.timing` put beside it."""
+    """The schedule with the arrays that `evalspec.running.timing` put into a file beside it."""
     import numpy as np
 
     if path is None:
         return schedule
     with np.load(path, allow_pickle=False) as file:
-        found = {name: file[name] for name in file.files}
-    return replace(schedule, **found)
+        arrays = {name: file[name] for name in file.files}
+    return replace(schedule, **arrays)

@@ -33,7 +33,7 @@ class Answering:
         """Files in the folder of evidence, and what they hold."""
         self.observed: dict[str, dict[str, Cell]] = {}
         self.read: dict[str, dict[str, str]] = {}
-        """Model: files that its code was seen to read, and their digests."""
+        """Digests of the files that each model's code was seen to read, by model."""
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
         """The file with a model's answers to these rows.
@@ -95,7 +95,7 @@ def started(job: CheckJob, model: str, log: str, read: dict[str, dict[str, str]]
 
 
 def note_read(read: dict[str, dict[str, str]], model: str, files: Mapping[str, str]) -> None:
-    """Add files that a model's code was seen to read; one that was two things in one run is noted as changed."""
+    """Add files that a model's code was seen to read; one with two contents in one run is noted as changed."""
     known = read.setdefault(model, {})
     for path, digest in files.items():
         known[path] = digest if known.get(path, digest) == digest else CHANGED
@@ -125,7 +125,7 @@ def rows_digest(rows: pa.Table) -> str:
 
 
 def read_rows(path: Path) -> pa.Table:
-    """What `Answering.predict` handed over."""
+    """Rows that `Answering.predict` handed over."""
     import pyarrow as pa
 
     with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:

@@ -19,7 +19,7 @@ ENDS = ("end", "interrupted")
 OF_A_CHECK = ("check", "final")
 """Events that hold the record of a check; of several the last holds."""
 KEPT = ("spec.yaml", PROFILE_FILE)
-"""What a run keeps of its spec, whose digests its journal holds beside that of the record."""
+"""Files of its spec that a run keeps, whose digests its journal holds beside that of the record."""
 
 
 def write_record(record: Record, folder: Path, journal: Journal) -> None:

@@ -1,4 +1,4 @@
-"""What the journal of a run says that another run may go on from; a line that is not as it is written here is none."""
+"""Events in the journal of a run that another run may go on from; lines of any other form don't count."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Kind = TypeVar("Kind", bound=_Event)
 
 
 class ModelAnswered(_Event):
-    """A model's answers on a dataset were written."""
+    """Event: a model's answers on a dataset were written."""
 
     key: str
     dataset: str
@@ -32,7 +32,7 @@ class ModelAnswered(_Event):
 
 
 class CheckMeasured(_Event):
-    """A check has ended."""
+    """Event: a check has ended."""
 
     key: str
     id: str
@@ -44,7 +44,7 @@ class CheckMeasured(_Event):
 
 
 class Witnessed(_Event):
-    """A server was asked at the start of a run."""
+    """Event: a server was asked at the start of a run."""
 
     model: str
     rows: int
@@ -53,7 +53,7 @@ class Witnessed(_Event):
 
 
 class JournalEvents:
-    """All of it.
+    """Events of a journal, by what they are about.
 
     Args:
         events: Lines of the journal, oldest first.
@@ -65,10 +65,10 @@ class JournalEvents:
         self.answers = {one.key: one for one in _read(events, "predictions", ModelAnswered)}
         self.checks = {one.key: one for one in checks}
         self.last = {one.id: one for one in checks}
-        """Check: what was said of it last."""
+        """Last event of each check, by check."""
         self.servers = {one.model: one for one in _read(events, "server", Witnessed)}
         self.again = {str(one["id"]): str(one.get("why")) for one in events if one["event"] == "again" and "id" in one}
-        """Check: why it was measured again before."""
+        """Reasons why checks were measured again before, by check."""
 
 
 def _read(events: Iterable[Mapping[str, Any]], name: str, kind: type[Kind]) -> Iterator[Kind]:
@@ -81,7 +81,7 @@ def _read(events: Iterable[Mapping[str, Any]], name: str, kind: type[Kind]) -> I
 
 
 def otherwise(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What two measurements that don't go together rest on, in words."""
+    """Difference between what two measurements rest on that don't go together, in words."""
     names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
     if not names:
         return "what it rests on is not known"

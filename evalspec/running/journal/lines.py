@@ -12,17 +12,17 @@ from pydantic import ValidationError
 from evalspec.evidence.record import CheckRecord
 
 MOST_BYTES = 64 * 2**20
-"""Of a line; a longer one is no event."""
+"""Longest line of a journal; a longer one is no event."""
 _CELL = (str, int, float, bool, type(None))
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
     """Every event of a journal that is whole; what rests on others is made again.
 
-    Left out are torn lines, what is no JSON, and events without what an event of their kind has.
+    Torn lines, lines that are no JSON, and events that lack something that their kind has are left out.
 
     Raises:
-        OSError: It can't be read.
+        OSError: The file can't be read.
     """
     with path.open("rb") as stream:
         while line := stream.readline(MOST_BYTES):
@@ -67,15 +67,15 @@ def _check(event: Mapping[str, Any]) -> bool:
         record = CheckRecord.model_validate(event.get("record"))
     except (ValidationError, RecursionError):
         return False
-    return record.id == event["id"] and all(_is_observed(found) for found in observed.values())
+    return record.id == event["id"] and all(_is_observed(facts) for facts in observed.values())
 
 
-def _is_observed(found: object) -> bool:
-    """What was got when a model ran: names with plain values; precision and device are words."""
-    if not isinstance(found, dict):
+def _is_observed(facts: object) -> bool:
+    """True for facts got when a model ran: names with plain values, of which precision and device are words."""
+    if not isinstance(facts, dict):
         return False
-    words = (found.get("precision"), found.get("device"))
-    return all(isinstance(value, _CELL) for value in found.values()) and all(
+    words = (facts.get("precision"), facts.get("device"))
+    return all(isinstance(value, _CELL) for value in facts.values()) and all(
         word is None or isinstance(word, str) for word in words
     )
 

@@ -40,14 +40,14 @@ FRESH = "start a new run instead"
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A run that is gone on from.
+    """A run that another one goes on from.
 
     Args:
         folder: Of that run.
         record: Its record.
         events: Of its journal.
-        journal: What they say.
-        checks: Those that are measured again: why.
+        journal: The same events, by what they are about.
+        checks: Reasons why checks are measured again, by check.
     """
 
     folder: Path
@@ -61,7 +61,7 @@ class Again:
         return None if name in self.checks else _of(self.record, name)
 
     def attempts(self, name: str) -> tuple[Attempt, ...]:
-        """How a check was measured before, oldest first."""
+        """Earlier attempts to measure a check, oldest first."""
         before = _of(self.record, name)
         if before is None or name not in self.checks:
             return ()
@@ -72,7 +72,7 @@ class Again:
 
     @property
     def continues(self) -> tuple[Continued, ...]:
-        """The runs that are gone on from, oldest first."""
+        """The runs that this one goes on from, oldest first."""
         return (*self.record.continues, Continued(run=self.folder.name, started=self.record.started))
 
     def check(
@@ -99,9 +99,9 @@ class Again:
             self._check_basis(name, one)
 
     def _check_environment(self, now: Environment) -> None:
-        found = differences(self.record.environment, now)
-        if found:
-            raise RecordError(f"this is not the environment of {self.folder}: {'; '.join(found[:3])}; {FRESH}")
+        changes = differences(self.record.environment, now)
+        if changes:
+            raise RecordError(f"this is not the environment of {self.folder}: {'; '.join(changes[:3])}; {FRESH}")
 
     def _check_subjects(self, datasets: Mapping[str, DatasetRecord], models: Mapping[str, ModelRecord]) -> None:
         for then in self.record.datasets:
@@ -129,10 +129,10 @@ class Again:
             )
 
     def check_code(self, subjects: Subjects) -> None:
-        """Refuse where the code of a model reads another file by now than for what is kept.
+        """Refuse where a model's code reads other files by now than for what is kept.
 
         Raises:
-            RecordError: It does.
+            RecordError: It reads other files.
         """
         read: dict[str, dict[str, str]] = {}
         for answered in self.journal.answers.values():
@@ -167,15 +167,15 @@ class Again:
 
 
 def again(folder: Path, plan: Plan) -> Again:
-    """What of a run may be measured again.
+    """A run with those of its checks that may be measured again.
 
     Args:
         folder: Of a run that has ended.
         plan: Of the spec as it reads now.
 
     Raises:
-        RecordError: It is no such run, its record was changed, it is of another spec, or nothing in it may be measured
-            again.
+        RecordError: The folder holds no such run, its record was changed, it is of another spec, or nothing in it may
+            be measured again.
     """
     folder = folder.resolve()
     record = read_record(folder)
@@ -190,7 +190,7 @@ def again(folder: Path, plan: Plan) -> Again:
 
 
 def gone_on_from(events: Iterable[Mapping[str, Any]], plan: Plan) -> Again | None:
-    """What a run that is resumed went on from itself; None: nothing.
+    """The run that a resumed run had itself gone on from; None where there was none.
 
     Args:
         events: Of its journal.
@@ -204,12 +204,12 @@ def _same_spec(folder: Path, record: Record, plan: Plan) -> None:
     part = next(
         (
             what
-            for what, found in (
+            for what, applies in (
                 ("a draft", record.draft),
                 ("a part of a spec (--only)", bool(record.only)),
                 ("a run with the timings of another", record.timings_from is not None),
             )
-            if found
+            if applies
         ),
         None,
     )
@@ -226,29 +226,30 @@ def _same_spec(folder: Path, record: Record, plan: Plan) -> None:
 
 
 def profile_digest(profile: Profile | None) -> str | None:
-    """Of a profile's content; None: there is none."""
+    """Digest of a profile's content; None where there is no profile."""
     return None if profile is None else profile.digest
 
 
 def measurable(record: Record) -> tuple[dict[str, str], list[str]]:
     """Checks of a run that may be measured again.
 
-    Those that were not run, and those of which something is INVALID because the machine was busy and everything else
-    is so too, or PASS. A check of which anything is FAIL or INCONCLUSIVE never is.
+    These are checks that were not run, and checks of which some tests are INVALID because the machine was busy and all
+    others PASS. A check with a test that is FAIL or INCONCLUSIVE is never measured again.
 
     Args:
         record: Of the run.
 
     Returns:
-        Check: why it had no valid evidence; and why others that have none may not be measured again.
+        Reasons why these checks had no valid evidence, by check; and reasons why others without any may not be
+        measured again.
     """
     decided = {one.name: one for one in decide(record).decisions}
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     refused: list[str] = []
     only = {owner_of(name) for name in record.only}
     for check in record.checks:
         if check.status == "not_run" and (not only or check.id in only):
-            found[check.id] = str(check.reason)
+            reasons[check.id] = str(check.reason)
             continue
         void = [test for test in check.tests if test.invalid is not None]
         if check.status != "measured" or not void:
@@ -263,8 +264,8 @@ def measurable(record: Record) -> tuple[dict[str, str], list[str]]:
         elif outside is not None:
             refused.append(f"{check.id} is void for another reason: {outside.invalid}")
         else:
-            found[check.id] = str(void[0].invalid)
-    return found, refused
+            reasons[check.id] = str(void[0].invalid)
+    return reasons, refused
 
 
 def _stands(check: CheckRecord, one: Decision) -> str:

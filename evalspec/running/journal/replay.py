@@ -1,4 +1,4 @@
-"""What was measured before, given back in the order in which a check asks for it."""
+"""Replay of earlier measurements, given back in the order in which a check asks for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Replay:
         self.probes: tuple[Probe, ...] = tuple(self._probes)
 
     def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
-        """The next processes.
+        """Samples of the next processes.
 
         Raises:
             NotRunError: The file holds others, or none.
@@ -55,14 +55,14 @@ class Replay:
     def measure_paired(
         self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress
     ) -> tuple[list[Samples], list[Samples]]:
-        """The next pairs; as `measure`."""
+        """Samples of the next pairs, as in `measure`."""
         return self._next(schedule.processes, model), self._next(schedule.processes, baseline)
 
     def probe(
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
         progress: Progress,
     ) -> list[Probe]:  # fmt: skip
-        """What the next processes found; as `measure`. Of a model that told nothing none is there: others follow."""
+        """Findings of the next processes; refused where others follow: a model that told nothing has none here."""
         taken = self._probes[:processes]
         if len(taken) < processes or any((one.model, one.probe) != (model, probe) for one in taken):
             raise NotRunError(f"the evidence holds no {processes} probes {probe} of {model} here")

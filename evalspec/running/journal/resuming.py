@@ -14,12 +14,12 @@ from evalspec.running.subjects import Observer, Subjects
 
 
 class KeptChecks:
-    """What is kept of a run, and why something of it is not."""
+    """Checks that are kept of a run, and reasons why others are not."""
 
     def __init__(
         self, before: JournalEvents, folder: RunFolder, journal: Journal, subjects: Subjects, observer: Observer
     ) -> None:
-        """``before``: what the journal says of it; nothing for a new run."""
+        """``before`` holds what the journal says of the run; nothing for a new one."""
         self.before = before
         self._folder = folder
         self._journal = journal
@@ -29,14 +29,14 @@ class KeptChecks:
         self._again = dict(before.again)
 
     def has(self, key: str) -> bool:
-        """A check was measured under this key; whether that can be kept is not looked at."""
+        """True where a check was measured under this key, whether or not that can be kept."""
         event = self.before.checks.get(key)
         return event is not None and event.record.status == "measured"
 
     def of(
         self, planned: PlannedCheck, key: str, basis: Mapping[str, str], answers: Iterable[tuple[str, str]]
     ) -> CheckMeasured | None:
-        """What is kept of a check; None: it is measured, and where it was measured before the reason is written down.
+        """Kept measurement of a check; None where it has to be measured, with the reason written down if it was before.
 
         Args:
             planned: The check.
@@ -62,7 +62,7 @@ class KeptChecks:
         return event
 
     def not_kept(self, event: CheckMeasured, answers: Iterable[tuple[str, str]]) -> str | None:
-        """Why what was measured can't be kept, in words; None: it can.
+        """Reason why what was measured can't be kept, in words; None where it can.
 
         Raises:
             EvalspecError: There are no such answers.
@@ -88,5 +88,5 @@ class KeptChecks:
 
     @property
     def resumption(self) -> Resumption:
-        """For the record."""
+        """Checks that were kept and measured again, for the record."""
         return Resumption(kept=tuple(self._checks), again=dict(self._again))

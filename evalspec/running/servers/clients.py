@@ -13,13 +13,13 @@ SUMMED = (
     "connections", "connections_open_at_start", "connections_opened_again", "gc_collections", "gc_ms",
     "involuntary_switches", "warmup_queries",
 )  # fmt: skip
-"""Facts of clients that are counts of something; of all other numbers the largest, which is the worst, is kept."""
+"""Facts of clients that are counts of something, and are added up."""
 WORST = ("generator_lag_", "waited_for_connection_", "timer_", "gc_share_", "stolen_", "warmup_")
-"""What their names begin with."""
+"""Beginnings of the names of facts of which the largest value, the worst, is kept."""
 
 
 def shares(schedule: Schedule) -> list[Schedule]:
-    """Every so many-th query for each client; together they ask in the order of the schedule."""
+    """Schedule of each client: of n clients every n-th query; together they ask in the order of the schedule."""
     arrivals = schedule.arrivals_ns
     if arrivals is None:
         raise ValueError("an open loop has no arrivals")
@@ -38,7 +38,7 @@ def shares(schedule: Schedule) -> list[Schedule]:
 
 
 def merged(parts: list[Samples]) -> Samples:
-    """What several clients measured at the same time, as one, in the order of intended times.
+    """Samples of several clients that measured at the same time, as one, in the order of intended times.
 
     Args:
         parts: At least one, of the same process and batch, with times from the same origin.
@@ -50,8 +50,8 @@ def merged(parts: list[Samples]) -> Samples:
     order = np.argsort(np.concatenate([one.intended_ns for one in parts]), kind="stable")
 
     def joined(name: str) -> Any:
-        found = [getattr(one, name) for one in parts]
-        return None if any(one is None for one in found) else np.concatenate(found)[order]
+        arrays = [getattr(one, name) for one in parts]
+        return None if any(one is None for one in arrays) else np.concatenate(arrays)[order]
 
     details = dict(parts[0].details)
     for name in dict.fromkeys(name for one in parts for name in one.details):
@@ -62,7 +62,7 @@ def merged(parts: list[Samples]) -> Samples:
 
 
 def _as_one(name: str, values: Sequence[Cell]) -> Cell:
-    """One fact of several clients: sums, the worst, whether all; where it is none of these, what the first one says."""
+    """One fact of several clients: False where any is, else a sum or the worst; of all other facts the first value."""
     if any(value is False for value in values):
         return False
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]

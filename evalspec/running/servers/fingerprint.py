@@ -1,4 +1,4 @@
-"""That a server is the same at the start and at the end of a run: its answers about the same rows must agree."""
+"""Fingerprints of servers: answers about the same rows must agree at the start and at the end of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ServerFingerprint:
     """Answers of each server about the same rows at the start and at the end of a run: they must agree."""
 
     def __init__(self, parts: SpecParts, children: Children, subjects: Subjects, journal: Journal) -> None:
-        """``subjects`` learn what came of it."""
+        """``subjects`` are told the outcome."""
         self._parts = parts
         self._children = children
         self._subjects = subjects
@@ -51,7 +51,7 @@ class ServerFingerprint:
                 self._take(name, before.get(name))
 
     def _take(self, name: str, before: Witnessed | None) -> None:
-        """Set down how a server answers at the start: as it did then, or as it does now."""
+        """Set down a server's answers at the start: the earlier ones where it still answers so, else those of now."""
         from evalspec.answers.file import read_answers
 
         now, file = self._file(name, "now"), self._file(name, "start")
@@ -67,14 +67,14 @@ class ServerFingerprint:
         self._subjects.answered.append(self._evidence(name, "start"))
 
     def stands_for(self, name: str, digest: str) -> None:
-        """Write down what all that is kept of a server rests on."""
+        """Write down the digest that everything kept of a server rests on."""
         self._subjects.servers[name] = digest
         file = self._file(name, "start")
         rows = self._rows[name]
         self._journal.write("server", model=name, rows=rows, digest=sha256_of(file), stands_for=digest)
 
     def end(self) -> dict[str, str]:
-        """Ask again.
+        """Ask all servers again.
 
         Returns:
             Model: how its answers differ. One that can't be asked any more is no subject that was shown.
@@ -142,7 +142,7 @@ class ServerFingerprint:
             self.stands_for(name, before[name].stands_for)
 
     def _ask(self, name: str, dataset: str, when: str) -> str | None:
-        """Have a worker ask; why it could not, or None."""
+        """Have a worker ask; return the reason why it could not, or None."""
         job = WorkerJob(self._parts, name, self._children.threads)
         try:
             with self._children.start("evalspec.running.children.worker", job, f"witness-{name}-{when}") as child:
@@ -173,7 +173,7 @@ def server_file(model: str, when: str) -> str:
 
 
 def otherwise_at_the_end(start: Path, end: Path) -> str | None:
-    """That a server answered otherwise at the end of a run than at its start; None: it did not.
+    """Sentence on a server's answers that differ between the start and the end of a run; None where none do.
 
     Args:
         start: File of its answers at the start.
@@ -189,24 +189,24 @@ def otherwise_at_the_end(start: Path, end: Path) -> str | None:
 
 
 def voided(checks: Iterable[CheckRecord], differ: Mapping[str, str]) -> list[CheckRecord]:
-    """Checks of a run, those void that measured a server which answers otherwise by now.
+    """Checks of a run, void where they measured a server that answers otherwise by now.
 
     Args:
         checks: As they were measured.
         differ: As `ServerFingerprint.end` gives it.
     """
-    found = []
+    records = []
     for record in checks:
         hit = next((name for name in record.models if name in differ), None)
         if hit is not None and record.status == "measured":
             reason = f"the server of {hit} is another one by now: {differ[hit]}"
             record = record.model_copy(update={"status": "invalid", "reason": reason})
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def different(before: Answers, after: Answers) -> int:
-    """Rows with another answer.
+    """Number of rows with another answer.
 
     Args:
         before: Of some rows.
@@ -234,13 +234,13 @@ def different(before: Answers, after: Answers) -> int:
 
 
 def _served(plan: Plan) -> dict[str, str]:
-    """Served model of the plan: a dataset that it is asked about."""
-    found: dict[str, str] = {}
+    """The dataset that each served model of the plan is asked about, by model."""
+    datasets: dict[str, str] = {}
     for one in plan.checks:
         for dataset, model in [*one.predictions, *_timed(one)]:
             if plan.spec.models[model].served:
-                found.setdefault(model, dataset)
-    return found
+                datasets.setdefault(model, dataset)
+    return datasets
 
 
 def _timed(planned: PlannedCheck) -> list[tuple[str, str]]:

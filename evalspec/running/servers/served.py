@@ -25,7 +25,7 @@ class Servers:
     def __init__(
         self, models: Mapping[str, Model], access: Access, folder: Path, journal: Journal, observer: Observer
     ) -> None:
-        """``folder`` of the run, which takes their logs."""
+        """``folder`` of the run, which takes the servers' logs."""
         from evalspec.runtimes.http import Http
 
         self._models = {name: one for name, one in models.items() if isinstance(one, Http) and one.starts_server}
@@ -38,7 +38,7 @@ class Servers:
         self._refused: dict[str, EvalspecError] = {}
 
     def ensure(self, models: Iterable[str]) -> dict[str, int]:
-        """Start those of these models' servers that don't run, and wait until they are ready.
+        """Start the servers of these models that don't run yet, and wait until they are ready.
 
         Returns:
             Model: process id of its server, where it is on this machine and can be seen.
@@ -83,14 +83,14 @@ class Servers:
         return process
 
     def stop(self) -> None:
-        """Stop all of them."""
+        """Stop all servers."""
         for process in self._running.values():
             process.stop()
         self._running.clear()
 
 
 def _port_here(model: Model) -> int | None:
-    """Port of a server on this machine; None: it is on another one."""
+    """Port of a server on this machine; None where it is on another one."""
     from evalspec.runtimes.http import Http
     from evalspec.runtimes.http_client.wire import is_loopback
 
