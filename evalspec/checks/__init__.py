@@ -1,1 +1,1 @@
-"""What can be checked: a package for each check, in the folder of its dimension."""
+"""Checks, each a package in the folder of its dimension."""

@@ -1,7 +1,7 @@
 """Metrics of this package as modules of the Hugging Face `evaluate` library, for notebooks and training loops.
 
-``evaluate.load(evalspec.metrics.path("ece"))`` reads a file and no network. In a spec they stand under ``modules:`` of
-the check `evaluate` like any other file, with ``--trust`` and ``--allow-outside``.
+``evaluate.load(evalspec.metrics.path("ece"))`` reads a file and uses no network. In a spec they are listed under
+``modules:`` of the check `evaluate` like any other file, with ``--trust`` and ``--allow-outside``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from evalspec.errors import InputError, did_you_mean
 
 _FOLDER = Path(__file__).parent
 NAMES: tuple[str, ...] = tuple(sorted(file.stem for file in _FOLDER.glob("[a-z]*.py")))
-"""The modules."""
+"""Names of the modules."""
 
 
 def path(name: str) -> str:
-    """The file of a module, for ``evaluate.load``.
+    """File of a module, for ``evaluate.load``.
 
     Args:
         name: One of `NAMES`.
 
     Raises:
-        InputError: There is none of this name.
+        InputError: There is no module of this name.
     """
     if name not in NAMES:
         raise InputError(f"there is no metric module {name!r}", choices=NAMES, remedy=did_you_mean(name, NAMES))

@@ -23,7 +23,7 @@ Args:
 
 
 class Ece(evaluate.Metric):  # type: ignore[misc]  # the library has no types
-    """As `evalspec.stats.calibration.expected_error.expected_calibration_error`."""
+    """Error of `evalspec.stats.calibration.expected_error.expected_calibration_error`."""
 
     def _info(self) -> evaluate.MetricInfo:
         features = {"predictions": datasets.Sequence(datasets.Value("float64")), "references": datasets.Value("int64")}
@@ -33,5 +33,5 @@ class Ece(evaluate.Metric):  # type: ignore[misc]  # the library has no types
 
     def _compute(self, predictions: Any, references: Any, bins: int = 10) -> dict[str, float | None]:
         shares, truth = np.asarray(predictions, dtype=np.float64), np.asarray(references)
-        found = expected_calibration_error(shares.max(axis=1), shares.argmax(axis=1) == truth, bins=bins)
-        return {"ece": found.value, "plug_in": found.plug_in}
+        error = expected_calibration_error(shares.max(axis=1), shares.argmax(axis=1) == truth, bins=bins)
+        return {"ece": error.value, "plug_in": error.plug_in}

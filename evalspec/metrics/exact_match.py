@@ -19,7 +19,7 @@ Args:
 
 
 class ExactMatch(evaluate.Metric):  # type: ignore[misc]  # the library has no types
-    """As `evalspec.stats.sets.texts.is_exact`."""
+    """Share of exact matches by `evalspec.stats.sets.texts.is_exact`."""
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")

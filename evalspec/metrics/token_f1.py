@@ -18,7 +18,7 @@ Args:
 
 
 class TokenF1(evaluate.Metric):  # type: ignore[misc]  # the library has no types
-    """As `evalspec.stats.sets.texts.overlap`."""
+    """Mean overlap by `evalspec.stats.sets.texts.overlap`."""
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")

@@ -1,4 +1,4 @@
-"""What `calibration` computes."""
+"""Measurement of `calibration`: errors of the confidence, comparisons, recalibration, routing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NO_TEMPERATURE = "no temperature is best on the half it is fitted on: every answ
 
 
 def measure(check: Calibration, inputs: Inputs) -> CheckResult:
-    """Estimates, comparisons and blocks of one model on one dataset.
+    """Measure the calibration of one model on one dataset.
 
     Args:
         check: Its fields.
@@ -74,15 +74,15 @@ def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckR
     confidence, correct = stats.top_label(rows.probabilities, truth)
     estimates, classes = _errors(check, inputs, rows, confidence, correct)
     missing = dict.fromkeys(STATED, "the model has classes, not a stated interval")
-    found = recalibration.suggest(check, inputs, rows)
-    file = recalibration.export(check, inputs, rows, found)
-    _after_temperature(found, estimates, missing)
+    suggestion = recalibration.suggest(check, inputs, rows)
+    file = recalibration.export(check, inputs, rows, suggestion)
+    _after_temperature(suggestion, estimates, missing)
     _selective(check, rows, confidence, correct, estimates, missing)
     ece = estimates["ece"]
     assert isinstance(ece, stats.CalibrationError)
-    blocks, notes = _shown(check, inputs, ece, confidence, correct, classes, found)
+    blocks, notes = _shown(check, inputs, ece, confidence, correct, classes, suggestion)
     if rows.n:
-        notes.append(recalibration.note(found, file))
+        notes.append(recalibration.note(suggestion, file))
     moved = _routed(check, inputs, rows, estimates, missing)
     return CheckResult(
         estimates=estimates,
@@ -99,7 +99,7 @@ def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckR
 
 
 def _blind(truth: NDArray[np.int64], classes: int) -> dict[str, tuple[float, str]]:
-    """Scores of the shares of the classes, said of every row."""
+    """Scores of a model that gives every row the shares of the classes."""
     shares = np.bincount(truth, minlength=classes) / max(len(truth), 1)
     words = "the shares of the classes for every row"
     brier = 1.0 - float((shares**2).sum())
@@ -111,7 +111,7 @@ def _blind(truth: NDArray[np.int64], classes: int) -> dict[str, tuple[float, str
 
 
 def _never_fails(check: Calibration, classes: int) -> list[str]:
-    """Requirements on the mean over classes that no model could violate: a row's errors sum up to 2 at most."""
+    """Sentences on requirements that no model can violate: a row's errors over all classes sum to at most 2."""
     most = 2.0 / classes if classes > 2 else 1.0
     return [
         f"{one.sentence} can never fail with {classes:,} classes: classwise_ece is at most {most:.3g} there"
@@ -127,7 +127,7 @@ def _errors(
     confidence: NDArray[np.float64],
     correct: NDArray[np.bool_],
 ) -> tuple[dict[str, Estimate | Parts], ClasswiseError]:
-    """Every form of the calibration error, and the Brier score."""
+    """Estimates of the calibration error in all its forms and of the Brier score, and the errors by class."""
     assert rows.probabilities is not None and rows.truth is not None
     truth, bins, scheme, clusters = rows.truth.astype(np.int64), check.bins, check.scheme, rows.clusters
     classes = classwise_calibration_error(rows.probabilities, truth, bins=bins, scheme=scheme, clusters=clusters)
@@ -156,23 +156,23 @@ def _shown(
     confidence: NDArray[np.float64],
     correct: NDArray[np.bool_],
     classes: ClasswiseError,
-    found: Suggestion,
+    suggestion: Suggestion,
 ) -> tuple[list[AnyBlock], list[str]]:
     if not len(confidence):
         return [], []
     names = inputs.predictions(check.dataset, check.model).classes or ()
     level = inputs.confidence
-    blocks = show.blocks(confidence, correct, ece, found, level, check.threshold)
-    blocks += [show.by_class(names, classes, level), recalibration.table(found, level)]
+    blocks = show.blocks(confidence, correct, ece, suggestion, level, check.threshold)
+    blocks += [show.by_class(names, classes, level), recalibration.table(suggestion, level)]
     return blocks, show.notes(ece, confidence, correct, level)
 
 
-def _after_temperature(found: Suggestion, estimates: dict[str, Estimate | Parts], missing: dict[str, str]) -> None:
-    if found.temperature is None:
+def _after_temperature(suggestion: Suggestion, estimates: dict[str, Estimate | Parts], missing: dict[str, str]) -> None:
+    if suggestion.temperature is None:
         missing |= {"temperature": NO_TEMPERATURE, "ece_after_temperature": NO_TEMPERATURE}
         return
-    tried = found.tried["temperature"]
-    estimates["temperature"] = stats.temperature_estimate(found.temperature, tried.fitted_on)
+    tried = suggestion.tried["temperature"]
+    estimates["temperature"] = stats.temperature_estimate(suggestion.temperature, tried.fitted_on)
     estimates["ece_after_temperature"] = tried.error
 
 
@@ -202,16 +202,16 @@ def _routed(
     estimates: dict[str, Estimate | Parts],
     missing: dict[str, str],
 ) -> tuple[list[AnyBlock], list[str]]:
-    """The change of routing against `baseline:`; its table and its sentence."""
+    """Table and sentence of the change of routing against `baseline:`, which is added to ``estimates``."""
     if check.baseline is None or check.threshold is None:
         missing["routing_change"] = "the check has no `baseline:` to compare with"
         return [], []
-    found = routing(rows, inputs.predictions(check.dataset, check.baseline), check.threshold, inputs.confidence)
-    if isinstance(found, str):
-        missing["routing_change"] = found
+    change = routing(rows, inputs.predictions(check.dataset, check.baseline), check.threshold, inputs.confidence)
+    if isinstance(change, str):
+        missing["routing_change"] = change
         return [], []
-    estimates["routing_change"] = found.estimate
-    return ([found.table], [found.note]) if rows.n else ([], [])
+    estimates["routing_change"] = change.estimate
+    return ([change.table], [change.note]) if rows.n else ([], [])
 
 
 def _stated_intervals(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckResult:
@@ -238,43 +238,43 @@ def _comparisons(
     check: Calibration, inputs: Inputs, rows: Predictions, losses: NDArray[np.float64], covered: NDArray[np.float64],
     missing: dict[str, str],
 ) -> dict[tuple[str, str], Comparison]:  # fmt: skip
-    """Paired comparisons with every model that a requirement names; ``missing`` is told why there is none."""
-    found: dict[tuple[str, str], Comparison] = {}
+    """Paired comparisons with every model that a requirement names; ``missing`` gets the reason where there is none."""
+    comparisons: dict[tuple[str, str], Comparison] = {}
     for name in dict.fromkeys(one.model for one in check.requirements if one.model is not None):
         try:
             other = beside(rows, inputs.predictions(check.dataset, name))
-            found |= {(metric, name): one for metric, one in _pairs(check, rows, other, losses, covered).items()}
+            comparisons |= {(metric, name): one for metric, one in _pairs(check, rows, other, losses, covered).items()}
         except NotRunError as reason:
             missing |= {f"{one.metric} vs {name}": str(reason) for one in check.requirements if one.model == name}
-    return found
+    return comparisons
 
 
 def _pairs(
     check: Calibration, rows: Predictions, other: Predictions, losses: NDArray[np.float64], covered: NDArray[np.float64]
 ) -> dict[str, Comparison]:
     assert other.truth is not None
-    found: dict[str, Comparison] = {}
+    comparisons: dict[str, Comparison] = {}
     if rows.is_classification:
         if other.probabilities is None:
             raise NotRunError(f"{other.model!r} gives labels without probabilities")
         truth = other.truth.astype(np.int64)
-        found["brier"] = paired_mean(
+        comparisons["brier"] = paired_mean(
             losses, brier_losses(other.probabilities, truth), clusters=rows.clusters,
             limits=brier_limits(other.probabilities.shape[1]),
         )  # fmt: skip
         if check.threshold is not None:
             sure = covered >= check.threshold
             theirs = stats.top_label(other.probabilities, truth)[0] >= check.threshold
-            found["selective_coverage"] = paired_proportion(sure, theirs, rows.clusters)
-        return found
+            comparisons["selective_coverage"] = paired_proportion(sure, theirs, rows.clusters)
+        return comparisons
     if other.lower is None or other.upper is None:
         raise NotRunError(f"{other.model!r} gives values without an interval")
     values = other.truth.astype(np.float64)
     inside = (other.lower <= values) & (values <= other.upper)
     pinball = _pinball(other.lower, other.upper, values, check.interval)
-    found["interval_coverage"] = paired_proportion(covered > 0, inside, rows.clusters)
-    found["pinball"] = paired_mean(losses, pinball, clusters=rows.clusters)
-    return found
+    comparisons["interval_coverage"] = paired_proportion(covered > 0, inside, rows.clusters)
+    comparisons["pinball"] = paired_mean(losses, pinball, clusters=rows.clusters)
+    return comparisons
 
 
 def _pinball(

@@ -1,4 +1,4 @@
-"""Another model's answers beside the check's own, row by row."""
+"""Answers of another model beside those of the check's own, row by row."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ if TYPE_CHECKING:
 
 
 def beside(rows: Predictions, other: Predictions) -> Predictions:
-    """Another model's answers on the same rows, with the classes in the same order.
+    """Answers of another model on the same rows, with the classes in the same order.
 
     Args:
-        rows: Of the check's model, with truth.
-        other: Of another model, on the same dataset.
+        rows: Answers of the check's model, with truth.
+        other: Answers of another model on the same dataset.
 
     Raises:
-        NotRunError: It answered other rows, gives something else, or has other classes.
+        NotRunError: The other model answered other rows, gives another kind of answer, or has other classes.
     """
     if other.truth is None:
         raise NotRunError(f"{other.dataset} names no label for {other.model!r}, so its rows can't be told apart")
-    found = aligned(_scored(other), _scored(rows))
+    aligned_rows = aligned(_scored(other), _scored(rows))
     return replace(
-        other, classes=found.classes, truth=found.truth, predicted=found.predicted, probabilities=found.probabilities
+        other,
+        classes=aligned_rows.classes,
+        truth=aligned_rows.truth,
+        predicted=aligned_rows.predicted,
+        probabilities=aligned_rows.probabilities,
     )
 
 

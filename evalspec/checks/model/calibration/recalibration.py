@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 FIT_CELLS = 500_000
-"""Rows x classes that vector scaling and isotonic regression are fitted on at most, and that the choice looks at."""
+"""Most rows x classes that vector scaling and isotonic regression are fitted on and the choice of a map looks at."""
 TITLES = {None: "as it is", "temperature": "temperature", "vector": "vector scaling", "isotonic": "isotonic"}
 CAPTION = (
     "Each map was fitted on one half of the rows and judged on the other. The suggestion was chosen inside the first "
@@ -37,11 +37,11 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Tried:
-    """A map, and what it makes of the held-out rows.
+    """A map and its scores on the held-out rows.
 
     Args:
-        map: What was fitted; None: probabilities as they are.
-        fitted_on: Rows.
+        map: The fitted map; None: probabilities as they are.
+        fitted_on: Number of rows it was fitted on.
         error: `ece` on the held-out rows.
         log_loss, brier, accuracy: On the held-out rows.
     """
@@ -56,11 +56,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """All maps that were tried, by name (None: as it is), and the one that is suggested.
+    """Maps that were tried, by name, and the one that is suggested.
 
     Args:
-        tried: The simplest first.
-        chosen: A name; None: leave it as it is.
+        tried: Name (None: probabilities as they are): map and scores, the simplest first.
+        chosen: Name of the suggested map; None: leave the probabilities as they are.
     """
 
     tried: Mapping[str | None, Tried]
@@ -68,15 +68,15 @@ class Suggestion:
 
     @property
     def temperature(self) -> float | None:
-        """What logits are divided by; None where none could be fitted."""
-        found = self.tried.get("temperature")
-        if found is None or not isinstance(found.map, recalibration.Scaling):
+        """Number that logits are divided by; None where none could be fitted."""
+        tried = self.tried.get("temperature")
+        if tried is None or not isinstance(tried.map, recalibration.Scaling):
             return None
-        return float(1.0 / found.map.scale[0])
+        return float(1.0 / tried.map.scale[0])
 
 
 def suggest(check: Calibration, inputs: Inputs, rows: Predictions) -> Suggestion:
-    """Fit on one half, judge on the other.
+    """Fit every map on one half of the rows and judge it on the other.
 
     Args:
         check: Its fields.
@@ -135,10 +135,10 @@ def _words(fitted: recalibration.Recalibration) -> str:
 
 
 def table(found: Suggestion, level: float) -> Table:
-    """Before and after, all on the held-out rows.
+    """Table of the scores before and after each map, all on the held-out rows.
 
     Args:
-        found: What was tried.
+        found: The maps that were tried.
         level: Confidence of the bounds, each on its own side.
     """
     percent = in_percent(level)
@@ -160,7 +160,7 @@ def table(found: Suggestion, level: float) -> Table:
 
 
 def note(found: Suggestion, file: str | None) -> str:
-    """What is suggested, in a sentence."""
+    """Suggestion in one sentence."""
     if found.chosen is None or file is None:
         return "No recalibration is suggested: no map was shown to be better than the probabilities as they are."
     before, after = found.tried[None].error, found.tried[found.chosen].error
@@ -175,9 +175,9 @@ def export(check: Calibration, inputs: Inputs, rows: Predictions, found: Suggest
 
     Args:
         check: Its fields.
-        inputs: The folder of the evidence.
-        rows: What it was fitted on.
-        found: What was tried.
+        inputs: Inputs of the check, with the folder of its evidence.
+        rows: Rows whose first half it was fitted on.
+        found: The maps that were tried.
 
     Returns:
         Name of the file; None where nothing is suggested.
@@ -213,7 +213,7 @@ def _figures(error: CalibrationError, level: float) -> dict[str, float | None]:
 
 
 def _dataset_digest(inputs: Inputs, dataset: str) -> str | None:
-    """As it stands in the record; None where a column has none."""
+    """Digest of the dataset as it stands in the record; None where a column has none."""
     from evalspec.sources.reading.rows import dataset_digest
 
     try:

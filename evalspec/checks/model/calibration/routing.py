@@ -1,4 +1,4 @@
-"""Which rows change sides at the threshold: from answered alone to a person, and back."""
+"""Rows that change sides at the threshold: from answered alone to handed to a person, and back."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Routing:
-    """Two models on the same rows, at one threshold.
+    """Routing of the same rows by two models, at one threshold.
 
     Args:
         estimate: Share of rows that change sides, with both directions as parts.
-        table: What happens to the rows, and how right both models are on them.
+        table: What happens to the rows, and the accuracy of both models on them.
         note: The same in a sentence.
     """
 
@@ -40,7 +40,7 @@ class Routing:
 
 @dataclass(frozen=True)
 class _Side:
-    """A model at the threshold: shape (n,) each."""
+    """Side of the threshold, correctness and answer of one model for each row: shape (n,) each."""
 
     alone: NDArray[np.bool_]
     correct: NDArray[np.bool_]
@@ -48,16 +48,16 @@ class _Side:
 
 
 def routing(rows: Predictions, other: Predictions, threshold: float, level: float) -> Routing | str:
-    """Hold the sides of all rows against those of another model.
+    """Compare the side of the threshold that each row is on with its side for another model.
 
     Args:
-        rows: Of the check's model, with probabilities and truth.
-        other: Of the model that it is compared with.
+        rows: Answers of the check's model, with probabilities and truth.
+        other: Answers of the model that it is compared with.
         threshold: Confidence from which on answers are used without a person.
         level: Confidence of the bounds in the table, each on its own side.
 
     Returns:
-        The routing, or why there is none.
+        The routing, or the reason why there is none.
     """
     if not other.is_classification or other.probabilities is None or other.truth is None:
         return f"{other.model} has no probabilities, so it has no side of the threshold"

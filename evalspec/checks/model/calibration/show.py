@@ -1,4 +1,4 @@
-"""What `calibration` shows of a model with probabilities: the reliability diagram, the confidences, bins, classes."""
+"""Blocks and notes of `calibration` for models with probabilities: reliability, confidences, bins, classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CELLS = 20
 DEGREES_MOST = 1e6
-"""Of freedom: as good as a normal distribution."""
+"""Degrees of freedom from which on t is as good as a normal distribution."""
 CLASSES = 20
 """Classes that are listed, the worst first."""
 BANDS = "below 0.05 well, 0.05 to 0.10 moderately, above 0.10 poorly"
@@ -37,13 +37,13 @@ def blocks(
     level: float,
     threshold: float | None,
 ) -> list[AnyBlock]:
-    """The reliability diagram, the confidences, the bins.
+    """Blocks of the reliability diagram, the confidences and the bins.
 
     Args:
         confidence: shape (n,), n > 0.
         correct: shape (n,).
-        ece: As it is.
-        found: Maps that were tried, on the half that they were not fitted on.
+        ece: Error of the probabilities as they are.
+        found: Maps that were tried, with their scores on the half that they were not fitted on.
         level: Confidence of the bands.
         threshold: Confidence from which on answers are used, or None.
     """
@@ -53,7 +53,7 @@ def blocks(
 def notes(
     ece: CalibrationError, confidence: NDArray[np.float64], correct: NDArray[np.bool_], level: float
 ) -> list[str]:
-    """The usual word for the error and how sure that word is, and which way the error points."""
+    """Sentences with the usual word for the error, how sure that word is, and which way the error points."""
     if ece.value is None:
         return []
     gap = float(confidence.mean() - correct.mean())
@@ -66,7 +66,7 @@ def notes(
 
 
 def _sight(ece: CalibrationError) -> str:
-    """How much of what cancels inside of a bin these rows can see."""
+    """Sentence on which opposite gaps that cancel inside a bin these rows can show."""
     if not ece.sight:
         return (
             f"Opposite gaps that cancel inside of {plural(len(ece.bins.count), 'bin')} are not seen with so few wrong "
@@ -82,7 +82,7 @@ def _sight(ece: CalibrationError) -> str:
 
 
 def _beside_edges(value: float) -> str:
-    """With as many digits as show on which side of a band's edge it lies."""
+    """Value with as many digits as show on which side of a band's edge it lies."""
     digits = 3
     while digits < 12 and ece_band(round(value, digits)) != ece_band(value):
         digits += 1
@@ -90,7 +90,7 @@ def _beside_edges(value: float) -> str:
 
 
 def _reach(ece: CalibrationError, level: float) -> str:
-    """The words that its bounds would have, where they are others than the value's."""
+    """Words for the bounds of the error, where these lie in more than one band."""
     bounds = [ece.bound(level, side) for side in ("lower", "upper")]
     words = list(dict.fromkeys(ece_band(bound) for bound in bounds if bound is not None))
     if not words:
@@ -102,11 +102,11 @@ def _reach(ece: CalibrationError, level: float) -> str:
 
 
 def by_class(names: Sequence[str], found: ClasswiseError, level: float) -> Table:
-    """Each class's probability against the rest, the worst first.
+    """Table of the classes, each one's probability against the rest, the worst first.
 
     Args:
-        names: Of the classes.
-        found: Their errors.
+        names: Names of the classes.
+        found: Errors of the classes.
         level: Confidence of the bounds, each on its own side.
     """
     percent = in_percent(level)
@@ -125,10 +125,10 @@ def by_class(names: Sequence[str], found: ClasswiseError, level: float) -> Table
     return Table(title="Classes", caption=caption, columns=columns, rows=tuple(rows))
 
 
-def _reliability(ece: CalibrationError, found: Suggestion, level: float) -> Curve:
+def _reliability(ece: CalibrationError, suggestion: Suggestion, level: float) -> Curve:
     series = [_series("as it is", ece, level)]
-    for name in dict.fromkeys(("temperature", found.chosen)):
-        tried = None if name is None else found.tried.get(name)
+    for name in dict.fromkeys(("temperature", suggestion.chosen)):
+        tried = None if name is None else suggestion.tried.get(name)
         if tried is not None and tried.error.n:
             title = "temperature scaling" if name == "temperature" else TITLES[name]
             series.append(_series(f"after {title}", tried.error, level))
@@ -155,7 +155,7 @@ def _series(name: str, error: CalibrationError, level: float) -> Series:
 
 
 def _bounds(error: CalibrationError, level: float) -> list[tuple[float, float]]:
-    """Two-sided Clopper-Pearson bounds of each bin's accuracy; with clusters at the design effect of all rows."""
+    """Two-sided Clopper-Pearson bounds of each bin's accuracy; with clusters, at the design effect of all rows."""
     bins, design = error.bins, error.design.believable
     largest = None if design.clusters is None else int(design.largest)
     shares = (

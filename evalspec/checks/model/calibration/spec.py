@@ -1,4 +1,4 @@
-"""`calibration`: whether a model that says 0.9 is right in 9 of 10 cases."""
+"""`calibration`: is a model that says 0.9 right in 9 of 10 cases?"""
 
 from __future__ import annotations
 
@@ -45,66 +45,68 @@ _BINS = (
 
 WITHOUT_INTERVAL = ("temperature",)
 COMPARED = ("brier", "selective_coverage", "interval_coverage", "pinball")
-"""Metrics that have a paired comparison with another model."""
+"""Metrics with a paired comparison against another model."""
 SHARES = ("selective_accuracy", "selective_coverage", "interval_coverage")
 ERRORS = ("ece", "rms_calibration", "mce", "ece_after_temperature", "routing_change")
 AT_THRESHOLD = ("selective_accuracy", "selective_coverage", "routing_change")
 
 
 class Calibration(Check):
-    """Whether the model's confidence means what it says.
+    """Agreement between the model's confidence and how often it is right.
 
     ## What it measures
     Models with probabilities: `ece` (expected calibration error of the predicted class), `rms_calibration` (the same
-    with squares), `mce` (the worst bin), `classwise_ece` (every class's own probability against the rest, mean over
-    classes; `classwise_ece(fraud)`: of one class, and so the binary form), `brier`, `temperature` (fitted on one half
-    of the rows) and `ece_after_temperature` (judged on the other half). With `threshold:` also `selective_accuracy`
-    (how often it is right where its confidence is at least that) and `selective_coverage` (how often its confidence is
-    that high). With `baseline:` beside it `routing_change`: the share of rows that change sides of the threshold
-    against that model, to a person (`routing_change(to_person)`) or away from one (`routing_change(to_auto)`).
+    with squares), `mce` (the worst bin), `classwise_ece` (each class's own probability against the rest, as the mean
+    over classes; `classwise_ece(fraud)`: for one class, which is the binary form), `brier`, `temperature` (fitted on
+    one half of the rows) and `ece_after_temperature` (judged on the other half). With `threshold:` also
+    `selective_accuracy` (how often the model is right where its confidence is at least that) and `selective_coverage`
+    (how often its confidence is that high). With both `threshold:` and `baseline:` also `routing_change`: the share of
+    rows on another side of the threshold than with that model, now handed to a person (`routing_change(to_person)`) or
+    no longer (`routing_change(to_auto)`).
     Models with a stated interval (`lower`, `upper`): `interval_coverage` and `pinball`.
 
     ## Why it matters
     Whoever acts on a confidence (answer alone above 0.85, ask a person below) needs it to be true. Compression often
-    keeps the accuracy and breaks the confidence: an INT8 copy may lose 0.9 pp of accuracy and treble its `ece`, and
-    then one row in ten that a machine answered goes to a person, or the other way round.
-    Usual words: below 0.05 well calibrated, 0.05 to 0.10 moderately (both included), above 0.10 poorly.
+    keeps the accuracy and breaks the confidence: an INT8 copy may lose 0.9 pp of accuracy and treble its `ece`; then
+    one row in ten that was answered automatically goes to a person, or the other way round.
+    The usual words for an `ece`: below 0.05 well calibrated, 0.05 to 0.10 (both included) moderately, above 0.10
+    poorly.
 
     ## Method
     `ece` is the mean absolute gap (L1) between confidence and accuracy over bins of equal mass, cut from the
-    confidences and merged from the top until each expects 5 wrong answers. Noise makes the plain value too large,
-    for a calibrated model with 500 rows about 0.03, so the value in print is debiased by the folded normal. PASS: the
+    confidences and merged from the top until each expects 5 wrong answers. Noise makes the plain value too large, by
+    about 0.03 for a calibrated model with 500 rows, so the printed value is debiased by the folded normal. PASS: the
     chance of a plain value as small as this, were the error as large as allowed and spread over the bins in the way
     that makes small values likeliest (in proportion to their standard errors). FAIL: the larger of (plain value
     less what noise adds to a calibrated model) and (overall gap of confidence and accuracy), at half the level each.
-    Both are about the population: the confidences are a sample too, so that variances are those of (answer less
+    Both are about the population: the confidences are a sample too, so the variances are those of (answer less
     confidence) where these are larger. With a single bin: Clopper-Pearson on its accuracy, and Gaffke's bound of the
-    mean of (answer less confidence); the one that says less counts.
-    What is too sure and what is too modest cancel inside a bin. So PASS asks finer bins: bins merged by what is wrong
-    in them, parted at the quartiles where they are fewer than four, the quarters where they are no more, and 5 to 160,
-    each for errors that so many bins can see with these rows (a model at half the limit loses about 5 points of its
-    chance to pass at most, by each). The page says from which error on that is.
-    `classwise_ece`: the same for one class; bins don't cross one half. Of the mean over classes the plain value's own
-    mean needs no knowledge of how the classes hang together, and its variance is at most twice that of independent
-    ones (and never that of a coin's side), or that of what rows add. Two classes have the same error.
+    mean of (answer less confidence); the one that claims less counts.
+    Over-confident and under-confident rows cancel inside a bin. PASS therefore also asks finer bins: bins merged by the
+    wrong answers in them (split at the quartiles where there are fewer than four), four of equal mass where those are
+    no more, and 5 to 160, each for errors that so many bins can see with these rows (each costs a model at half the
+    limit at most about 5 points of its chance to pass). The report says from which error on opposite gaps are seen.
+    `classwise_ece`: the same for one class; bins don't cross one half. For the mean over classes, the expectation of
+    the plain value does not depend on how the classes are correlated, and its variance is at most twice that of
+    independent classes (and never that of a coin's side), or that of what rows add. Two classes have the same error.
     `rms_calibration`: the mean square without its noise (Kumar; where that is below 0, 0 is printed). The noise of a
     squared gap is widest with all of the error in the bin that is known worst, so both sides are taken there; finer
     bins as for `ece`, by Gaffke's bound.
-    `mce`: the bounds of a single bin in every bin, and finer bins inside of it; all must hold (PASS), or one is shown
-    to break (FAIL, level divided by bins).
-    Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint. Of `pinball`, which
-    has no largest value, from 200 rows on; where one more row of the largest loss would change the variance that of
-    `brier` is Gaffke's bound, which counts a row of that loss that was not drawn.
+    `mce`: the bounds of a single bin in every bin, and in finer bins inside it; all must hold (PASS), or one is shown
+    to break the limit (FAIL, at the level divided by the bins).
+    Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint. `pinball` has no largest value, so
+    it has a bound from 200 rows on. Where one more row of the largest loss would change the variance, the bound of
+    `brier` is Gaffke's, which counts a row of that loss that was not drawn.
     `temperature` has no interval: it is shown, and can't be required.
     Recalibration: temperature, vector scaling and isotonic regression (each class against the rest, divided by the
-    sum) are fitted on one half of the rows and judged on the other. By cross-validated log loss inside the first half
-    the simplest one within a standard error of the best is suggested, and written to `recalibration.json` in the
-    evidence, where the best is shown to be better than doing nothing. A suggestion decides nothing. How to apply it:
-    [recalibration](../recalibration.md).
-    Stated intervals: coverage by thirds of the width and of the prediction stands in a table.
-    With clusters, variances grow by the design effect of the gap, tails are those of t with as many degrees as clusters
-    carry it, and where fewer than 5 do the worst effect up to that of copies counts; fewer than 20 clusters give no
-    bound.
+    sum) are fitted on one half of the rows and judged on the other. Cross-validated log loss inside the first half
+    chooses the simplest one within a standard error of the best; where the best is shown to be better than doing
+    nothing, it is suggested and written to `recalibration.json` in the evidence. A suggestion decides nothing. How to
+    apply it: [recalibration](../recalibration.md).
+    Stated intervals: a table shows the coverage by thirds of the width and of the prediction.
+    With clusters, variances grow by the design effect of the gap, and tails are those of t with as many degrees of
+    freedom as clusters carry the gap; where fewer than 5 carry it, the worst effect counts, up to that of copies. Fewer
+    than 20 clusters give no bound.
 
     References: Naeini, Cooper, Hauskrecht, AAAI 2015 (ECE). Guo et al., ICML 2017 (temperature). Roelofs et al.,
     AISTATS 2022 (bias). Leone, Nelson, Nottingham, Technometrics 1961 (folded normal). Kumar, Liang, Ma, NeurIPS 2019
@@ -113,11 +115,11 @@ class Calibration(Check):
     Geifman and El-Yaniv, NeurIPS 2017 (selective accuracy).
 
     ## What it cannot show
-    Gaps that cancel inside of the finest bins that the rows can see. A gap of 0.06 that changes its sign ten times
-    between confidences of 0.5 and 1 passes `ece <= 0.06` in about 22 % of samples of 2,000 rows, with thirty changes in
-    98 %; one of 0.08 that changes it four times passes `ece <= 0.08` in 20 % of 1,000 rows and in 8 % of 2,000. Nor
-    gaps of a group that is not a bin of its own: see `slices`. Much of many classes: `classwise_ece` is at most 2
-    divided by their number, so ask it of single ones.
+    Gaps that cancel inside the finest bins that the rows can show. A gap of 0.06 that changes its sign ten times
+    between confidences of 0.5 and 1 passes `ece <= 0.06` in about 22 % of samples of 2,000 rows, and with thirty
+    changes in 98 %; a gap of 0.08 with four changes passes `ece <= 0.08` in 20 % of samples of 1,000 rows and in 8 %
+    of samples of 2,000. Gaps of a group that is not a bin of its own: see `slices`. Much about many classes:
+    `classwise_ece` is at most 2 divided by their number, so require it of single classes.
     Whether the confidence stays true on other rows: see `shift`. A calibrated model can still be useless: see
     `quality`.
 
@@ -196,16 +198,16 @@ class Calibration(Check):
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Models that it is compared with: those that requirements name, and `baseline:`."""
+        """Models that this one is compared with: those that requirements name, and `baseline:`."""
         named = () if self.baseline is None else (self.baseline,)
         return tuple(dict.fromkeys((*super().baselines, *named)))
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
-        """The directions of a change of routing; classes are known only when it runs."""
+        """Directions of a change of routing; None for classes, which are known only when the check runs."""
         return ("to_person", "to_auto") if metric.parts == "direction" else None
 
     def check_names(self, names: SpecNames) -> str | None:
-        """That `baseline:` is another model, and that there is a threshold to compare at."""
+        """Reason why `baseline:` can't be used: it is the model itself, or there is no threshold; None where it can."""
         if self.baseline is None:
             return None
         if self.baseline == self.model:
@@ -222,7 +224,7 @@ class Calibration(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: no interval, no threshold, no paired comparison, or too few rows."""
+        """Reason why it can't pass: no interval, threshold, baseline or paired comparison, or too few rows."""
         metric = requirement.metric
         if metric in WITHOUT_INTERVAL:
             return f"{metric} has no interval, so nothing can show it; use ece_after_temperature"
@@ -243,13 +245,13 @@ class Calibration(Check):
 
 
 def never_passes(requirement: Requirement, sample: Sample) -> str | None:
-    """Why the best possible outcome could not show a share or an error with so many rows; None: it could.
+    """Reason why even the best outcome can't show a share or an error with so many rows; None where it can.
 
-    The best outcome has no row on the wrong side, and its bound is that of 0 in n rows.
+    The best outcome has no row on the wrong side; its bound is that of 0 in n rows.
 
     Args:
         requirement: The requirement.
-        sample: What it is to be shown by.
+        sample: The rows that are to show it.
     """
     limit = from_unit(requirement.threshold, requirement.unit)
     if requirement.metric in SHARES and not requirement.upper:

@@ -1,4 +1,4 @@
-"""What `calibration` shows of a model with stated intervals: where they hold, and where they don't."""
+"""Blocks and notes of `calibration` for models with stated intervals: where they hold, and where they don't."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ THIRDS = ("lowest", "middle", "highest")
 
 
 def blocks(rows: Predictions, inside: NDArray[np.bool_], level: float) -> list[AnyBlock]:
-    """Coverage over the width of the intervals and over the prediction.
+    """Blocks of the coverage by the width of the intervals and by the prediction.
 
     Args:
-        rows: With ``lower`` and ``upper``.
-        inside: shape (n,), the truth lies in the interval.
+        rows: Answers with ``lower`` and ``upper``.
+        inside: shape (n,), True where the truth lies in the interval.
         level: Confidence of the bounds.
     """
     if not rows.n:
@@ -35,13 +35,13 @@ def blocks(rows: Predictions, inside: NDArray[np.bool_], level: float) -> list[A
 
 
 def notes(rows: Predictions, inside: NDArray[np.bool_], nominal: float, level: float) -> list[str]:
-    """Thirds of the rows that are shown to hold less than is meant, in a sentence; none: nothing.
+    """Sentence on the thirds of the rows whose intervals are shown to hold too few; no sentence where none are.
 
     Args:
-        rows: With ``lower`` and ``upper``.
-        inside: shape (n,).
+        rows: Answers with ``lower`` and ``upper``.
+        inside: shape (n,), True where the truth lies in the interval.
         nominal: Share that an interval is meant to hold, in 0..1.
-        level: Confidence, of all six thirds together.
+        level: Confidence for all six thirds together.
     """
     stricter = 1.0 - (1.0 - level) / (2 * len(THIRDS))
     low = []
@@ -56,13 +56,13 @@ def notes(rows: Predictions, inside: NDArray[np.bool_], nominal: float, level: f
 
 
 def _thirds(rows: Predictions) -> list[tuple[str, str, NDArray[np.bool_]]]:
-    """(by what, which third, shape (n,) mask); rows of equal width or prediction are not parted."""
-    found = []
+    """Thirds of the rows: (by what, which third, shape (n,) mask); equal widths or predictions stay together."""
+    thirds = []
     for what, values in (("width", _width(rows)), ("prediction", _prediction(rows))):
         cuts = np.quantile(values, [1 / 3, 2 / 3], method="inverted_cdf")
         place = np.searchsorted(cuts, values)
-        found += [(what, third, place == k) for k, third in enumerate(THIRDS) if (place == k).any()]
-    return found
+        thirds += [(what, third, place == k) for k, third in enumerate(THIRDS) if (place == k).any()]
+    return thirds
 
 
 def _table(rows: Predictions, inside: NDArray[np.bool_], level: float) -> Table:
@@ -110,6 +110,6 @@ def _width(rows: Predictions) -> NDArray[np.float64]:
 
 
 def _prediction(rows: Predictions) -> NDArray[np.float64]:
-    """The predicted value; the middle of the interval where there is none."""
+    """Predicted values; the middles of the intervals where there are none."""
     assert rows.lower is not None and rows.upper is not None
     return rows.values if rows.values is not None else (rows.lower + rows.upper) / 2.0

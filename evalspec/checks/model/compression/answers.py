@@ -1,4 +1,4 @@
-"""What models that are held against each other say of each row, whether that is one class or any number of them."""
+"""Answers of models that are compared, in one form for models with one class a row and with any number of them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
 
 
 def answered(rows: Scored) -> NDArray[np.int64]:
-    """What is said of each row: shape (n, 1), its class, or shape (n, C), 1 for each class that it has."""
+    """Answers for each row: shape (n, 1), its class, or shape (n, C), 1 for each class that it is given."""
     return rows.labels()[1][:, None] if rows.members is None else rows.members.astype(np.int64)
 
 
 def truth(rows: Scored) -> NDArray[np.int64]:
-    """What is true of each row, as `answered`."""
+    """True classes of each row, in the form of `answered`."""
     return np.asarray(rows.truth[:, None] if rows.members is None else rows.truth, dtype=np.int64)
 
 
 def right(rows: Scored) -> NDArray[np.bool_]:
-    """Rows of which just what is true is said, shape (n,)."""
+    """True where every class of the answer is right and none is missing, shape (n,)."""
     return np.asarray((answered(rows) == truth(rows)).all(axis=1))
 
 
 def changed(rows: Scored, baseline: Scored) -> NDArray[np.bool_]:
-    """Rows of which something else is said than by the baseline, shape (n,)."""
+    """True where the answer differs from the baseline's, shape (n,)."""
     return np.asarray((answered(rows) != answered(baseline)).any(axis=1))
 
 
 def named(rows: Scored, codes: NDArray[np.int64]) -> str:
-    """One row of `answered` or `truth` in words."""
+    """Names of the classes in one row of `answered` or `truth`."""
     classes = rows.classes or ()
     if rows.members is None:
         return classes[int(codes[0])]
@@ -41,13 +41,13 @@ def named(rows: Scored, codes: NDArray[np.int64]) -> str:
 
 
 def sureness(rows: Scored) -> NDArray[np.float64] | None:
-    """How sure each answer is, shape (n,) (of several classes the least sure of them); None: not known."""
+    """Confidence of each answer, shape (n,) (of several classes, the least); None where it is not known."""
     each = confidences(rows)
     return None if each is None else np.asarray(each.min(axis=1))
 
 
 def confidences(rows: Scored) -> NDArray[np.float64] | None:
-    """Probability of each thing that is said, shape as `answered`; None: there are labels only."""
+    """Probability of each entry of `answered`, in its shape; None where the model gives labels only."""
     if rows.probabilities is None:
         return None
     if rows.members is None:

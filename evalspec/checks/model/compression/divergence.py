@@ -1,4 +1,4 @@
-"""How far each row's output is from the baseline's: divergence of the probabilities, distance before softmax."""
+"""Distance of each row's output from the baseline's: divergence of the probabilities, distance before softmax."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Away:
-    """How far each row's output is from the baseline's.
+    """Distance of each row's output from the baseline's.
 
     Args:
         each: shape (n,), never negative.
-        unit: shape (n,), what each row adds to the unit that ``each`` is in, 1 on average; ones where that is known.
+        unit: shape (n,), share of each row in the unit that ``each`` is measured in, 1 on average; ones where that
+            unit is known exactly.
     """
 
     each: FloatArray
@@ -33,13 +34,13 @@ class Away:
 
 
 def divergences(rows: Scored, baseline: Scored) -> Away:
-    """How far each row's output is from the baseline's.
+    """Divergence of each row's output from the baseline's.
 
-    Of classes: Kullback-Leibler divergence of the probabilities from the baseline's, nats; where a row may have many,
-    summed over the classes, each by itself. Of values: their difference in spreads of the baseline's.
+    For classes: Kullback-Leibler divergence of the probabilities from the baseline's, in nats; where a row may have
+    several, the sum over the classes, each by itself. For values: their difference, in spreads of the baseline's.
 
     Raises:
-        Undefined: A model gives labels only, or the baseline always the same value.
+        Undefined: A model gives labels only, or the baseline gives always the same value.
     """
     if rows.values is not None and baseline.values is not None:
         return _in_spreads(rows.values[:, None], baseline.values[:, None], baseline.model)
@@ -55,13 +56,13 @@ def divergences(rows: Scored, baseline: Scored) -> Away:
 
 
 def logit_distances(rows: Scored, baseline: Scored) -> Away:
-    """How far each row's scores before softmax are from the baseline's, in spreads of the baseline.
+    """Distance of each row's scores before softmax from the baseline's, in spreads of the baseline.
 
-    The Euclidean distance over the classes, divided by the mean distance of the baseline's rows from their own mean:
-    0.1 is a tenth of what tells one row from another.
+    Euclidean distance over the classes, divided by the mean distance of the baseline's rows from their own mean: 0.1
+    is a tenth of what tells one row from another.
 
     Raises:
-        Undefined: Such scores are not known, or the baseline gives every row the same ones.
+        Undefined: The scores are not known, or the baseline gives every row the same ones.
     """
     return _in_spreads(logits(rows), logits(baseline), baseline.model)
 
@@ -78,13 +79,13 @@ def _in_spreads(ours: FloatArray, theirs: FloatArray, baseline: str) -> Away:
 def logits(rows: Scored) -> FloatArray:
     """Scores before softmax, less their mean over the classes, shape (n, C).
 
-    Softmax gives the same for scores that all have a constant more, so that probabilities tell them but for that
-    constant, and without it they are the same whichever of the two a model gives. Where a row may have several classes
-    there is no constant: log-odds of each.
+    Softmax ignores a constant added to all scores of a row, so probabilities determine the scores up to that constant;
+    less their mean, the scores are the same whether a model gives logits or probabilities. Where a row may have
+    several classes there is no such constant: the scores are the log-odds of each class.
 
     Raises:
-        Undefined: The model gives no probabilities, or some that are 0 (or 1, of several classes): the score is then
-            not known.
+        Undefined: The model gives no probabilities, or some that are 0 (with several classes a row, or 1): the score is
+            then not known.
     """
     p = rows.shares()
     several = rows.task == "labels"

@@ -1,4 +1,4 @@
-"""What `compression` does when it runs: the same rows, the same device, one table."""
+"""Measurement of `compression`: candidates against the baseline, on the same rows and the same device."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ Found = Estimate | Fact | Measured | Parts
 
 @dataclass(frozen=True, slots=True)
 class ComparedModel:
-    """One model against the baseline.
+    """Comparison of one model with the baseline.
 
     Args:
         model: Its name.
         rows: Its answers.
         estimates: Metric: estimate.
-        missing: Metric: why there is none.
-        notes: What else there is to say.
+        missing: Metric: why there is no estimate.
+        notes: Sentences for the reader.
         mcnemar: Exact McNemar p-value; None for values.
-        speed: Times faster than the baseline; None: not timed.
+        speed: How many times faster than the baseline; None: not timed.
     """
 
     model: str
@@ -74,7 +74,7 @@ class ComparedModel:
 
 
 def measure(check: Compression, inputs: Inputs) -> CheckResult:
-    """Holds the candidate, and every further one, against the baseline.
+    """Compare the candidate, and every further one, with the baseline.
 
     Raises:
         InputError: The answers can't be scored, or the models did not answer the same rows.
@@ -112,8 +112,8 @@ def _held(check: Compression, inputs: Inputs, model: str, baseline: Scored, cut:
     missing: dict[str, str] = {}
     mcnemar = None
     if rows.task != "values":
-        found, mcnemar = _of_classes(check, rows, baseline, missing)
-        estimates |= found
+        class_estimates, mcnemar = _of_classes(check, rows, baseline, missing)
+        estimates |= class_estimates
         _slices(rows, baseline, cut, check, estimates, missing)
         missing["mae_increase"] = "the models have classes, not values"
     else:
@@ -136,27 +136,27 @@ def _of_classes(
 ) -> tuple[dict[str, Found], float]:
     hits, before = right(rows), right(baseline)
     pairs = _pairs(hits, before, rows)
-    found: dict[str, Found] = {
+    estimates: dict[str, Found] = {
         "accuracy_drop": pairs.difference(),
         "flip_rate": proportion(changed(rows, baseline), rows.clusters),
         "break_rate": proportion(before & ~hits, rows.clusters),
     }
     if rows.probabilities is None or baseline.probabilities is None:
         missing |= dict.fromkeys(("top_5_drop", "ece_increase"), "a model gives labels without probabilities")
-        return found, pairs.mcnemar_p
+        return estimates, pairs.mcnemar_p
     if rows.task == "labels":
         missing["top_5_drop"] = "a row has any number of classes, and top-5 accuracy is about one"
     elif len(rows.labels()[0]) > TOP:
         tops = [statistics.top_k_hits(one, TOP) for one in (rows, baseline)]
-        found["top_5_drop"] = _pairs(tops[0], tops[1], rows).difference()
+        estimates["top_5_drop"] = _pairs(tops[0], tops[1], rows).difference()
     else:
         missing["top_5_drop"] = f"top-5 accuracy is always 1 with {len(rows.labels()[0])} classes"
-    found["ece_increase"] = MoverDifference(_ece(check, rows), _ece(check, baseline))
-    return found, pairs.mcnemar_p
+    estimates["ece_increase"] = MoverDifference(_ece(check, rows), _ece(check, baseline))
+    return estimates, pairs.mcnemar_p
 
 
 def _ece(check: Compression, rows: Scored) -> Estimate:
-    """Of the answers; where a row may have several classes, of what is said of each, rows being clusters."""
+    """Calibration error of the answers; with several classes a row, of all of them, with rows as clusters."""
     sure, hits, clusters = confidences(rows), answered(rows) == truth(rows), rows.clusters
     assert sure is not None
     if rows.members is not None:
@@ -165,7 +165,7 @@ def _ece(check: Compression, rows: Scored) -> Estimate:
 
 
 def _pairs(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], rows: Scored) -> PairedProportion:
-    """Baseline less candidate: a drop is positive."""
+    """Paired shares, the baseline's less the candidate's: a drop is positive."""
     return paired_proportion(theirs, ours, rows.clusters)
 
 
@@ -196,7 +196,7 @@ def _of_values(inputs: Inputs, rows: Scored, baseline: Scored) -> dict[str, Foun
 
 
 def _divergence(rows: Scored, baseline: Scored, estimates: dict[str, Found], missing: dict[str, str]) -> None:
-    """Means over the rows of how far the outputs are from the baseline's."""
+    """Add the mean distances of the outputs from the baseline's, or why there are none."""
     asked = {"output_divergence": divergences, "logit_distance": logit_distances}
     for metric, measured in asked.items():
         if metric in missing:
@@ -206,10 +206,10 @@ def _divergence(rows: Scored, baseline: Scored, estimates: dict[str, Found], mis
         except Undefined as reason:
             missing[metric] = str(reason)
             continue
-        # The unit comes from the same rows and is no surer than the mean that is told in it.
-        found = paired_mean(away.each, away.unit, clusters=rows.clusters).ratio()
-        if found is not None:
-            estimates[metric] = found
+        # The unit comes from the same rows, and is no surer than the mean that is measured in it.
+        distance = paired_mean(away.each, away.unit, clusters=rows.clusters).ratio()
+        if distance is not None:
+            estimates[metric] = distance
 
 
 def _sizes(
@@ -226,23 +226,23 @@ def _sizes(
 def _speed(
     check: Compression, inputs: Inputs, model: str, estimates: dict[str, Found], missing: dict[str, str]
 ) -> list[str]:
-    """Medians in pairs of fresh processes, in turns."""
+    """Add the ratio of the median latencies, timed in turns in pairs of fresh processes."""
     if not check.speed:
         missing["speedup"] = "the check has `speed: false`"
         return []
     if model != check.model:
         missing["speedup"] = "requirements are about the check's own model"
         return []
-    found, void, notes = _paired(check, inputs, check.baseline)
-    if found is None:
+    ratio, void, notes = _paired(check, inputs, check.baseline)
+    if ratio is None:
         missing["speedup"] = void or "no pair of processes gave answers"
     else:
-        estimates["speedup"] = Measured(found, invalid=void)
+        estimates["speedup"] = Measured(ratio, invalid=void)
     return notes
 
 
 def _paired(check: Compression, inputs: Inputs, other: str) -> tuple[Estimate | None, str | None, list[str]]:
-    """How many times faster the check's model is than another one, what voids it, and what there is to say."""
+    """Ratio of another model's median latency to that of the check's model, what makes it invalid, and notes."""
     schedule = Schedule(
         kind="single_stream", queries=DRAFT_QUERIES if inputs.draft else QUERIES,
         processes=2 if inputs.draft else PAIRS, warmup_queries=WARMUP, warmup_s=SETTLING_S,
@@ -256,7 +256,7 @@ def _paired(check: Compression, inputs: Inputs, other: str) -> tuple[Estimate | 
 
 
 def _speeds(check: Compression, inputs: Inputs, held: list[ComparedModel]) -> list[ComparedModel]:
-    """With how many times faster than the baseline each is; further candidates by way of the check's own model."""
+    """Comparisons completed with each model's speed; further candidates are timed against the check's own model."""
     first = held[0].estimates.get("speedup")
     speed = first.estimate.value if isinstance(first, Measured) and isinstance(first.estimate, Estimate) else None
     timed = [replace(held[0], speed=speed)]
@@ -284,7 +284,7 @@ def _small(cut: Cells | None, min_n: int) -> list[str]:
 
 
 def _tensors(check: Compression, inputs: Inputs) -> tuple[shown.Tensors | None, str | None]:
-    """Signal-to-noise ratio of every tensor, or why there is none."""
+    """Signal-to-noise ratio of every tensor, or the reason why there is none."""
     if check.float_model is None:
         return None, None
     try:

@@ -1,4 +1,4 @@
-"""Operators of a candidate and of its baseline: where they ran, and what one of them has and the other has not."""
+"""Operators of a candidate and of its baseline: where they ran, and which ones only one of the models has."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
 
 OF_ATTENTION = 2
-"""Products that an attention is made of where it is not written as one operator: scores, and their sum of values."""
+"""Products that make up an attention not written as one operator: the scores, and the weighted sum of the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One model's operators.
+    """Operators of one model.
 
     Args:
         model: Its name.
-        device: Where they were to run.
-        framework: That ran them, without its version.
-        operators: What ran.
+        device: Device they were to run on.
+        framework: Framework that ran them, without its version.
+        operators: The operators that ran.
     """
 
     model: str
@@ -43,12 +43,12 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class OperatorResult:
-    """What operators add to a result.
+    """Facts, blocks and notes about operators, for the check's result.
 
     Args:
-        estimates: Facts, by metric.
-        missing: Metric: why there is none.
-        blocks: What to show.
+        estimates: Metric: fact.
+        missing: Metric: why there is no fact.
+        blocks: Blocks to show.
         notes: Sentences for the reader.
     """
 
@@ -59,11 +59,11 @@ class OperatorResult:
 
 
 def operators(check: Compression, inputs: Inputs) -> OperatorResult:
-    """Asks one process of each model what runs for one item.
+    """Ask one process of each model which operators run for one item.
 
     Args:
         check: Its fields.
-        inputs: What the check is handed.
+        inputs: Inputs of the check.
     """
     if not check.operators:
         return OperatorResult(missing=dict.fromkeys(OF_OPERATORS, "the check has `operators: false`"))
@@ -88,7 +88,7 @@ def operators(check: Compression, inputs: Inputs) -> OperatorResult:
 
 
 def _ran(check: Compression, inputs: Inputs, model: str) -> Ran | str:
-    """What ran, or why that can't be seen."""
+    """Operators that ran, or the reason why they can't be seen."""
     try:
         probe, seen = look(inputs, check.dataset, model, 1)
     except (NotRunError, InputError) as error:
@@ -98,7 +98,7 @@ def _ran(check: Compression, inputs: Inputs, model: str) -> Ran | str:
 
 
 def _lost(ours: Ran, theirs: Ran) -> Fact | str:
-    """Operators of `FAMILIES` that the baseline is written with and the candidate is not; or why it can't be told."""
+    """Number of operators of `FAMILIES` that only the baseline is written with, or why they can't be counted."""
     alike = ours.framework == theirs.framework
     mine, other = _families(ours, alike), _families(theirs, alike)
     if not other.total():
@@ -115,15 +115,15 @@ def _lost(ours: Ran, theirs: Ran) -> Fact | str:
 
 
 def _families(ran: Ran, alike: bool) -> Counter[str]:
-    """How many of each family; of another framework an attention counts as the products that it is made of."""
-    found = Counter(name for name in ran.operators.written_families if name)
+    """Number of operators of each family; between frameworks, an attention counts as its products."""
+    counts = Counter(name for name in ran.operators.written_families if name)
     if not alike:
-        found["product"] += OF_ATTENTION * found.pop("attention", 0)
-    return found
+        counts["product"] += OF_ATTENTION * counts.pop("attention", 0)
+    return counts
 
 
 def _places(seen: Sequence[Ran]) -> Table:
-    """Where the operators of each model ran."""
+    """Table of where the operators of each model ran."""
     rows: list[tuple[Cell, ...]] = []
     for one in seen:
         there = one.operators.on(one.device)
@@ -140,7 +140,7 @@ def _places(seen: Sequence[Ran]) -> Table:
 
 
 def _kinds(ours: Ran, theirs: Ran) -> list[AnyBlock]:
-    """Kinds that one has more of than the other; by family where they are of different frameworks."""
+    """Table of the kinds that the models have different numbers of; by family between different frameworks."""
     alike = ours.framework == theirs.framework
     if alike:
         mine, other = (Counter(one.operators.written_kinds) for one in (ours, theirs))

@@ -1,4 +1,4 @@
-"""What `compression` shows: the verdict table, the front, tails of the divergence, tensors, flipped rows."""
+"""Blocks of `compression`: the verdict table, the front, tails of the divergence, tensors, flipped rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from evalspec.scoring.scored_rows import Scored
 
 Objectives = tuple[float | None, float | None, float | None]
-"""Times smaller, times faster, loss."""
+"""Objectives of a candidate: times smaller, times faster, loss."""
 TENSORS_SHOWN = 30
 EXAMPLES_SHOWN = 12
 NAMES = {
@@ -61,8 +61,8 @@ class Tensors:
     """Signal-to-noise ratios between a float and a quantized graph.
 
     Args:
-        names: Of the tensors.
-        decibels: shape (k,), of each against the float graph.
+        names: Names of the tensors.
+        decibels: shape (k,), ratio of each tensor against the float graph.
     """
 
     names: tuple[str, ...]
@@ -70,46 +70,46 @@ class Tensors:
 
     @classmethod
     def of(cls, probe: Probe) -> Tensors:
-        """From what the probe found."""
+        """Ratios as a probe measured them."""
         return cls(probe.texts["names"], probe.series["signal_to_noise_db"])
 
 
 def blocks(check: Compression, baseline: Scored, held: Sequence[ComparedModel], confidence: float) -> list[AnyBlock]:
     """Tables and charts of everything but tensors and rows."""
-    found: list[AnyBlock] = [_verdict_table(check, held[0], confidence)]
+    shown: list[AnyBlock] = [_verdict_table(check, held[0], confidence)]
     if baseline.task != "values":
-        found += [_levels(baseline, held), _flips(check, held[0], baseline)]
-    found += _tails(held, baseline)
+        shown += [_levels(baseline, held), _flips(check, held[0], baseline)]
+    shown += _tails(held, baseline)
     if len(held) > 1:
-        found += _front(check, held)
+        shown += _front(check, held)
     slices = _plain(held[0].estimates.get("worst_slice_drop"))
     if isinstance(slices, Estimate) and slices.parts:
-        found.append(_forest(check, slices, confidence))
-    return found
+        shown.append(_forest(check, slices, confidence))
+    return shown
 
 
-def _plain(found: Estimate | Fact | Measured | Parts | None) -> Estimate | Fact | None:
-    inner = None if found is None else Measured.of(found).estimate
+def _plain(estimate: Estimate | Fact | Measured | Parts | None) -> Estimate | Fact | None:
+    inner = None if estimate is None else Measured.of(estimate).estimate
     return None if isinstance(inner, Parts) else inner
 
 
 def _value(held: ComparedModel, metric: str) -> float | None:
-    found = _plain(held.estimates.get(metric))
-    return None if found is None else found.value
+    estimate = _plain(held.estimates.get(metric))
+    return None if estimate is None else estimate.value
 
 
 def _verdict_table(check: Compression, one: ComparedModel, confidence: float) -> Table:
-    """Every objective with what was lost or gained, its bounds, and what is required of it."""
+    """Table of the objectives: what was lost or gained, its bounds, and what is required."""
     required = {requirement.metric: requirement.sentence for requirement in check.requirements}
     percent = in_percent(confidence)
     rows: list[tuple[Cell, ...]] = []
     for metric, (name, unit) in NAMES.items():
-        found = _plain(one.estimates.get(metric))
-        if found is None:
+        estimate = _plain(one.estimates.get(metric))
+        if estimate is None:
             continue
         scale = 100.0 if unit in ("pp", "%") else 1.0
-        cells = [None if value is None else value * scale for value in (found.value, *_bounds(found, confidence))]
-        rows.append((name, unit, *cells, found.n, required.get(metric, "")))
+        cells = [None if value is None else value * scale for value in (estimate.value, *_bounds(estimate, confidence))]
+        rows.append((name, unit, *cells, estimate.n, required.get(metric, "")))
     columns = (
         Column(name="objective"), Column(name="unit"), Column(name="value"), Column(name=f"lower {percent}"),
         Column(name=f"upper {percent}"), Column(name="n"), Column(name="required"),
@@ -119,14 +119,14 @@ def _verdict_table(check: Compression, one: ComparedModel, confidence: float) ->
     return Table(title="Gained and lost", caption=caption, columns=columns, rows=tuple(rows))
 
 
-def _bounds(found: Estimate | Fact, confidence: float) -> tuple[float | None, float | None]:
-    if isinstance(found, Fact):
+def _bounds(estimate: Estimate | Fact, confidence: float) -> tuple[float | None, float | None]:
+    if isinstance(estimate, Fact):
         return None, None
-    return found.bound(confidence, "lower"), found.bound(confidence, "upper")
+    return estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
 
 
 def _levels(baseline: Scored, held: Sequence[ComparedModel]) -> Table:
-    """Accuracy of every model, so that drops can be read against it."""
+    """Table of every model's accuracy, for comparison with the drops."""
     every = [(baseline.model, baseline), *((one.model, one.rows) for one in held)]
     rows = tuple((name, float(right(rows).mean()), rows.n) for name, rows in every)
     columns = (Column(name="model"), Column(name="accuracy", unit="fraction"), Column(name="rows", unit="rows"))
@@ -134,7 +134,7 @@ def _levels(baseline: Scored, held: Sequence[ComparedModel]) -> Table:
 
 
 def _flips(check: Compression, one: ComparedModel, baseline: Scored) -> Table:
-    """Flips by direction: fixes, breaks, and those wrong before and after."""
+    """Table of the flips by direction: breaks, fixes, and rows wrong before and after."""
     now, before, other = right(one.rows), right(baseline), changed(one.rows, baseline)
     kinds: tuple[tuple[str, NDArray[np.bool_]], ...] = (
         ("right, now wrong (breaks)", before & ~now),
@@ -149,7 +149,7 @@ def _flips(check: Compression, one: ComparedModel, baseline: Scored) -> Table:
 
 
 def _tails(held: Sequence[ComparedModel], baseline: Scored) -> list[AnyBlock]:
-    """How the distances of single rows from the baseline are spread."""
+    """Tables of the distribution of single rows' distances from the baseline."""
     values = baseline.task == "values"
     divergence = "Kullback-Leibler divergence of the probabilities from the baseline's, nats."
     if baseline.task == "labels":
@@ -167,20 +167,20 @@ def _tails(held: Sequence[ComparedModel], baseline: Scored) -> list[AnyBlock]:
         )
         asked.append(("Distance before softmax", logit_distances, caption))
     names = ("model", "mean", "median", "95 % of rows within", "99 % of rows within", "largest")
-    found: list[AnyBlock] = []
+    tables: list[AnyBlock] = []
     for title, measured, caption in asked:
         rows = tuple(_spread(one, baseline, measured) for one in held)
         shown = tuple(row for row in rows if row is not None)
         if shown:
             columns = tuple(Column(name=name) for name in names)
-            found.append(Table(title=title, caption=caption, columns=columns, rows=shown))
-    return found
+            tables.append(Table(title=title, caption=caption, columns=columns, rows=shown))
+    return tables
 
 
 def _spread(
     one: ComparedModel, baseline: Scored, measured: Callable[[Scored, Scored], Away]
 ) -> tuple[Cell, ...] | None:
-    """A model, with mean, quantiles and largest of what is measured; None: it is not known."""
+    """Line of one model: mean, quantiles and largest of a distance; None where it is not known."""
     try:
         each = measured(one.rows, baseline).each
     except Undefined:
@@ -190,7 +190,7 @@ def _spread(
 
 
 def _front(check: Compression, held: Sequence[ComparedModel]) -> list[AnyBlock]:
-    """All candidates with the baseline, and which of them no other beats in size, speed and accuracy."""
+    """Table and chart of the baseline and all candidates, and which of them no other beats."""
     classes = held[0].rows.task != "values"
     lost = "accuracy_drop" if classes else "mae_increase"
     what, unit, scale = ("accuracy lost (points)", "", 100.0) if classes else ("error, more", "label", 1.0)
@@ -226,10 +226,10 @@ def _front(check: Compression, held: Sequence[ComparedModel]) -> list[AnyBlock]:
 
 
 def front(objectives: Sequence[Objectives]) -> list[bool]:
-    """Which candidates no other beats: as good in all that both have, better in one.
+    """Find the candidates that no other beats, by being as good in all that both have and better in one.
 
     Args:
-        objectives: Of each candidate: times smaller, times faster (more is better), loss (less is better).
+        objectives: For each candidate: times smaller, times faster (more is better), loss (less is better).
     """
     signs = (1.0, 1.0, -1.0)
     scores = [[None if v is None else s * v for s, v in zip(signs, one, strict=True)] for one in objectives]
@@ -262,10 +262,10 @@ def _forest(check: Compression, slices: Estimate, confidence: float) -> Interval
 
 
 def tensors(found: Tensors | None) -> list[AnyBlock]:
-    """The tensors with the lowest signal-to-noise ratio.
+    """Chart of the tensors with the lowest signal-to-noise ratio.
 
     Args:
-        found: What the probe saw, or None.
+        found: Ratios as the probe measured them, or None.
     """
     if found is None:
         return []
@@ -276,7 +276,7 @@ def tensors(found: Tensors | None) -> list[AnyBlock]:
 
 
 def flipped(inputs: Inputs, rows: Scored, baseline: Scored) -> list[AnyBlock]:
-    """Rows that only one of the models gets right, breaks first; nothing for values."""
+    """Examples of rows that only one of the models gets right, breaks first; none for values."""
     if rows.task == "values":
         return []
     breaks, fixes = right(baseline) & ~right(rows), right(rows) & ~right(baseline)
@@ -301,7 +301,7 @@ def flipped(inputs: Inputs, rows: Scored, baseline: Scored) -> list[AnyBlock]:
 
 
 def _surest(rows: Scored, which: NDArray[np.bool_]) -> list[int]:
-    found, sure = np.flatnonzero(which), sureness(rows)
+    indices, sure = np.flatnonzero(which), sureness(rows)
     if sure is not None:
-        found = found[np.argsort(-sure[found], kind="stable")]
-    return [int(row) for row in found]
+        indices = indices[np.argsort(-sure[indices], kind="stable")]
+    return [int(row) for row in indices]

@@ -1,4 +1,4 @@
-"""`compression`: what a smaller model gains, and what it loses where the average does not show it."""
+"""`compression`: gains of a smaller model, and its losses where the average does not show them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MANDATORY: dict[Method, tuple[tuple[str, ...], str]] = {
         "a student that agrees with its teacher may share its mistakes, and is surer of them",
     ),
 }
-"""What a blocking requirement must be about, and why."""
+"""Method: metrics that blocking requirements must cover, and why."""
 DROPS = ("accuracy_drop", "top_5_drop", "worst_slice_drop")
 RATES = ("flip_rate", "break_rate")
 MEANS = ("output_divergence", "logit_distance", "mae_increase")
@@ -54,63 +54,63 @@ _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
 LOST: Mapping[str, str] = {
     "accuracy_drop": "accuracy", "top_5_drop": "top_k_accuracy(5)", "mae_increase": "mae",
 }  # fmt: skip
-"""What is lost: the metric of `quality` that loses it."""
+"""Metric of a loss: the metric of `quality` that the loss is in."""
 
 
 class Compression(Check):
-    """What a compressed model gains in size and speed, and what it loses, against the model it was made from.
+    """Gains of a compressed model in size and speed, and its losses, against the model it was made from.
 
     ## What it measures
-    `size_ratio` and `speedup`: how many times smaller the file and shorter the median latency, measured here, in
-    turns. `accuracy_drop`, `top_5_drop`: points lost. `ece_increase`: how much further confidence is from accuracy.
-    `flip_rate`: rows that get another class; `break_rate`: rows that only the baseline gets right.
-    `worst_slice_drop`: the largest loss of a slice (`by:`); `slices_too_small`: cells enumerated from columns that
-    have too few rows to count. `output_divergence`: mean Kullback-Leibler divergence of the probabilities from the
-    baseline's, in nats. `logit_distance`: mean distance of the scores before softmax from the baseline's, where 1 is
-    the spread of the baseline's own from row to row. `operator_coverage`: share of the operators that ran on the
-    device asked for. `operators_lost`: convolutions, products, attention and recurrent operators that the baseline is
-    written with and the candidate is not. Models with values: `mae_increase`, and as divergence the mean difference of
-    the two in spreads of the baseline's values. Where a row may have several classes, an answer is right where all of
-    them are, and `ece_increase` is of what is said of each.
+    `size_ratio` and `speedup`: how many times smaller the file is and how many times shorter the median latency, which
+    is measured here, with the models taking turns. `accuracy_drop`, `top_5_drop`: points lost. `ece_increase`: how much
+    further the confidence is from the accuracy. `flip_rate`: rows that get another class; `break_rate`: rows that only
+    the baseline gets right. `worst_slice_drop`: the largest loss of a slice (`by:`); `slices_too_small`: cells
+    enumerated from columns that have too few rows to count. `output_divergence`: mean Kullback-Leibler divergence of
+    the probabilities from the baseline's, in nats. `logit_distance`: mean distance of the scores before softmax from
+    the baseline's, where 1 is the spread of the baseline's own scores from row to row. `operator_coverage`: share of
+    the operators that ran on the device asked for. `operators_lost`: convolutions, products, attention and recurrent
+    operators that the baseline is written with and the candidate is not. Models with values: `mae_increase`, and as
+    divergence the mean difference of the two models in spreads of the baseline's values. Where a row may have several
+    classes, an answer is right where all of them are, and `ece_increase` is about the answer for each class.
 
     ## Why it matters
-    An INT8 copy that loses 0.3 points may lose 6 in the dark, flip 4 % of all answers, and be surer than it is right.
-    Each kind of compression hides its damage elsewhere, so each has a mandatory requirement: quantization on
+    An INT8 copy that loses 0.3 points overall may lose 6 in the dark, flip 4 % of all answers, and be over-confident.
+    Each kind of compression hides its damage in another place, so each has mandatory requirements: quantization on
     `ece_increase`, pruning on `worst_slice_drop`, distillation on `accuracy_drop` and `ece_increase`. Agreement with
-    the baseline alone decides nothing: it may be wrong itself. A layer that was left out because the top answer seldom
-    changes shows in the scores under it, and in the count of operators; one operator that the device can't run is
-    handed back to the CPU, with copies around it.
+    the baseline alone decides nothing: the baseline may be wrong itself. A layer that was left out because the top
+    answer seldom changes shows in the scores behind that answer and in the count of operators; an operator that the
+    device can't run is handed back to the CPU, with copies around it.
 
     ## Method
-    Both models answer the same rows. Drops by Tango's score interval, corrected for skewness and continuity; exact
-    McNemar is printed. The worst slice: all slices must hold, as in `slices`. Shares of rows by Clopper-Pearson.
-    The increase of ECE by the bounds of both, each at half the level: wide rather than narrow. Divergence and mean
-    errors: BCa of the mean, from 200 rows on. Distance before softmax: Euclidean over the classes, each row's scores
-    less their mean (softmax does not see what all classes have more); of several classes a row the log-odds of each.
-    Probabilities tell such scores as logits do, unless one is 0, as a forest's may be: then there is none. What these
-    distances, and differences of values, are divided by, the spread, is the mean distance of the baseline's rows from
-    their mean; it comes from the same rows, and its error counts. A copy that is the baseline throughout has a value of
-    0 and no bound: its rows don't tell how far others may lie. Operators as `precision` sees them, in one fresh process
-    of the candidate and one of the baseline, for one item; exact facts. Lost ones are counted as the models are
-    written, before a runtime fuses anything; between frameworks an attention counts as two products, and recurrent
-    layers can't be counted. Speed: A B B A blocks of at least 1 s in pairs of fresh processes,
-    one item at a time; t on the log ratio of each pair's medians (further candidates are timed beside the check's
-    own model). Size: bytes of the files. `candidates:` names further models for the table and the front (smaller,
-    faster, more accurate: those that no other beats in all three); requirements are about `model:`. A model
-    quantized with calibration data must name it (`quantization: {method: static, calibration: train}`), and it
-    can't be the rows that it is judged on. With `float_model:` the signal-to-noise ratio of every tensor between
-    the float and the quantized graph is shown (onnxruntime's debugger): a diagnosis, never a requirement.
+    Both models answer the same rows. Drops: Tango's score interval, corrected for skewness and continuity; exact
+    McNemar is printed. The worst slice: all slices must hold, as in `slices`. Shares of rows: Clopper-Pearson. The
+    increase of ECE: the bounds of both models, each at half the level, which is wide rather than narrow. Divergence and
+    mean errors: BCa of the mean, from 200 rows on. Distance before softmax: Euclidean over the classes, each row's
+    scores less their mean (softmax ignores what is added to all classes); with several classes a row, the log-odds of
+    each. Probabilities determine these scores as logits do, unless one is 0, as a forest's may be: then there is no
+    distance. Distances, and differences of values, are divided by the spread: the mean distance of the baseline's rows
+    from their mean. It comes from the same rows, and its error counts. A copy that answers just as the baseline does
+    has a value of 0 and no bound: its rows don't tell how far others may lie. Operators: seen as in `precision`, in one
+    fresh process of the candidate and one of the baseline, for one item; exact facts. Lost operators are counted as the
+    models are written, before a runtime fuses anything; between frameworks an attention counts as two products, and
+    recurrent layers can't be counted. Speed: A B B A blocks of at least 1 s in pairs of fresh processes, one item at a
+    time; t on the log ratio of each pair's medians (further candidates are timed against the check's own model). Size:
+    bytes of the files. `candidates:` names further models for the table and the front (those that no other beats in
+    size, speed and accuracy together); requirements are about `model:`. A model quantized with calibration data must
+    name them (`quantization: {method: static, calibration: train}`), and they can't be the rows that it is judged on.
+    With `float_model:` the signal-to-noise ratio of every tensor between the float and the quantized graph is shown
+    (onnxruntime's debugger): a diagnosis, never a requirement.
 
     References: Tango, Statistics in Medicine 1998. Dutta et al., Accuracy is not all you need, NeurIPS 2024
     (flips). Hooker et al., What do compressed deep neural networks forget, 2019. Kalibera and Jones, ISMM 2013
     (pairs).
 
     ## What it cannot show
-    Speed under load, memory and energy: see `load`, `memory`, `energy` of the candidate. Where no slice is named, who
-    pays. Whether the calibration data resemble what comes in: see `shift`. Operators of models that show none
-    (scikit-learn, Python, servers, files of predictions), and whether other operators than those counted were left
-    out: a table names them where both models are of one framework, but exporters fuse or fold them rightly too. A
-    network that is meant to have fewer layers loses operators by design.
+    Speed under load, memory and energy: see `load`, `memory`, `energy` of the candidate. Which rows pay for the
+    compression, where no slice is named. Whether the calibration data resemble what comes in: see `shift`. Operators of
+    models that show none (scikit-learn, Python, servers, files of predictions). Whether operators other than those
+    counted were left out: a table names them where both models are of one framework, but exporters also fuse or fold
+    them rightly. A network that is meant to have fewer layers loses operators by design.
 
     ## Example
     ```yaml
@@ -210,17 +210,17 @@ class Compression(Check):
 
     @property
     def entries(self) -> tuple[tuple[str, ...], ...]:
-        """Each entry of ``by`` as the names that are crossed."""
+        """Entries of ``by``, each as the names that are crossed."""
         return entries_of(self.by)
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Every model that is set against the baseline, the check's own first."""
+        """Models that are compared with the baseline, the check's own first."""
         return tuple(dict.fromkeys((self.model, *self.candidates)))
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """The model that it is held against, and further candidates: none of them is the subject."""
+        """Models beside the subject of the check: the baseline and further candidates."""
         return (self.baseline, *(name for name in self.candidates if name != self.model))
 
     @model_validator(mode="after")
@@ -237,7 +237,7 @@ class Compression(Check):
         return self
 
     def check_names(self, names: SpecNames) -> str | None:
-        """That small cells are bounded, and that calibration data are named and are not the judged ones."""
+        """Reason why small cells are not bounded or calibration can't be trusted; None where all is well."""
         enumerated = sorted({name for entry in self.entries for name in entry} - set(names.slices))
         about = {requirement.metric for requirement in self.blocking}
         if enumerated and "worst_slice_drop" in about and "slices_too_small" not in about:
@@ -251,16 +251,16 @@ class Compression(Check):
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Entries of ``by`` that are no slices."""
-        found = (name for entry in self.entries for name in entry if name not in (*names.slices, LABEL_WORD))
-        return {self.dataset: tuple(dict.fromkeys(found))}
+        columns = (name for entry in self.entries for name in entry if name not in (*names.slices, LABEL_WORD))
+        return {self.dataset: tuple(dict.fromkeys(columns))}
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: another model, no slices, no timings, or too few rows for a bound that shows it.
+        """Reason why it can't pass: another model, no slices, timings or operators, or too few rows for a bound.
 
-        Of a copy that is quantized or pruned the best outcome is that it answers as the baseline does; a student may be
-        better than its teacher.
+        The best outcome for a quantized or pruned copy is that it answers as the baseline does; a student may be better
+        than its teacher.
         """
         if requirement.model is not None:
             return f"{requirement.metric} is against `baseline:` already; take {requirement.model} out of the sentence"
@@ -287,7 +287,7 @@ class Compression(Check):
         return (*answers, NeedRows(self.dataset, label=True), *(timings if self.speed else ()))
 
     def same(self, requirement: Requirement) -> Same | None:
-        """Points lost, which `quality` may require too."""
+        """Requirement as `quality` may make it too; None where it is about no metric of `quality`."""
         metric = LOST.get(requirement.metric)
         if metric is None:
             return None
@@ -296,12 +296,12 @@ class Compression(Check):
 
 
 def uncalibrated(model: str, quantization: Mapping[str, str], judged: str) -> str | None:
-    """What is missing of how a model was quantized; None: nothing.
+    """Reason why a quantized model's calibration can't be trusted; None where it can, or where it needs none.
 
     Args:
-        model: Its name.
-        quantization: Its field of that name.
-        judged: The dataset that it is judged on.
+        model: Name of the model.
+        quantization: Field of that name in the spec.
+        judged: Dataset that the model is judged on.
     """
     if "method" not in quantization:
         return (

@@ -1,4 +1,4 @@
-"""What `evaluate` does when it runs: load modules from files, score, jackknife."""
+"""Measurement of `evaluate`: load modules from files, score, jackknife."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def measure(check: Evaluate, inputs: Inputs) -> CheckResult:
 def scorer(
     name: str, file: Path, folder: Path, said: NDArray[Any], truth: NDArray[Any]
 ) -> Callable[[NDArray[np.int64]], float]:
-    """Row indices to the score that a module gives of these rows.
+    """Build the function from row indices to the score that a module gives for these rows.
 
     Args:
-        name: What the spec calls the module.
-        file: Its file.
-        folder: For the copy that the library makes of it.
+        name: Name of the module in the spec.
+        file: File of the module.
+        folder: Folder for the copy that the library makes of the file.
         said: shape (n,), the model's answers.
         truth: shape (n,).
 
     Raises:
-        InputError: It can't be loaded.
+        InputError: The module can't be loaded.
         NotRunError: The library is not installed.
     """
     # Read when the library is first imported: it copies modules to where this points.
@@ -80,16 +80,16 @@ def scorer(
 
     def score(rows: NDArray[np.int64]) -> float:
         try:
-            found = module.compute(predictions=said[rows].tolist(), references=references(truth[rows]))
+            scores = module.compute(predictions=said[rows].tolist(), references=references(truth[rows]))
         except Exception as error:
             raise InputError(f"module {name} raised {type(error).__name__}: {first_line(error)}") from error
-        return number(name, found)
+        return number(name, scores)
 
     return score
 
 
 def references(truth: NDArray[Any]) -> list[Any]:
-    """The truth as modules take it: one value a row, or a list where rows have several references.
+    """Truth as modules take it: one value a row, or a list where rows have several references.
 
     Args:
         truth: shape (n,).
@@ -98,10 +98,10 @@ def references(truth: NDArray[Any]) -> list[Any]:
 
 
 def number(name: str, found: object) -> float:
-    """The one number that a module gave.
+    """Number that a module gave.
 
     Raises:
-        InputError: It gave none, or several of which none is called like the module.
+        InputError: The module gave none, or several of which none has the module's name.
     """
     if not isinstance(found, Mapping):
         raise InputError(f"module {name} gave {type(found).__name__}, not a dict of numbers")

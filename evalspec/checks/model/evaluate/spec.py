@@ -14,31 +14,32 @@ from evalspec.language.parts import Check, DatasetName, Need, NeedPredictions, S
 
 
 class Evaluate(Check):
-    """What metric modules of the Hugging Face `evaluate` library say of a model's answers.
+    """Scores that metric modules of the Hugging Face `evaluate` library give to a model's answers.
 
     ## What it measures
-    `score(name)`: the number that the module called `name` under `modules:` gives for `predictions` and `references`:
-    class indices in the order of the model's classes, values, or texts (a list of texts as reference, where the label
-    column has lists). Where a module gives several numbers, the one that is called like the module counts.
+    `score(name)`: the number that the module called `name` under `modules:` gives for `predictions` and `references`,
+    which are class indices in the order of the model's classes, values, or texts (a list of texts as the reference,
+    where the label column has lists). Where a module gives several numbers, the one with the module's name counts.
 
     ## Why it matters
-    A team's own metric, such as a cost of errors, is often what the release hangs on. As a module it is one file that
-    this gate, a notebook and a training loop share. This package ships some of its own numbers that way:
-    `evalspec.metrics.path("ece")` is the file of `ece`, and of `brier`, `exact_match` and `token_f1` alike.
+    A team's own metric, such as the cost of errors, often decides about a release. As a module it is one file that this
+    gate, a notebook and a training loop share. This package ships some of its own metrics that way:
+    `evalspec.metrics.path("ece")` is the file of `ece`; `brier`, `exact_match` and `token_f1` are there too.
 
     ## Method
-    The module is loaded from its file, never by name from a hub, and only under `--trust`: it is code. Rows, or whole
-    clusters, are dealt to 200 groups; the score is computed once of all rows and once without each group, and the
-    pseudo-values are averaged like item losses: BCa by saddlepoint, from 200 rows on, where no few rows carry the
-    score. The score is computed of 50 halves of the groups too: where what their groups add does not explain nine
-    tenths of how these differ, as with a median, a percentile or a maximum, there is a value and no bound.
+    The module is loaded from its file, never by name from a hub, and only under `--trust`, because it is code. Rows, or
+    whole clusters, are dealt to 200 groups; the score is computed once over all rows and once without each group, and
+    the pseudo-values are averaged like the losses of rows: BCa by saddlepoint, from 200 rows on, unless a few rows
+    carry the score. The score is also computed over 50 halves of the groups: where what the groups add explains less
+    than nine tenths of the differences between these halves, as with a median, a percentile or a maximum, there is a
+    value and no bound.
 
     References: Tukey, Annals of Mathematical Statistics 1958. Shao and Tu, The Jackknife and Bootstrap, 1995.
 
     ## What it cannot show
-    Whether the module computes what its name says. A score that hangs on few rows, such as a maximum, a median (of
+    Whether the module computes what its name says. A score that depends on few rows, such as a maximum, a median (of
     absolute errors too) or a percentile: it has no bound, so it decides nothing. Which direction is better: both
-    operators are taken.
+    operators are accepted.
 
     ## Example
     ```yaml
@@ -68,15 +69,15 @@ class Evaluate(Check):
     )
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
-        """The names of the modules."""
+        """Names of the modules."""
         return tuple(self.modules)
 
     def runs_code(self) -> tuple[str, ...]:
-        """Its modules."""
+        """Code that the check runs: its modules."""
         return tuple(f"the module {path}" for path in self.modules.values())
 
     def files_named(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Its modules."""
+        """Files of the modules, each with its place in the check."""
         yield from ((("modules", name), path) for name, path in self.modules.items())
 
     def needs(self) -> tuple[Need, ...]:

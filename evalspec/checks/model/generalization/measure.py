@@ -1,4 +1,4 @@
-"""What `generalization` does when it runs."""
+"""Measurement of `generalization`: a metric inside and outside, and the gaps between them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ METRICS = {metric.name: metric for metric in SLICED}
 
 
 def measure(check: Generalization, inputs: Inputs) -> CheckResult:
-    """Score inside and outside, and hold one against the other.
+    """Score the rows inside and outside, and compare them.
 
     Raises:
         InputError: The answers can't be scored.
-        InvalidError: A dataset from outside is from where the one inside is from.
+        InvalidError: A dataset from outside has the same origin as the one inside.
     """
     inside = _rows(check, inputs, check.inside)
     found_outside = _origins(check, inputs)
@@ -52,11 +52,11 @@ def measure(check: Generalization, inputs: Inputs) -> CheckResult:
         if home is None:
             missing[name] = f"on {check.inside}: {why}"
             continue
-        found = {origin: _estimate(metric, rows, tools) for origin, rows in outside.items()}
-        gaps = {origin: _gap(home, away, metric, why) for origin, (away, why) in found.items()}
-        missing |= {f"{name}({origin})": why for origin, (away, why) in found.items() if away is None}
+        elsewhere = {origin: _estimate(metric, rows, tools) for origin, rows in outside.items()}
+        gaps = {origin: _gap(home, away, metric, why) for origin, (away, why) in elsewhere.items()}
+        missing |= {f"{name}({origin})": why for origin, (away, why) in elsewhere.items() if away is None}
         estimates[name] = Parts(gaps)
-        known = {origin: away for origin, (away, _) in found.items() if away is not None}
+        known = {origin: away for origin, (away, _) in elsewhere.items() if away is not None}
         blocks += _shown(check, metric, home, known, gaps, inputs.confidence)
     for name in ("ood_gap", *OF_VALUES):
         if name not in estimates:
@@ -75,11 +75,11 @@ def _rows(check: Generalization, inputs: Inputs, dataset: str) -> Scored:
 
 @dataclass(frozen=True)
 class _Outside:
-    """What is from elsewhere.
+    """Rows from elsewhere, by origin.
 
     Args:
         rows: Origin: its rows.
-        without: Rows of the outside datasets that are in none of these.
+        without: Number of rows of the outside datasets that are in none of these.
         notes: Sentences for the reader.
     """
 
@@ -89,10 +89,10 @@ class _Outside:
 
 
 def _origins(check: Generalization, inputs: Inputs) -> _Outside:
-    """Rows of every origin.
+    """Collect the rows of every origin.
 
     Raises:
-        InvalidError: A dataset, or every value of the column in one, is from where the one inside is from.
+        InvalidError: A dataset, or every value of the column in it, has the same origin as the one inside.
     """
     here = inputs.origin(check.inside)
     if check.by is None:
@@ -101,7 +101,7 @@ def _origins(check: Generalization, inputs: Inputs) -> _Outside:
             if same is not None:
                 raise InvalidError(same)
         return _Outside({dataset: _rows(check, inputs, dataset) for dataset in check.outside})
-    found: dict[str, Scored] = {}
+    origins: dict[str, Scored] = {}
     notes: list[str] = []
     unknown = left_out = 0
     for dataset in check.outside:
@@ -121,16 +121,16 @@ def _origins(check: Generalization, inputs: Inputs) -> _Outside:
                 continue
             kept += 1
             name = cell.name if len(check.outside) == 1 else f"{dataset}: {cell.name}"
-            found[name] = rows.rows(cell.inside)
+            origins[name] = rows.rows(cell.inside)
         if same is not None and not kept:
             raise InvalidError(same)
     if unknown:
         notes.append(f"{plural(unknown, 'row')} {verb(unknown, 'has', 'have')} no value for {check.by!r} and no origin")
-    return _Outside(found, unknown + left_out, tuple(notes))
+    return _Outside(origins, unknown + left_out, tuple(notes))
 
 
 def _wanted(check: Generalization, inside: Scored) -> dict[str, str]:
-    """What is measured: metric of this check: metric of `quality`."""
+    """Metrics to measure: metric of this check: metric of `quality`."""
     asked = {requirement.metric for requirement in check.requirements}
     if inside.task == "values":
         return {name: metric for name, metric in OF_VALUES.items() if name in asked or metric in (check.metric_, "mae")}
@@ -157,11 +157,13 @@ def _gap(home: Estimate, away: Estimate | None, metric: str, why: str) -> Estima
 
 
 def _conditions(check: Generalization, inputs: Inputs) -> dict[str, Cell]:
-    found: dict[str, Cell] = {}
+    conditions: dict[str, Cell] = {}
     for dataset in (check.inside, *check.outside):
         origin = inputs.origin(dataset)
-        found[f"origin of {dataset}"] = ", ".join(f"{key} {value}" for key, value in origin.items()) or "not stated"
-    return found
+        conditions[f"origin of {dataset}"] = (
+            ", ".join(f"{key} {value}" for key, value in origin.items()) or "not stated"
+        )
+    return conditions
 
 
 def _shown(

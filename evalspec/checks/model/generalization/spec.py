@@ -1,4 +1,4 @@
-"""`generalization`: does it hold where it was not at home: another site, another time, another device."""
+"""`generalization`: does a model hold up away from home: at another site, at another time, on another device?"""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ OF_VALUES = {"ood_gap_mae": "mae", "ood_gap_rmse": "rmse"}
 
 
 class Generalization(Check):
-    """How much worse a model is on data from elsewhere than on data like that it was made with.
+    """Loss of quality on data from elsewhere, against data like those the model was made with.
 
     ## What it measures
-    A metric of `quality` on a dataset from inside (the sites, times and devices that training data came from too) and
-    on others from outside. `ood_gap(field)` is how much worse it is on `field`, in points; negative where it is better.
-    `metric:` says which metric (default: `accuracy`). For models with values: `ood_gap_mae` and `ood_gap_rmse`, in the
-    label's unit. Without a part a sentence is about every origin. With `by: site` the origins are the values of that
+    A metric of `quality` on a dataset from inside (from the same sites, times and devices as the training data) and on
+    others from outside. `ood_gap(field)` is how much worse it is on `field`, in points; negative where it is better.
+    `metric:` names the metric (default: `accuracy`). For models with values: `ood_gap_mae` and `ood_gap_rmse`, in the
+    label's unit. A requirement without a part is about every origin. With `by: site` the origins are the values of that
     column in the outside datasets: `ood_gap(site=north)`.
 
     ## Why it matters
-    A holdout from the same source answers how the model does on more of the same. Published models that score 97 % at
+    A holdout from the same source shows how the model does on more of the same. Published models that score 97 % at
     home and 70 % at the next hospital passed every holdout that they were given.
 
     ## Method
-    On each side the estimate and interval of `quality`, clusters included. The rows of the two sides are separate: the
-    difference of shares of independent rows by a score test, of anything else by MOVER. Where and when data were
-    collected is what the spec states under `origin:`; inside and outside must differ in something that both state. From
-    the same origin there is nothing to be learnt about others, and the spec is refused. With `by: site` a value of the
-    column takes the place of what the outside dataset states as its `site`: the value that the inside dataset states
-    is left out, with a note, and a column with no other value is refused.
+    On each side the estimate and interval of `quality`, clusters included. The rows of the two sides are separate:
+    differences of shares of independent rows are judged by a score test, all others by MOVER. Where and when data were
+    collected is stated in the spec under `origin:`; inside and outside must differ in something that both state. Data
+    of the same origin show nothing about others, so the spec is then refused. With `by: site` the values of the column
+    take the place of the `site` that the outside dataset states: rows with the value that the inside dataset states are
+    left out, with a note, and a column with no other value is refused.
 
     References: Koh et al., WILDS, ICML 2021. Miettinen and Nurminen, Statistics in Medicine 1985. Zou and Donner,
     Statistics in Medicine 2008 (MOVER).
 
     ## What it cannot show
-    Origins that no dataset is from. Why it is worse there: see `shift` for what differs, `slices` for who is hit, and
-    look whether labels are given alike. Whether `origin:` is true.
+    Origins that no dataset is from. Why the model is worse there: see `shift` for what differs and `slices` for who is
+    hit, and check that labels are given in the same way. Whether `origin:` is true.
 
     ## Example
     ```yaml
@@ -107,15 +107,15 @@ class Generalization(Check):
         return self
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
-        """The outside datasets; None where a column's values are the origins."""
+        """Names of the outside datasets; None where a column's values are the origins."""
         return None if self.by is not None else self.outside
 
     def sides(self) -> tuple[tuple[str, str], ...]:
-        """The inside dataset and each of the others."""
+        """Pairs of the inside dataset and each of the others."""
         return tuple((self.inside, one) for one in self.outside)
 
     def check_names(self, names: SpecNames) -> str | None:
-        """That inside and outside are from different origins, as far as the spec says it."""
+        """Reason why inside and outside are not shown to differ in origin, as far as the spec tells; or None."""
         here = names.origins.get(self.inside, {})
         for outside in self.outside:
             there = names.origins.get(outside, {})
@@ -128,7 +128,7 @@ class Generalization(Check):
         return None
 
     def _undecided(self, here: Mapping[str, str], outside: str, there: Mapping[str, str], by: str) -> str | None:
-        """Why no value of a column can be told from where the dataset inside is from."""
+        """Reason why no value of a column can be told from the origin of the dataset inside; None where one can."""
         if not here:
             return f"nothing says where {self.inside} is from; add `origin: {{{by}: ...}}` to the dataset"
         besides = {key: value for key, value in there.items() if key != by}
@@ -142,7 +142,7 @@ class Generalization(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: it compares models, or `ood_gap` is not in points of its metric, or too few rows."""
+        """Reason why it can't pass: it compares models, `ood_gap` needs a fraction, or there are too few rows."""
         from evalspec.scoring.catalogue.metrics import SLICED
 
         if requirement.model is not None:
@@ -156,28 +156,28 @@ class Generalization(Check):
         if kind in ("share", "f1"):
             return None
         samples = (Sample(dataset, rows.get(dataset), confidence) for dataset in (self.inside, *self.outside))
-        found = (never_shown(requirement, kind, sample) for sample in samples)
-        return next((why for why in found if why is not None), None)
+        reasons = (never_shown(requirement, kind, sample) for sample in samples)
+        return next((why for why in reasons if why is not None), None)
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
-        """The column of origins."""
+        """Column of the origins, for each outside dataset."""
         return {} if self.by is None else {outside: (self.by,) for outside in self.outside}
 
     def needs(self) -> tuple[Need, ...]:
-        """Predictions on every dataset."""
+        """Predictions and rows of every dataset."""
         everywhere = (self.inside, *self.outside)
         answers = tuple(NeedPredictions(dataset, self.model) for dataset in everywhere)
         return (*answers, *(NeedRows(dataset, label=True) for dataset in everywhere))
 
 
 def alike(inside: str, here: Mapping[str, str], outside: str, there: Mapping[str, str]) -> str | None:
-    """Why a dataset is not shown to be from elsewhere; None: it is.
+    """Reason why a dataset is not shown to be from elsewhere; None where it is.
 
     Args:
         inside: Name of the dataset from inside.
-        here: Its ``origin:``.
-        outside: Name of the other one.
-        there: Its ``origin:``.
+        here: ``origin:`` of the dataset from inside.
+        outside: Name of the other dataset.
+        there: ``origin:`` of the other dataset.
     """
     shared = [key for key in here if key in there]
     if any(here[key] != there[key] for key in shared):

@@ -1,4 +1,4 @@
-"""What `quality` does when it runs: which metrics, their estimates and comparisons, what to show."""
+"""Measurement of `quality`: the metrics to compute, their estimates and comparisons, what to show."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
 
     Args:
         check: The check.
-        inputs: What it is handed.
+        inputs: Inputs of the check.
 
     Raises:
         InputError: The answers or the labels can't be scored.
     """
     rows = _answers(check, inputs, check.model)
     tools = Estimators.of(inputs)
-    found = ScoredMetrics()
+    metrics = ScoredMetrics()
     for metric, parts in wanted(check, rows).items():
-        _estimate(found, metric, parts, rows, tools)
-    comparisons = _comparisons(check, inputs, rows, tools, found)
-    seen = QualityContext(check, inputs, rows, found, tools)
+        _estimate(metrics, metric, parts, rows, tools)
+    comparisons = _comparisons(check, inputs, rows, tools, metrics)
+    seen = QualityContext(check, inputs, rows, metrics, tools)
     weakens = tuple(sentence for family in families(rows) for sentence in family.weakens(seen))
     notes = [sentence for family in families(rows) for sentence in family.notes(seen)]
     return CheckResult(
-        estimates=found.estimates,
+        estimates=metrics.estimates,
         comparisons=comparisons,
-        missing=found.missing,
+        missing=metrics.missing,
         blocks=_shown(seen),
         counts=Counts(attempted=rows.n, used=rows.n),
         conditions=_conditions(check, seen),
@@ -59,11 +59,11 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
 
 
 def wanted(check: Quality, rows: Scored) -> dict[str, tuple[str, ...] | None]:
-    """Metrics to compute, with their parts (None: it has none).
+    """Metrics to compute, each with its parts (None where the metric has none).
 
     Args:
         check: The check.
-        rows: The candidate's rows.
+        rows: Rows of the candidate.
     """
     required = [requirement.metric for requirement in check.requirements]
     listed = check.listed or [name for family in families(rows) for name in family.listed(rows, check)]
@@ -79,31 +79,33 @@ def _parts(metric: str, check: Quality, rows: Scored) -> tuple[str, ...] | None:
     except Undefined:
         # The sentence that says why stands with each part, and one there must be.
         plain = plain_parts(metric, rows, check)
-    found = tuple(dict.fromkeys((*plain, *asked)))
-    return tuple(sorted(found, key=int)) if PART_KINDS[metric] == "k" else found
+    parts = tuple(dict.fromkeys((*plain, *asked)))
+    return tuple(sorted(parts, key=int)) if PART_KINDS[metric] == "k" else parts
 
 
-def _estimate(found: ScoredMetrics, metric: str, parts: Sequence[str] | None, rows: Scored, tools: Estimators) -> None:
+def _estimate(
+    metrics: ScoredMetrics, metric: str, parts: Sequence[str] | None, rows: Scored, tools: Estimators
+) -> None:
     if parts is None:
         try:
-            found.estimates[metric] = score(metric, None, rows).estimate(rows, tools)
+            metrics.estimates[metric] = score(metric, None, rows).estimate(rows, tools)
         except Undefined as undefined:
-            found.missing[metric] = str(undefined)
+            metrics.missing[metric] = str(undefined)
         return
     estimates: dict[str, Estimate] = {}
     for part in parts:
         try:
             estimates[part] = score(metric, part, rows).estimate(rows, tools)
         except Undefined as undefined:
-            found.missing[f"{metric}({part})"] = str(undefined)
+            metrics.missing[f"{metric}({part})"] = str(undefined)
             if PART_KINDS[metric] == "class" and part in (rows.classes or ()):
                 # It stays among the parts, so that a sentence over all classes can't pass without it.
                 estimates[part] = ValueOnly(None, 0, str(undefined))
     if all(estimate.value is None for estimate in estimates.values()):
-        reasons = [found.missing[f"{metric}({part})"] for part in parts]
-        found.missing[metric] = reasons[0] if reasons else _without_parts(metric, rows)
+        reasons = [metrics.missing[f"{metric}({part})"] for part in parts]
+        metrics.missing[metric] = reasons[0] if reasons else _without_parts(metric, rows)
         return
-    found.estimates[metric] = Parts(estimates)
+    metrics.estimates[metric] = Parts(estimates)
 
 
 def _without_parts(metric: str, rows: Scored) -> str:
@@ -115,18 +117,18 @@ def _without_parts(metric: str, rows: Scored) -> str:
 
 
 def _comparisons(
-    check: Quality, inputs: Inputs, rows: Scored, tools: Estimators, found: ScoredMetrics
+    check: Quality, inputs: Inputs, rows: Scored, tools: Estimators, metrics: ScoredMetrics
 ) -> Mapping[tuple[str, str], Comparison | ComparisonParts]:
     comparisons: dict[tuple[str, str], Comparison | ComparisonParts] = {}
     asked = dict.fromkeys((r.metric, r.model) for r in check.requirements if r.model is not None)
     for metric, model in asked:
         assert model is not None
         sentences = [r for r in check.requirements if (r.metric, r.model) == (metric, model)]
-        parts = _compared_parts(metric, [r.part for r in sentences], found)
+        parts = _compared_parts(metric, [r.part for r in sentences], metrics)
         try:
             other = aligned(_answers(check, inputs, model), rows)
         except NotRunError as reason:
-            found.missing[f"{metric} vs {model}"] = str(reason)
+            metrics.missing[f"{metric} vs {model}"] = str(reason)
             continue
         made: dict[str | None, Comparison] = {}
         for part in parts:
@@ -134,7 +136,7 @@ def _comparisons(
             try:
                 made[part] = score(metric, part, rows).compare(rows, other, tools)
             except Undefined as undefined:
-                found.missing[f"{name} vs {model}"] = str(undefined)
+                metrics.missing[f"{name} vs {model}"] = str(undefined)
         if None in made:
             comparisons[metric, model] = made[None]
         elif made:
@@ -142,10 +144,10 @@ def _comparisons(
     return comparisons
 
 
-def _compared_parts(metric: str, asked: Sequence[str | None], found: ScoredMetrics) -> tuple[str | None, ...]:
+def _compared_parts(metric: str, asked: Sequence[str | None], metrics: ScoredMetrics) -> tuple[str | None, ...]:
     if PART_KINDS[metric] is None:
         return (None,)
-    estimates = found.estimates.get(metric)
+    estimates = metrics.estimates.get(metric)
     every = tuple(estimates.parts) if isinstance(estimates, Parts) else ()
     return every if None in asked else tuple(dict.fromkeys(asked))
 

@@ -23,41 +23,42 @@ if TYPE_CHECKING:
 
 
 class Quality(Check):
-    """How often a model is right on labelled rows, or how far off it is.
+    """Score a model on labelled rows: how often it is right, or how far off it is.
 
     ## What it measures
     Models with classes: `accuracy`, `top_k_accuracy(k)`, `balanced_accuracy`, `macro_precision`, `macro_recall`,
     `macro_f1`, `precision(class)`, `recall(class)`, `f1(class)`, `roc_auc`, `average_precision`, `log_loss`, `brier`.
     Models with values: `mae`, `rmse`, `r2`.
-    Models that give a row any number of classes (`multilabel: true`): `micro_f1`, `macro_f1`, `precision(class)`,
+    Models that give each row any number of classes (`multilabel: true`): `micro_f1`, `macro_f1`, `precision(class)`,
     `recall(class)`, `f1(class)`, `subset_accuracy`, `hamming_loss`, `average_precision`, `roc_auc`.
     Models that write text: `exact_match`, `token_f1`, `rouge1`, `rouge2`, `rouge_l`, `bleu`, `chrf`.
     Models that find boxes: `map`, `map_50`, `map_75`, `average_recall`, `ap(class)`.
     Models that give a class for each pixel: `mean_iou`, `mean_dice`, `pixel_accuracy`, `iou(class)`.
     Rows that are candidates of queries (`query:`), ranked by the model's value or its probability of the positive
     class: `ndcg(k)`, `mrr`, `recall_at(k)`, `hit_rate(k)`.
-    Beside them stand the scores of answers that never look at the row: always the most frequent class (`majority`) and
-    a class drawn evenly (`chance`), the best single value or the most frequent text (`constant`), every class (`all`).
+    For comparison, the report shows the scores of answers that ignore the row: always the most frequent class
+    (`majority`), a class drawn evenly (`chance`), the best single value or the most frequent text (`constant`), every
+    class (`all`).
 
     ## Why it matters
     One number hides a lot. Where 1 row in 100 is fraud, a model that finds 1 fraud in 10 is 99 % accurate, and so is
     one that never says fraud. Recall of each class and the majority baseline show it.
 
     ## Method
-    Shares of rows (accuracy, top-k, recall, precision; F1 through the hits among the rows of or called the class):
-    Clopper-Pearson; with clusters Korn and Graubard.
+    Shares of rows (accuracy, top-k, recall, precision; F1 through the hits among the rows that are or are called the
+    class): Clopper-Pearson; with clusters, Korn and Graubard.
     Balanced accuracy, macro precision and macro recall: a score test of the classes' mean share.
-    Means of a row's loss: BCa, by saddlepoint in place of resamples, from 200 rows on. Where it is known how large a
-    loss can be (Brier 1 or 2, log loss 36.04, scores of texts and lists 0 to 1) one more row of the worst kind is
-    reckoned with: where it would change the variance, and below 200 rows, the bound is Gaffke's, which holds for any
+    Means of a row's loss: BCa, by saddlepoint in place of resamples, from 200 rows on. Where the largest possible loss
+    is known (Brier 1 or 2, log loss 36.04, scores of texts and lists 0 to 1), one more row of the worst kind is taken
+    into account: where it would change the variance, and below 200 rows, the bound is Gaffke's, which holds for any
     number of rows and whatever was not drawn. So 2,000 rows alone leave room for a log loss of 0.054 more than was
-    seen. Absolute and squared errors (mae, rmse) have no largest value; their bounds say nothing of an error that is so
-    rare that these rows have none of it.
+    seen. Absolute and squared errors (mae, rmse) have no largest value; their bounds say nothing about an error that is
+    so rare that these rows have none of it.
     Area under the ROC curve, also its mean over classes: DeLong on the logit. Where (1 - AUC) x rows of the smaller
-    class is under 4 (6, summed over classes), Gaffke's bound of the rows' placements, which counts a row of either kind
-    that was not drawn and stands where it should not.
-    Macro F1, average precision and r2: BCa bootstrap, with at least 20 rows of every class that counts. With clusters
-    also the macro averages.
+    class is under 4 (6, summed over classes): Gaffke's bound of the rows' placements, which counts a row of either kind
+    that was not drawn and is ranked on the wrong side.
+    Macro F1, average precision and r2, and with clusters the other macro averages: BCa bootstrap, with at least 20 rows
+    of every class that counts.
     Against another model everything is paired by row: Tango's score interval for accuracy, top-k and recall (balanced
     accuracy and macro recall: MOVER over the classes' intervals), paired DeLong for the area, paired BCa for the rest.
     Where few rows differ between the models, BCa gives no bound and decides nothing.
@@ -67,33 +68,35 @@ class Quality(Check):
     classes with more (0..2). `log_loss` takes probabilities of 0 as 2e-16.
     A truth that ties with other classes counts as behind them in top-k.
     Several classes a row: micro F1 is that of all pairs of row and class, with BCa over rows; the share of rows without
-    any error (`subset_accuracy`) and each class's recall as shares; the share of wrong pairs (`hamming_loss`) as a mean
-    over rows; the rest as with one class. Without labels of its own the model says a class from a probability of 0.5,
-    or `decision_threshold`, on.
+    any error (`subset_accuracy`) and each class's recall are shares; the share of wrong pairs (`hamming_loss`) is a
+    mean over rows; the rest is as with one class. Where a model gives no labels, a row gets each class from a
+    probability of 0.5 on; with `decision_threshold`, always from that probability on.
     Text, against the nearest of a row's references: `exact_match` as a share (but for white space at the ends and
     Unicode's form, or with `normalize: squad`); `token_f1` (SQuAD's: no case, no punctuation, no articles) and ROUGE
     (rouge-score, F1, no stemming; it reads a to z and 0 to 9 only) as means; `bleu` and `chrf` of the corpus, 0 to 100,
-    from sacrebleu's counts of each row, which are summed again for each resample; its signature stands with the
+    from sacrebleu's counts for each row, which are summed again for each resample; its signature is listed with the
     conditions. ROUGE, BLEU and chrF need the extra `text`.
-    Boxes: matched by pycocotools, with its overlaps, its 101 recalls and its crowds; objects of any size, the 100
-    surest boxes of a class in a picture. Bounds by the jackknife over 200 groups of pictures, from 200 pictures on,
+    Boxes: matched by pycocotools, with its overlaps, its 101 recalls and its crowds; objects of any size, and for each
+    class the 100 surest boxes in a picture. Bounds by the jackknife over 200 groups of pictures, from 200 pictures on,
     20 of them with objects of every class that counts. The pseudo-values are those of the area under the curve, as the
     101 steps of recall would drown them; the bounds are moved apart by half a step. A class without objects has no
-    value and counts in no mean. Where every picture scores alike, such as 0 or 1, there is no bound. Needs the extra
-    `detection`.
-    Masks: pixels of all pictures are summed by class; a true class of -1 is not judged, a class without a pixel, true
-    or said, counts in no mean. BCa over pictures, from 50 on, 20 with every class that counts. Against a model only
-    classes count that have a value for both.
-    Lists: a number for each query, and their mean; n is queries. A row is relevant where its label is above 0, or is
-    the positive class. `ndcg` has linear gains. Rows with the same score stand with the least relevant first, so that
-    a model that says nothing finds nothing. Queries without a relevant row do not count, and are named.
-    Rows that are equal in what the model reads and in the label (where that is not known, in all but the key and what
-    names a row) are one cluster, if they are a hundredth of all or more and chance does not make them: it does of a few
-    categories or whole numbers, hardly of numbers to several digits, times, long texts or pictures. So one row under a
-    thousand ids is one row. The same holds for every check that scores answers or compares datasets.
-    What is 0/0 has no value and says so: the precision of a class that is never predicted, the recall of a class
-    without rows, and the macro averages over them; a sentence over all classes is then not run. F1 of a class that has
-    rows and is never predicted is 0.
+    value and counts in no mean. Where every picture has the same score, such as 0 or 1, there is no bound. Boxes need
+    the extra `detection`.
+    Masks: pixels of all pictures are summed by class; pixels with a true class of -1 are not judged, and a class
+    without a pixel, true or predicted, counts in no mean. BCa over pictures, from 50 on, 20 with every class that
+    counts. Against another model, only classes count that have a value for both.
+    Lists: a number for each query, and their mean; n is the number of queries. A row is relevant where its label is
+    above 0, or is the positive class. `ndcg` has linear gains. Among rows with the same score the least relevant come
+    first, so that a model with the same score for all finds nothing. Queries without a relevant row do not count, and
+    are named.
+    Rows that are equal in what the model reads and in the label (where it is not known what the model reads: in all but
+    the key and what names a row) are one cluster, if they are a hundredth of all rows or more and not equal by chance.
+    Chance makes rows of a few categories or whole numbers equal, but hardly numbers of several digits, times, long
+    texts or pictures. So one row under a thousand ids is one row. The same holds for every check that scores answers or
+    compares datasets.
+    A metric that is 0/0 has no value and says so: the precision of a class that is never predicted, the recall of a
+    class without rows, and the macro averages over them; a requirement over all classes is then not run. F1 of a class
+    that has rows and is never predicted is 0.
 
     References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Miettinen and
     Nurminen, Statistics in Medicine 1985. Zou and Donner, Statistics in Medicine 2008 (MOVER). Tango, Statistics in
@@ -104,9 +107,9 @@ class Quality(Check):
     Jarvelin and Kekalainen, ACM TOIS 2002 (NDCG).
 
     ## What it cannot show
-    How it does on rows unlike these: see `shift` and `slices`. Whether the labels are right. Whether the test rows
-    were seen in training: see `contamination`. Whether its probabilities mean what they say: see `calibration`.
-    Whether a text is true, or reads well: overlap with a reference is neither.
+    How the model does on rows unlike these: see `shift` and `slices`. Whether the labels are right. Whether the test
+    rows were seen in training: see `contamination`. Whether its probabilities are as right as they claim: see
+    `calibration`. Whether a text is true or reads well: overlap with a reference shows neither.
 
     ## Example
     ```yaml
@@ -164,7 +167,7 @@ class Quality(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: a k that is no number, no queries, no package, or too few rows to show it."""
+        """Reason why it can't pass: a k that is no number, no queries, no package, or too few rows to show it."""
         metric, part = requirement.metric, requirement.part
         if metric in ("top_k_accuracy", *AT_K) and part is not None and not (part.isdecimal() and int(part) > 0):
             return f"{metric}({part}): k is a whole number from 1 on, such as {metric}(5)"
@@ -176,7 +179,7 @@ class Quality(Check):
         return missing or never_shown(requirement, kind, sample)
 
     def same(self, requirement: Requirement) -> Same | None:
-        """Points lost against another model, which `compression` may require too."""
+        """Requirement as `compression` may make it too; None where it is not about what is lost to another model."""
         if requirement.model is None or requirement.factor != 1.0 or self.decision_threshold is not None:
             return None
         if requirement.metric not in ("accuracy", "top_k_accuracy", "mae") or requirement.op == "==":

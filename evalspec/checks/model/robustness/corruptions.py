@@ -1,4 +1,4 @@
-"""Corrupted copies of rows: which columns, made worse how, put back in the type that they had."""
+"""Corrupted copies of rows: columns picked, made worse, and put back in the type that they had."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEEDS: dict[str, Kind] = {
     "unit_slip": "number",
     "category_swap": "category",
 }
-"""Corruption: what kind of column it changes."""
+"""Corruption: kind of column that it changes."""
 WHAT: dict[Kind, str] = {
     "picture": "pictures (lists with two or three axes, or flat ones with `shape:`)",
     "sound": "flat lists of numbers",
@@ -43,7 +43,7 @@ WHAT: dict[Kind, str] = {
     "category": "text, true/false or categories",
 }
 VALUES_AT_ONCE = 4_000_000
-"""So many values are changed at a time: pictures as float64 take eight bytes each."""
+"""Values that are changed at a time: as float64 they take eight bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class Material:
     """Rows to be corrupted.
 
     Args:
-        rows: All their columns.
-        columns: Those that the model reads, and no other.
+        rows: The rows, with all their columns.
+        columns: Names of the columns that may be corrupted.
         shape: Height, width and (3) colours of flat pictures, or None.
-        range: Smallest and largest value of a pixel or a sound; None: of the type, or as seen in these rows.
-        seed: Of all corruptions; each has its own stream, so that one more changes no other.
+        range: Smallest and largest value of a pixel or a sound; None: 0 and 255 for bytes, else as seen in these rows.
+        seed: Seed of all corruptions; each has its own stream, so that one more changes no other.
     """
 
     rows: pa.Table
@@ -65,14 +65,14 @@ class Material:
     seed: int
 
     def corrupted(self, corruption: str, severity: int) -> pa.Table:
-        """A copy.
+        """Make a corrupted copy of the rows.
 
         Args:
             corruption: A key of `NEEDS`.
             severity: 1 to 5.
 
         Raises:
-            InputError: No column is of the kind that it changes, or a list is no picture.
+            InputError: No column is of the kind that the corruption changes, or a list is no picture.
         """
         rng = np.random.default_rng([self.seed, crc32(corruption.encode()), severity])
         names = self.fitting(corruption)
@@ -88,11 +88,11 @@ class Material:
         return table
 
     def changed(self, copy: pa.Table, corruption: str) -> int:
-        """Rows of a copy that are other than they were.
+        """Count the rows of a copy that differ from the original.
 
         Args:
-            copy: What `corrupted` gave.
-            corruption: The one that it was given.
+            copy: A copy made by `corrupted`.
+            corruption: The corruption it was made with.
         """
         differs = np.zeros(len(self.rows), dtype=np.bool_)
         for name in self.fitting(corruption):
@@ -103,16 +103,16 @@ class Material:
         """Columns of the kind that a corruption changes.
 
         Raises:
-            InputError: There are none.
+            InputError: There are no such columns.
         """
         kind = NEEDS[corruption]
-        found = tuple(name for name in self.columns if self._is(self.rows.schema.field(name).type, name, kind))
-        if not found:
+        names = tuple(name for name in self.columns if self._is(self.rows.schema.field(name).type, name, kind))
+        if not names:
             raise InputError(
                 f"{corruption} changes {WHAT[kind]}, and the model reads none: {', '.join(self.columns)}",
                 remedy="take it out of `corruptions:`, or name what it changes in `columns:`",
             )
-        return found
+        return names
 
     def bounds(self, name: str) -> tuple[float, float]:
         """Smallest and largest value that a pixel or a sound may have."""
@@ -194,7 +194,7 @@ def known(name: str) -> None:
 
 
 def _differs(before: pa.ChunkedArray, after: pa.ChunkedArray, name: str) -> NDArray[np.bool_]:
-    """Where two columns hold different values, shape (n,); what is missing, or NaN, in both is the same."""
+    """True where two columns differ, shape (n,); values missing, or NaN, in both are the same."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -223,7 +223,7 @@ def _axes(kind: pa.DataType) -> int:
 def _layout(
     given: Sequence[int], shape: tuple[int, ...] | None, name: str
 ) -> tuple[Literal["grey", "first", "last"], tuple[int, ...]]:
-    """Where the colours are, and the axes of one picture."""
+    """Place of the colours among the axes, and the axes of one picture."""
     axes = tuple(given)
     if len(axes) == 1:
         side = isqrt(axes[0])
@@ -252,14 +252,14 @@ def _scaled(values: NDArray[np.generic], low: float, high: float) -> Values:
 
 
 def _fitted(values: Values, low: float, high: float, like: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Back in the range and of the type that there was."""
+    """Values back in the range and the type that they had."""
     span = high - low if high > low else 1.0
     made = np.clip(values, 0.0, 1.0) * span + low
     return np.round(made).astype(like.dtype) if like.dtype.kind in "biu" else made.astype(like.dtype)
 
 
 def _as_column(values: NDArray[np.generic], kind: pa.DataType) -> pa.Array:
-    """Lists of the type that they had."""
+    """Column of lists, in the type that it had."""
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):

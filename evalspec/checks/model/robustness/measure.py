@@ -1,4 +1,4 @@
-"""What `robustness` does when it runs: copy, ask, score each copy and all of them together."""
+"""Measurement of `robustness`: copy, ask, score each copy and all of them together."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ FIELDS_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class CorruptedScores:
-    """What one model scores on the rows and on every copy of them.
+    """Scores of one model on the rows and on every copy of them.
 
     Args:
-        right: The score is whether an answer is right; else it is how far off it is.
-        clean: shape (n,), score of each row as it is: 1 or 0, or the absolute error.
-        copies: Copy: shape (n,), the same of its rows; not of copies that are like the rows they were made from.
+        right: True if scores are 1 for right and 0 for wrong answers; False if they are absolute errors.
+        clean: shape (n,), score of each row as it is.
+        copies: Copy: shape (n,), score of each of its rows; without copies in which no row changed.
         clusters: shape (n,), or None.
         first: Copy: its first row.
-        changed: Copy: rows of it that are other than they were.
+        changed: Copy: number of its rows that differ from the original.
     """
 
     right: bool
@@ -58,17 +58,17 @@ class CorruptedScores:
 
     @property
     def unchanged(self) -> tuple[str, ...]:
-        """Copies that are like the rows they were made from."""
+        """Copies in which no row differs from the original."""
         return tuple(copy for copy, rows in self.changed.items() if rows == 0)
 
     @property
     def over_copies(self) -> NDArray[np.float64]:
-        """Mean over the copies of each row, shape (n,)."""
+        """Mean score of each row over the copies, shape (n,)."""
         return np.asarray(np.mean(np.stack(list(self.copies.values())), axis=0))
 
 
 def measure(check: Robustness, inputs: Inputs) -> CheckResult:
-    """Estimates over the copies.
+    """Score the copies, each by itself and all together.
 
     Raises:
         InputError: There is no label, or no column that a corruption could change.
@@ -100,7 +100,7 @@ def measure(check: Robustness, inputs: Inputs) -> CheckResult:
 
 
 def _blind(check: Robustness, answers: Predictions) -> dict[str, tuple[float, str]]:
-    """What the most frequent class scores on copies, whatever was done to them; of values the median."""
+    """Scores of always answering the most frequent class, or the median, which no corruption changes."""
     truth = answers.truth
     assert truth is not None
     if answers.is_classification:
@@ -113,7 +113,7 @@ def _blind(check: Robustness, answers: Predictions) -> dict[str, tuple[float, st
 
 
 def _picked(n: int, most: int, seed: int) -> NDArray[np.int64]:
-    """Rows to copy, in their order."""
+    """Numbers of the rows to copy, in their order."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
@@ -152,7 +152,7 @@ def _asked(
 
 
 def _scores(answers: Predictions) -> NDArray[np.float64]:
-    """1 where a row is right and 0 where not; of values the absolute error."""
+    """Score of each row: 1 where it is right and 0 where not; of values, the absolute error."""
     assert answers.truth is not None
     if answers.predicted is not None:
         return np.asarray(answers.predicted == answers.truth, dtype=np.float64)
@@ -166,47 +166,47 @@ def _estimates(ours: CorruptedScores, inputs: Inputs) -> dict[str, Estimate | Pa
     def mean_of(values: NDArray[np.float64], limits: Limits | None = None) -> Estimate:
         return mean(values, rng=inputs.rng, clusters=clusters, alpha=inputs.alpha_fail, limits=limits)
 
-    found: dict[str, Estimate | Parts]
+    estimates: dict[str, Estimate | Parts]
     if ours.right:
         parts: dict[str, Estimate] = {name: proportion(one == 1.0, clusters) for name, one in ours.copies.items()}
     else:
         parts = {name: mean_of(one) for name, one in ours.copies.items()}
     what = "accuracy" if ours.right else "mae"
-    found = {f"corruption_{what}": Parts(parts)} if parts else {}
+    estimates = {f"corruption_{what}": Parts(parts)} if parts else {}
     if ours.unchanged:
-        return found
+        return estimates
     over = ours.over_copies
-    found[f"worst_corruption_{what}"] = AllParts(parts, "higher" if ours.right else "lower")
-    found[f"mean_corruption_{what}"] = mean_of(over, SHARE if ours.right else None)
+    estimates[f"worst_corruption_{what}"] = AllParts(parts, "higher" if ours.right else "lower")
+    estimates[f"mean_corruption_{what}"] = mean_of(over, SHARE if ours.right else None)
     if not ours.right:
-        found["mae_increase"] = mean_of(over - ours.clean)
+        estimates["mae_increase"] = mean_of(over - ours.clean)
     elif len(parts) == 1:
-        found["robustness_drop"] = paired_proportion(ours.clean == 1.0, over == 1.0, clusters).difference()
+        estimates["robustness_drop"] = paired_proportion(ours.clean == 1.0, over == 1.0, clusters).difference()
     else:
-        found["robustness_drop"] = mean_of(ours.clean - over, (-1.0, 1.0))
-    return found
+        estimates["robustness_drop"] = mean_of(ours.clean - over, (-1.0, 1.0))
+    return estimates
 
 
 def _missing(check: Robustness, ours: CorruptedScores) -> dict[str, str]:
-    """What the other kind of model has, and what copies that change nothing can't show."""
+    """Reasons why metrics are missing: they are of the other kind of model, or copies change nothing."""
     kinds = ("corruption_{}", "worst_corruption_{}", "mean_corruption_{}")
     of = {"accuracy": [*(kind.format("accuracy") for kind in kinds), "robustness_drop"]}
     of["mae"] = [*(kind.format("mae") for kind in kinds), "mae_increase"]
     what, other = ("accuracy", "mae") if ours.right else ("mae", "accuracy")
     why = "the model has classes, not values" if ours.right else "the model gives values, not classes"
-    found = dict.fromkeys(of[other], why)
+    missing = dict.fromkeys(of[other], why)
     if not ours.unchanged:
-        return found
+        return missing
     each, *over_all = of[what]
     rows = plural(len(ours.clean), "row")
     against = dict.fromkeys(one.model for one in check.requirements if one.model is not None)
     for copy in ours.unchanged:
         reason = f"{copy} changes none of the {rows}; {_remedy(copy)}"
-        found[f"{each}({copy})"] = reason
-        found |= {f"{each}({copy}) vs {model}": reason for model in against}
+        missing[f"{each}({copy})"] = reason
+        missing |= {f"{each}({copy}) vs {model}": reason for model in against}
     whole = f"{', '.join(ours.unchanged)}: changes none of the {rows}; {_remedy(ours.unchanged[0])}"
-    found |= dict.fromkeys(over_all if ours.copies else of[what], whole)
-    return found
+    missing |= dict.fromkeys(over_all if ours.copies else of[what], whole)
+    return missing
 
 
 def _remedy(copy: str) -> str:
@@ -218,7 +218,7 @@ def _comparisons(
     check: Robustness, inputs: Inputs, answered: Mapping[str, CorruptedScores]
 ) -> dict[tuple[str, str], Comparison | ComparisonParts]:
     ours = answered[check.model]
-    found: dict[tuple[str, str], Comparison | ComparisonParts] = {}
+    comparisons: dict[tuple[str, str], Comparison | ComparisonParts] = {}
     for metric, model in dict.fromkeys((r.metric, r.model) for r in check.requirements if r.model is not None):
         assert model is not None
         theirs = answered[model]
@@ -227,18 +227,18 @@ def _comparisons(
         if ours.unchanged and metric != "corruption_accuracy":
             continue
         if metric == "mean_corruption_accuracy":
-            found[metric, model] = paired_mean(
+            comparisons[metric, model] = paired_mean(
                 ours.over_copies, theirs.over_copies, rng=inputs.rng, clusters=ours.clusters, alpha=inputs.alpha_fail,
                 limits=SHARE,
             )  # fmt: skip
             continue
-        found[metric, model] = ComparisonParts({
+        comparisons[metric, model] = ComparisonParts({
             name: paired_proportion(
                 scores == 1.0, theirs.copies[name] == 1.0, ours.clusters, rng=inputs.rng, alpha=inputs.alpha_fail
             )
             for name, scores in ours.copies.items()
         })  # fmt: skip
-    return found
+    return comparisons
 
 
 def _notes(rows: int, used: int) -> tuple[str, ...]:
@@ -255,10 +255,10 @@ def _blocks(
     material: Material,
 ) -> list[AnyBlock]:
     what, unit = ("accuracy", "fraction") if ours.right else ("mean absolute error", "label")
-    found = estimates.get("corruption_accuracy" if ours.right else "corruption_mae")
+    by_copy = estimates.get("corruption_accuracy" if ours.right else "corruption_mae")
     parts: dict[str, Estimate] = {}
-    if isinstance(found, Parts):
-        parts = {name: part for name, part in found.parts.items() if isinstance(part, Estimate)}
+    if isinstance(by_copy, Parts):
+        parts = {name: part for name, part in by_copy.parts.items() if isinstance(part, Estimate)}
     clean = float(ours.clean.mean())
     blocks: list[AnyBlock] = [_curve(check, parts, clean, what, unit, inputs.confidence)] if parts else []
     blocks.append(_table(parts, ours.changed, clean, what, unit, inputs.confidence))
@@ -289,9 +289,9 @@ def _curve(
 
 
 def _all(bounds: Iterable[float | None]) -> tuple[float, ...] | None:
-    found = tuple(bounds)
-    known = tuple(bound for bound in found if bound is not None)
-    return known if len(known) == len(found) else None
+    listed = tuple(bounds)
+    known = tuple(bound for bound in listed if bound is not None)
+    return known if len(known) == len(listed) else None
 
 
 def _table(
@@ -320,7 +320,7 @@ def _table(
 
 
 def _examples(check: Robustness, material: Material, ours: CorruptedScores) -> Examples:
-    """One row as it is, and what each corruption makes of it at its heaviest."""
+    """Examples: one row as it is, and as each corruption leaves it at its heaviest."""
     heavy = max(check.severities)
     shown = [_example("as it is", material.rows, material, _right(ours, ours.clean))]
     for name in check.corruptions:

@@ -35,32 +35,32 @@ COLOUR_TABLE[:4, :4] = [[17, 18, 24, 47], [18, 21, 26, 66], [24, 26, 56, 99], [4
 
 
 def gaussian_noise(pictures: Pictures, severity: int, rng: np.random.Generator) -> Pictures:
-    """Independent normal noise on every value."""
+    """Add independent normal noise to every value."""
     return pictures + NOISE_SD[severity - 1] * rng.standard_normal(pictures.shape)
 
 
 def blur(pictures: Pictures, severity: int, rng: np.random.Generator) -> Pictures:
-    """A Gaussian blur; beyond 32 pixels its width grows with the root of the picture's side."""
+    """Blur by a Gaussian; beyond 32 pixels its width grows with the root of the picture's side."""
     side = sqrt(pictures.shape[1] * pictures.shape[2])
     sigma = BLUR_PIXELS[severity - 1] * sqrt(max(1.0, side / BLUR_SIDE))
     return _along(_along(pictures, 1, sigma), 2, sigma)
 
 
 def brightness(pictures: Pictures, severity: int, rng: np.random.Generator) -> Pictures:
-    """Brighter or darker, each picture as chance has it."""
+    """Add or subtract brightness, at random for each picture."""
     return pictures + BRIGHTER[severity - 1] * _either(pictures, rng)
 
 
 def contrast(pictures: Pictures, severity: int, rng: np.random.Generator) -> Pictures:
-    """Pulled towards the picture's own mean."""
+    """Pull the values towards the picture's own mean."""
     mean = pictures.mean(axis=(1, 2, 3), keepdims=True)
     return np.asarray(mean + CONTRAST[severity - 1] * (pictures - mean))
 
 
 def jpeg(pictures: Pictures, severity: int, rng: np.random.Generator) -> Pictures:
-    """What JPEG leaves: cosine coefficients of 8 x 8 blocks, rounded by the tables of the standard's annex K.
+    """Round cosine coefficients of 8 x 8 blocks as JPEG does, by the tables of the standard's annex K.
 
-    Colours are not subsampled; nothing is packed, so it can't be read back as a file.
+    Colours are not subsampled, and nothing is encoded to a file.
 
     References:
         ISO/IEC 10918-1, A.3.3 (transform) and K.1 (tables).
@@ -73,17 +73,17 @@ def jpeg(pictures: Pictures, severity: int, rng: np.random.Generator) -> Picture
     rows, columns = levels.shape[1] // BLOCK, levels.shape[2] // BLOCK
     blocks = levels.reshape(n, rows, BLOCK, columns, BLOCK, channels)
     cosine = _cosines()
-    found = np.einsum("ui,nricsj,vs->nrucvj", cosine, blocks, cosine, optimize=True)
+    coefficients = np.einsum("ui,nricsj,vs->nrucvj", cosine, blocks, cosine, optimize=True)
     steps = np.stack([np.clip(np.floor(_table(c) * scale + 0.5), 1, 255) for c in range(channels)], axis=-1)
-    found = np.round(found / steps[:, None]) * steps[:, None]
-    back = np.einsum("ui,nrucvj,vs->nricsj", cosine, found, cosine, optimize=True)
+    coefficients = np.round(coefficients / steps[:, None]) * steps[:, None]
+    back = np.einsum("ui,nrucvj,vs->nricsj", cosine, coefficients, cosine, optimize=True)
     whole = back.reshape(levels.shape)
     pixels = whole + 128.0 if channels == 1 else _from_luma(whole)
     return np.asarray(pixels[:, :height, :width] / 255.0)
 
 
 def occlusion(pictures: Pictures, severity: int, rng: np.random.Generator) -> Pictures:
-    """A grey rectangle somewhere, over a share of the picture."""
+    """Cover a share of the picture by a grey rectangle, at a random place."""
     n, height, width, _ = pictures.shape
     side = sqrt(COVERED[severity - 1])
     high, wide = max(1, round(side * height)), max(1, round(side * width))
@@ -95,7 +95,7 @@ def occlusion(pictures: Pictures, severity: int, rng: np.random.Generator) -> Pi
 
 
 def rotation(pictures: Pictures, severity: int, rng: np.random.Generator) -> Pictures:
-    """Turned to the left or to the right; what comes in from outside repeats the edge."""
+    """Turn each picture to the left or to the right, at random; what comes in from outside repeats the edge."""
     way = _either(pictures, rng)[:, 0, 0, 0]
     turned = np.empty_like(pictures)
     for sign in (-1.0, 1.0):
@@ -110,12 +110,12 @@ PICTURES: dict[str, Corrupt] = {
 
 
 def _either(pictures: Pictures, rng: np.random.Generator) -> Pictures:
-    """-1 or 1 for each picture, shape (n, 1, 1, 1)."""
+    """Random sign for each picture, -1 or 1, shape (n, 1, 1, 1)."""
     return rng.choice(np.array([-1.0, 1.0]), size=(len(pictures), 1, 1, 1))
 
 
 def _along(pictures: Pictures, axis: int, sigma: float) -> Pictures:
-    """Gaussian weights along one axis, the edge repeated."""
+    """Smooth by Gaussian weights along one axis, with the edge repeated."""
     reach = max(1, ceil(3.0 * sigma))
     offsets = np.arange(-reach, reach + 1)
     weights = np.exp(-0.5 * (offsets / sigma) ** 2)
@@ -128,7 +128,7 @@ def _along(pictures: Pictures, axis: int, sigma: float) -> Pictures:
 
 
 def _turned(pictures: Pictures, degrees: float) -> Pictures:
-    """Bilinear, about the middle."""
+    """Rotate about the middle, with bilinear interpolation."""
     _, height, width, _ = pictures.shape
     angle = radians(degrees)
     middle_y, middle_x = (height - 1) / 2.0, (width - 1) / 2.0
@@ -145,7 +145,7 @@ def _turned(pictures: Pictures, degrees: float) -> Pictures:
 
 @cache
 def _cosines() -> Pictures:
-    """The orthonormal cosine transform of 8 values, shape (8, 8): rows are frequencies."""
+    """Matrix of the orthonormal cosine transform of 8 values, shape (8, 8): rows are frequencies."""
     frequency, place = np.mgrid[:BLOCK, :BLOCK]
     matrix = np.cos(pi * (2 * place + 1) * frequency / (2 * BLOCK)) * sqrt(2.0 / BLOCK)
     matrix[0] /= sqrt(2.0)
@@ -160,7 +160,7 @@ _LUMA = np.array([[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.4
 
 
 def _to_luma(pixels: Pictures) -> Pictures:
-    """Brightness and two colour differences, around 0."""
+    """Convert colours to brightness and two colour differences, around 0."""
     return np.asarray(pixels @ _LUMA.T - np.array([128.0, 0.0, 0.0]))
 
 

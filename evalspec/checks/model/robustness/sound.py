@@ -20,20 +20,20 @@ SHIFTED = (0.02, 0.05, 0.1, 0.15, 0.25)
 
 
 def audio_noise(sounds: Sounds, severity: int, rng: np.random.Generator) -> Sounds:
-    """White noise at a stated ratio of signal to noise, for each recording by its own power."""
+    """Add white noise at a stated signal-to-noise ratio, for each recording by its own power."""
     power = (sounds**2).mean(axis=1, keepdims=True)
     sd = np.sqrt(power * 10.0 ** (-SIGNAL_TO_NOISE_DB[severity - 1] / 10.0))
     return np.asarray(sounds + sd * rng.standard_normal(sounds.shape))
 
 
 def gain(sounds: Sounds, severity: int, rng: np.random.Generator) -> Sounds:
-    """Louder or quieter, each recording as chance has it; what is too loud is clipped."""
+    """Make each recording louder or quieter, at random; `Material` clips what is too loud."""
     way = rng.choice(np.array([-1.0, 1.0]), size=(len(sounds), 1))
     return np.asarray(sounds * 10.0 ** (way * GAIN_DB[severity - 1] / 20.0))
 
 
 def time_shift(sounds: Sounds, severity: int, rng: np.random.Generator) -> Sounds:
-    """It begins later or earlier; silence fills the gap."""
+    """Shift each recording to begin later or earlier, at random; silence fills the gap."""
     length = sounds.shape[1]
     steps = max(1, round(SHIFTED[severity - 1] * length))
     late = rng.random(len(sounds)) < 0.5

@@ -1,4 +1,4 @@
-"""`robustness`: what noise, blur, typos or a slipped unit cost."""
+"""`robustness`: the cost of noise, blur, typos or a slipped unit."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _ALL = "all copies must clear the threshold, each by"
 
 
 class Robustness(Check):
-    """What it costs when inputs get worse than they are in the test set.
+    """Loss of quality where inputs are worse than in the test set.
 
     ## What it measures
-    The rows of a dataset are copied, each copy corrupted in one way at one severity (1 light to 5 heavy), and the model
-    answers the copies too. `corruption_accuracy(blur 3)` is the accuracy on one copy, `worst_corruption_accuracy` the
-    smallest of all, `mean_corruption_accuracy` their mean, `robustness_drop` how far that mean lies below the accuracy
-    on the rows as they are. For models with values: `corruption_mae(missing 2)`, `worst_corruption_mae`,
+    The rows of a dataset are copied, each copy is corrupted in one way at one severity (1 light to 5 heavy), and the
+    model answers the copies too. `corruption_accuracy(blur 3)` is the accuracy on one copy, `worst_corruption_accuracy`
+    the smallest of all, `mean_corruption_accuracy` their mean, `robustness_drop` how far that mean lies below the
+    accuracy on the rows as they are. For models with values: `corruption_mae(missing 2)`, `worst_corruption_mae`,
     `mean_corruption_mae` and `mae_increase`.
 
     Pictures: `gaussian_noise`, `blur`, `brightness` (either way), `contrast`, `jpeg`, `occlusion` (a grey rectangle),
@@ -49,14 +49,14 @@ class Robustness(Check):
     (characters that look alike), `truncation`. Sound as flat lists: `audio_noise`, `gain`, `time_shift`.
 
     ## Why it matters
-    A test set is tidier than what comes in: focused pictures, full tables, correct spelling. A model that holds 97 % on
-    it and 70 % on a slightly blurred copy will hold 70 % on the first foggy morning.
+    A test set is tidier than what comes in: focused pictures, full tables, correct spelling. A model that reaches 97 %
+    on it and 70 % on a slightly blurred copy will reach 70 % on the first foggy morning.
 
     ## Method
     Everything is drawn from the spec's seed, each corruption from a stream of its own: the same spec makes the same
-    copies. Only columns that the model reads are changed. Pictures and sound are scaled to the `range:` of their
-    values (default: 0 to 255 for bytes, else the smallest and largest value in these rows) and clipped to it; whole
-    numbers stay whole.
+    copies. Only `columns:` are changed (default: those that the model reads). Pictures and sound are scaled by the
+    `range:` of their values (default: 0 to 255 for bytes, else the smallest and largest value in these rows) and
+    clipped to it; whole numbers stay whole.
     Strengths by severity, in that range: noise with a standard deviation of 4, 8, 12, 18, 26 %; blur with a sigma of
     0.4, 0.6, 0.8, 1, 1.4 pixels, times the root of side / 32 for larger pictures; brightness 10 to 50 % up or down;
     contrast times 0.75, 0.5, 0.4, 0.3, 0.15; JPEG quality 80, 60, 40, 25, 10; 5, 10, 15, 20, 30 % covered; 5, 10, 15,
@@ -64,19 +64,19 @@ class Robustness(Check):
     unit 1, 2, 5, 10, 20 %; swapped categories 1, 5, 10, 20, 30 %. Words with a typo 2, 5, 10, 20, 30 %, with changed
     case 10 to 100 %; odd characters 1, 3, 5, 10, 20 %; 90, 75, 60, 45, 30 % of a text kept. Signal to noise 30, 20, 15,
     10, 5 dB; 3, 6, 9, 12, 18 dB louder or quieter; moved by 2, 5, 10, 15, 25 % of the length.
-    Rows that differ are counted: a copy like the rows it was made from (`category_swap` of one category) is missing
-    with that reason, and so is what is about all copies.
-    Each copy is a sample of the same rows: shares by Clopper-Pearson. Over all copies a row has one mean, and the
-    interval is that of the rows' means, so that 35 copies of 500 rows count as 500 rows. The drop is paired by row: of
-    one copy by Tango's score interval, of several by BCa, or where few rows carry it by Gaffke's bound, which counts a
-    row that was not drawn and breaks on every copy. Absolute errors have no largest value: their bounds know nothing of
-    an error that is so rare that these rows have none of it.
+    Rows that changed are counted: a copy in which no row did (`category_swap` of a single category) has no value, with
+    that reason, and neither have the metrics over all copies.
+    Each copy is a sample of the same rows: shares by Clopper-Pearson. Over all copies each row has one mean, and the
+    interval is that of the rows' means, so 35 copies of 500 rows count as 500 rows. The drop is paired by row: with one
+    copy Tango's score interval; with several BCa, or where few rows carry it Gaffke's bound, which counts a row that
+    was not drawn and is wrong on every copy. Absolute errors have no largest value: their bounds say nothing about an
+    error that is so rare that these rows have none of it.
 
     References: Hendrycks and Dietterich, ICLR 2019 (severities of common corruptions).
 
     ## What it cannot show
     Other corruptions than these, several at once, and shifts that no filter makes: a new camera, another hospital (see
-    `generalization`). Attacks that look for the model's weak spot. Whether a heavily corrupted row can be answered at
+    `generalization`). Attacks that search for the model's weak spot. Whether a heavily corrupted row can be answered at
     all: look at the examples.
 
     ## Example
@@ -170,13 +170,13 @@ class Robustness(Check):
         return self
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
-        """A corruption with its severity."""
+        """Names of the copies: corruption and severity."""
         return None if metric.parts is None else tuple(f"{name} {severity}" for name, severity in self.copies)
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: no such comparison, or too few rows for a bound that shows it."""
+        """Reason why it can't pass: no such comparison, or too few rows for a bound that shows it."""
         known = rows.get(self.dataset)
         capped = known is None or known > self.rows
         sample = Sample(
@@ -194,7 +194,7 @@ class Robustness(Check):
         return never_shown(requirement, "share" if requirement.metric in COMPARED else "mean", sample)
 
     def needs(self) -> tuple[Need, ...]:
-        """Predictions of each model on the rows as they are, and on every copy."""
+        """Predictions of each model on the rows as they are and on every copy, and the rows."""
         models = dict.fromkeys((self.model, *self.baselines))
         answers = tuple(NeedPredictions(self.dataset, model, copies=len(self.copies)) for model in models)
         return (*answers, NeedRows(self.dataset, columns=self.columns, label=True))

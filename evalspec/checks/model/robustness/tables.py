@@ -17,12 +17,12 @@ NOISE = (0.05, 0.1, 0.2, 0.4, 0.8)
 SLIPPED = (0.01, 0.02, 0.05, 0.1, 0.2)
 SWAPPED = (0.01, 0.05, 0.1, 0.2, 0.3)
 SLIPS = np.array([0.001, 0.1, 10.0, 1000.0])
-"""Metres for millimetres, a shifted point."""
+"""Factors of a slip: metres for millimetres, a shifted decimal point."""
 IQR_OF_NORMAL = 1.349
 
 
 def missing(table: pa.Table, columns: Sequence[str], severity: int, rng: np.random.Generator) -> pa.Table:
-    """A share of the cells is empty."""
+    """Empty a share of the cells."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -34,7 +34,7 @@ def missing(table: pa.Table, columns: Sequence[str], severity: int, rng: np.rand
 
 
 def number_noise(table: pa.Table, columns: Sequence[str], severity: int, rng: np.random.Generator) -> pa.Table:
-    """Normal noise on every number, in units of the column's own spread (interquartile range / 1.349)."""
+    """Add normal noise to every number, in units of the column's own spread (interquartile range / 1.349)."""
     for name in columns:
         values, empty = _numbers(table, name)
         known = values[np.isfinite(values)]
@@ -46,7 +46,7 @@ def number_noise(table: pa.Table, columns: Sequence[str], severity: int, rng: np
 
 
 def unit_slip(table: pa.Table, columns: Sequence[str], severity: int, rng: np.random.Generator) -> pa.Table:
-    """A share of the rows has one number in another unit: a thousandth, a tenth, ten or a thousand times as large."""
+    """Put one number of a share of the rows in another unit: times 0.001, 0.1, 10 or 1000."""
     n = len(table)
     hit = rng.random(n) < SLIPPED[severity - 1]
     which, factor = rng.integers(0, len(columns), n), rng.choice(SLIPS, n)
@@ -57,7 +57,7 @@ def unit_slip(table: pa.Table, columns: Sequence[str], severity: int, rng: np.ra
 
 
 def category_swap(table: pa.Table, columns: Sequence[str], severity: int, rng: np.random.Generator) -> pa.Table:
-    """A share of the cells holds another category of its own column."""
+    """Swap a share of the cells for another category of the same column."""
     import pyarrow as pa
 
     for name in columns:
@@ -75,7 +75,7 @@ def category_swap(table: pa.Table, columns: Sequence[str], severity: int, rng: n
 
 
 def _numbers(table: pa.Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Values, and where there are none."""
+    """Values of a column, and a mask of where there are none."""
     import pyarrow as pa
 
     column = table.column(name)
@@ -85,7 +85,7 @@ def _numbers(table: pa.Table, name: str) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _put_numbers(table: pa.Table, name: str, values: NDArray[np.float64], empty: NDArray[np.bool_]) -> pa.Table:
-    """The column with other numbers, of the type that it had: whole numbers stay whole and in its range."""
+    """Replace the numbers of a column, in the type that it had: whole numbers stay whole and in its range."""
     import pyarrow as pa
 
     kind = table.column(name).type

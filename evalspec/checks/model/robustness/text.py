@@ -1,4 +1,4 @@
-"""CodePoints made worse: typos, case, odd characters, cut off. All texts of a column are one array of code points."""
+"""Texts made worse: typos, case, odd characters, truncation. A column's texts are one array of code points."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ LOOKALIKES = dict(
         strict=True,
     )
 )
-"""Cyrillic letters that look Latin, curly quotes, a long dash, a space that does not break."""
+"""Characters that look alike: Cyrillic letters, curly quotes, a long dash, a space that does not break."""
 NEIGHBOURS = dict(zip("qwertyuiopasdfghjklzxcvbnm", "wertyuioposdfghjklkxcvbnmn", strict=True))
-"""A key beside each on a QWERTY keyboard."""
+"""Letter: a key beside it on a QWERTY keyboard."""
 
 
 class CodePoints:
-    """CodePoints as code points, one after the other.
+    """Texts as code points, one after the other.
 
     Args:
-        points: shape (k,), all of them.
-        row: shape (k,), rising: row of each.
-        n: Rows.
+        points: shape (k,), code points of all texts.
+        row: shape (k,), rising: row of each code point.
+        n: Number of rows.
     """
 
     def __init__(self, points: Points, row: Points, n: int) -> None:
@@ -46,12 +46,12 @@ class CodePoints:
 
     @classmethod
     def of(cls, texts: list[str]) -> CodePoints:
-        """From strings."""
+        """Code points of strings."""
         points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
         return cls(points, np.repeat(np.arange(len(texts)), [len(text) for text in texts]), len(texts))
 
     def strings(self) -> list[str]:
-        """As strings again."""
+        """Strings of the code points, one a row."""
         whole = self.points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
         ends = np.cumsum(np.bincount(self.row, minlength=self.n))
         return [whole[first:last] for first, last in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
@@ -64,7 +64,7 @@ class CodePoints:
 
 
 def typos(texts: CodePoints, severity: int, rng: np.random.Generator) -> CodePoints:
-    """A share of the words has one: two letters swapped, one left out, doubled, or the key beside it."""
+    """Put a typo into a share of the words: two letters swapped, one left out, doubled, or the key beside it."""
     words = texts.words()
     count = int(words.max()) + 1 if len(words) else 0
     if count == 0:
@@ -86,7 +86,7 @@ def typos(texts: CodePoints, severity: int, rng: np.random.Generator) -> CodePoi
 
 
 def case(texts: CodePoints, severity: int, rng: np.random.Generator) -> CodePoints:
-    """A share of the words changes case: small letters become capital, and capital ones small."""
+    """Change the case of a share of the words: small letters become capital, and capital ones small."""
     words = texts.words()
     count = int(words.max()) + 1 if len(words) else 0
     hit = rng.random(count) < CASED[severity - 1]
@@ -95,13 +95,13 @@ def case(texts: CodePoints, severity: int, rng: np.random.Generator) -> CodePoin
 
 
 def unicode(texts: CodePoints, severity: int, rng: np.random.Generator) -> CodePoints:
-    """A share of the characters becomes another one that looks alike."""
+    """Replace a share of the characters by others that look alike."""
     hit = rng.random(len(texts.points)) < ODD[severity - 1]
     return CodePoints(np.where(hit, _mapped(texts.points, LOOKALIKES), texts.points), texts.row, texts.n)
 
 
 def truncation(texts: CodePoints, severity: int, rng: np.random.Generator) -> CodePoints:
-    """The end is cut off; at least one character of each text stays."""
+    """Cut off the end of each text; at least one character stays."""
     length = np.bincount(texts.row, minlength=texts.n)
     first = np.cumsum(length) - length
     kept = np.maximum(1, np.floor(KEPT[severity - 1] * length)).astype(np.int64)
@@ -117,7 +117,7 @@ def _blank(points: Points) -> NDArray[np.bool_]:
 
 
 def _other_case(points: Points) -> Points:
-    """Each letter in the other case, in any script that has two; what would become two letters stays."""
+    """Letters in the other case, in any script that has two cases; a letter that would become two stays."""
     kinds, at = np.unique(points, return_inverse=True)
     swapped = [chr(point).swapcase() for point in kinds.tolist()]
     other = [ord(new) if len(new) == 1 else old for old, new in zip(kinds.tolist(), swapped, strict=True)]

@@ -1,4 +1,4 @@
-"""Columns cut into pieces to search for weak slices among: categories, ranges, missing; each slice as a `where`."""
+"""Columns cut into pieces for the search for weak slices: categories, ranges, missing; each slice as a `where`."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FINEST = 120
-"""The most pieces that a column of numbers is cut into."""
+"""Most pieces that a column of numbers is cut into."""
 WIDEST = 1.2
-"""A slice must be so many pieces wide for its bulk to be found."""
+"""Width in pieces from which on the bulk of a slice can be found."""
 COARSE = 8
 """Pieces of a column of numbers where it is crossed."""
 WHERE_MOST = 900
-"""Characters of one column's part of a `where`, which must hold two."""
+"""Most characters of one column's part of a `where`, which must hold two."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """A column cut into pieces.
+    """Column cut into pieces.
 
     Args:
-        name: Of the column.
+        name: Name of the column.
         axis: Its pieces and slices.
         wheres: The `where` of each of its slices.
-        unseen: Why a slice of the share that is asked for may not be among them, one sentence each.
+        unseen: Reasons why a slice of the share that is asked for may not be among them, one sentence each.
     """
 
     name: str
@@ -46,17 +46,17 @@ class Cuts:
 
 
 def cut(name: str, values: pa.ChunkedArray, share: float, *, category: bool = False) -> Cuts | str:
-    """Cut a column.
+    """Cut a column into pieces.
 
     Args:
-        name: Of the column.
+        name: Name of the column.
         values: shape (n,).
-        share: Of the rows, in 0..1, that a slice has about: categories have half of it at least, and ranges are cut at
-            four times as many places, up to `FINEST`.
-        category: Numbers in it are names (the label of a classifier).
+        share: Share of the rows, in 0..1, of a typical slice: categories have half of it at least, and ranges are cut
+            at four times as many places, up to `FINEST`.
+        category: True if its numbers are names (the label of a classifier).
 
     Returns:
-        The pieces, or why there are none, in one sentence.
+        The pieces, or the reason why there are none, in one sentence.
     """
     import pyarrow as pa
 
@@ -78,7 +78,7 @@ def cut(name: str, values: pa.ChunkedArray, share: float, *, category: bool = Fa
 
 
 def _quoted(name: str) -> str | None:
-    """A column's name as it stands in a `where`; None where it can't."""
+    """Name of a column as it is written in a `where`; None where it can't be."""
     for written in (name, f"`{name}`"):
         try:
             if parse_where(f"{written} is None").columns == (name,):
@@ -108,7 +108,7 @@ def _literal(value: Any) -> str:
 
 
 def _categories(name: str, quoted: str, values: pa.ChunkedArray, share: float) -> Cuts | str:
-    """Each category by itself; rare ones pooled."""
+    """Cut into categories, each by itself; rare ones are pooled."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -140,7 +140,7 @@ def _categories(name: str, quoted: str, values: pa.ChunkedArray, share: float) -
 
 
 def _ranges(name: str, quoted: str, values: pa.ChunkedArray, share: float) -> Cuts | str:
-    """Ranges between quantiles; values that stand alone as often as a piece has rows are pieces of their own."""
+    """Cut into ranges between quantiles; a value with as many rows as a piece should have is a piece of its own."""
     numbers, unknown = _numbers(values)
     if unknown.all():
         return _no_value(name)
@@ -171,11 +171,11 @@ def _ranges(name: str, quoted: str, values: pa.ChunkedArray, share: float) -> Cu
 
 @dataclass(frozen=True, eq=False)
 class _Ranges(Sequence[str]):
-    """The `where` of every range, written when it is asked for.
+    """Sequence of the `where` of every range, each written when it is asked for.
 
     Args:
-        quoted: The column.
-        write: A number of the column, or two neighbours, as a literal between them.
+        quoted: Name of the column, as it is written in a `where`.
+        write: Function that writes a literal for a number of the column, or between it and the one below.
         firsts: shape (p,), the lowest value of each piece.
         lasts: shape (p,), the highest value of each piece.
         ends: First and last piece of each range.
@@ -203,7 +203,7 @@ class _Ranges(Sequence[str]):
 
 @dataclass(frozen=True, eq=False)
 class _Last(Sequence[str]):
-    """Texts, and one more."""
+    """Sequence of texts, and one more."""
 
     texts: Sequence[str]
     last: str
@@ -217,7 +217,7 @@ class _Last(Sequence[str]):
 
 
 def _numbers(values: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Numbers that stand in the column's order, shape (n,), and where there are none."""
+    """Numbers in the order of the column's values, shape (n,), and a mask of where there are none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -245,7 +245,7 @@ def _writer(kind: pa.DataType) -> Callable[[Any, Any], str]:
 
 
 def shortest(below: float | None, at: float) -> float:
-    """The number with the fewest digits in (below, at]; ``at`` itself where there is no ``below``."""
+    """Number with the fewest digits in (below, at]; ``at`` itself where there is no ``below``."""
     if below is None:
         return at
     if math.isinf(at):
@@ -254,14 +254,14 @@ def shortest(below: float | None, at: float) -> float:
         return at
     for digits in range(1, 17):
         step = 10.0 ** (math.floor(math.log10(max(abs(below), abs(at)))) - digits + 1)
-        found = float(f"{math.floor(at / step) * step:.{digits}g}")
-        if below < found <= at:
-            return found
+        rounded = float(f"{math.floor(at / step) * step:.{digits}g}")
+        if below < rounded <= at:
+            return rounded
     return at
 
 
 def _starts(counts: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Where the pieces begin among the distinct values, shape (p,)."""
+    """Indices of the distinct values that pieces begin with, shape (p,)."""
     if len(counts) <= most:
         return np.arange(len(counts))
     reached = np.cumsum(counts) / counts.sum()
@@ -272,7 +272,7 @@ def _starts(counts: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 
 
 def _merged(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Neighbouring pieces brought together to `COARSE` of about as many rows, shape (p,)."""
+    """Groups of neighbouring pieces, `COARSE` of about as many rows each: group of each piece, shape (p,)."""
     if len(counts) <= COARSE:
         return np.arange(len(counts))
     middle = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
@@ -280,7 +280,7 @@ def _merged(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _with_one_more(slices: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """One more piece, and one more slice that is this piece."""
+    """Slices over one more piece, with one more slice that is this piece."""
     larger = np.zeros((slices.shape[0] + 1, slices.shape[1] + 1), dtype=np.bool_)
     larger[:-1, :-1] = slices
     larger[-1, -1] = True

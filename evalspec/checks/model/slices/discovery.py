@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 METRICS = {metric.name: metric for metric in SLICED}
 USUAL = {"values": "mae", "labels": "subset_accuracy", "text": "exact_match"}
-"""Task: what is searched by where nobody says."""
+"""Task: metric that is searched by where the spec names none."""
 TOLERANCE = 0.1
-"""Of ``gap``: a slice is weak where it is shown to be worse than the rest by more than this."""
+"""Share of ``gap``: a slice is weak where it is shown to be worse than the rest by more than this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """What each row adds to how bad a model is.
+    """Losses of single rows, whose mean says how bad a model is.
 
     Args:
-        metric: What is searched by.
-        values: shape (m,), of the rows that count; higher is worse.
-        rows: shape (m,), their numbers in the dataset.
-        share: They are 0 and 1: the metric is 1 minus their mean.
+        metric: Metric that is searched by.
+        values: shape (m,), losses of the rows that count; higher is worse.
+        rows: shape (m,), numbers of these rows in the dataset.
+        share: True if losses are 0 and 1, and the metric is 1 minus their mean.
         clusters: shape (m,), or None.
     """
 
@@ -60,34 +60,34 @@ class Losses:
     clusters: NDArray[np.int64] | None
 
     def estimate(self, inside: NDArray[np.bool_], tools: Estimators) -> Estimate:
-        """Of the mean loss of some rows."""
+        """Estimate of the mean loss of some rows."""
         clusters = None if self.clusters is None else self.clusters[inside]
         if self.share:
             return proportion(self.values[inside] > 0.5, clusters)
         return mean(self.values[inside], rng=tools.rng("discover", self.metric), clusters=clusters, alpha=tools.alpha)
 
     def only(self, chosen: NDArray[np.bool_]) -> Losses:
-        """Some of the rows."""
+        """Losses of some of the rows."""
         clusters = None if self.clusters is None else self.clusters[chosen]
         return Losses(self.metric, self.values[chosen], self.rows[chosen], self.share, clusters)
 
     def shown(self, value: float | None) -> float | None:
-        """A mean loss as a value of the metric."""
+        """Value of the metric for a mean loss."""
         return None if value is None else (1.0 - value if self.share else value)
 
 
 @dataclass(frozen=True)
 class WeakSlice:
-    """A slice that one half of the rows brought up, scored on the other.
+    """Slice that was found on one half of the rows and scored on the other.
 
     Args:
         where: Its definition.
-        searched: Rows in the half that found it.
-        rows: Rows in the confirming half.
-        inside: Mean loss there.
+        searched: Number of its rows in the half that was searched.
+        rows: Number of its rows in the confirming half.
+        inside: Mean loss of its rows in the confirming half.
         rest: Mean loss of the other rows of that half.
         apart: inside - rest.
-        p: That it is worse than the rest by more than the tolerance; None where one of both has no bound.
+        p: p-value that it is worse than the rest by more than the tolerance; None where either has no bound.
     """
 
     where: str
@@ -101,13 +101,13 @@ class WeakSlice:
 
 @dataclass(frozen=True)
 class Discovery:
-    """What a search found.
+    """Findings of a search for weak slices.
 
     Args:
-        weak: How many slices are weak.
-        blocks: What to show.
+        weak: Number of weak slices.
+        blocks: Blocks to show.
         notes: Sentences for the reader.
-        unsearched: Why columns that were asked for could not be looked through, one sentence each.
+        unsearched: Reasons why columns that were asked for could not be looked through, one sentence each.
     """
 
     weak: WeakSlices
@@ -117,17 +117,17 @@ class Discovery:
 
 
 def discover(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, tools: Estimators) -> Discovery:
-    """Search one half of the rows, confirm on the other.
+    """Search one half of the rows, and confirm on the other.
 
     Args:
         check: The check.
-        asked: What it asks to be searched.
-        inputs: What it is handed.
-        rows: The candidate's rows.
+        asked: Columns to search, and how.
+        inputs: Inputs of the check.
+        rows: Rows of the candidate.
         tools: What estimates need beside rows.
 
     Raises:
-        InputError: A column is not there.
+        InputError: There is no such column.
         Undefined: The metric has no value here, or is no mean over rows.
     """
     metric = asked.metric or USUAL.get(rows.task, "accuracy")
@@ -135,24 +135,24 @@ def discover(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, tools
     cuts, notes = _cuts(check.dataset, asked, inputs, rows)
     half = halved(losses, tools.rng("discover"))
     gap = asked.gap_pp / 100.0 if losses.share else (asked.factor - 1.0) * float(losses.values.mean())
-    found = searched(losses, cuts, half, asked, TOLERANCE * gap, tools)
+    slices = searched(losses, cuts, half, asked, TOLERANCE * gap, tools)
     planted = _planted(losses, asked, gap, len(cuts))
     weak = WeakSlices(
-        tuple(one.p for one in found), len(losses.values), planted, _what(asked, losses), inputs.confidence
+        tuple(one.p for one in slices), len(losses.values), planted, _what(asked, losses), inputs.confidence
     )
-    return Discovery(weak, _blocks(losses, found, weak, inputs.confidence), notes, tuple(notes))
+    return Discovery(weak, _blocks(losses, slices, weak, inputs.confidence), notes, tuple(notes))
 
 
 def searched(
     losses: Losses, cuts: Sequence[Cuts], half: NDArray[np.bool_], asked: Discover, tolerance: float, tools: Estimators
 ) -> list[WeakSlice]:
-    """Candidates of one half, tested on the other.
+    """Find candidates on one half of the rows, and test them on the other.
 
     Args:
-        losses: Of m rows.
-        cuts: Columns of the dataset.
-        half: shape (m,), the rows that are searched.
-        asked: Its ``share`` of the rows a weak slice has; slices of half of it are looked at too.
+        losses: Losses of m rows.
+        cuts: Columns of the dataset, cut into pieces.
+        half: shape (m,), True for the rows that are searched.
+        asked: How to search; slices of half of its ``share`` of the rows are candidates too.
         tolerance: A slice is weak where its mean loss is higher than that of the rest by more than this.
         tools: What estimates need beside rows.
     """
@@ -161,13 +161,13 @@ def searched(
     fewest = max(1 if losses.share else ceil(1.2 * SMALLEST_N), ceil(0.25 * asked.share * len(losses.values)))
     candidates = search(losses.values[half], [axis.rows(half) for axis in axes], fewest, crosses=asked.crosses)
     confirming = losses.only(~half)
-    found: list[WeakSlice] = []
+    slices: list[WeakSlice] = []
     for candidate in candidates:
         inside = candidate.inside(axes)
         where = " and ".join(cuts[axis].wheres[index] for axis, index in candidate.parts)
         rows = int(np.count_nonzero(inside & half))
-        found.append(_confirmed(confirming, inside[~half], where, rows, tolerance, tools))
-    return found
+        slices.append(_confirmed(confirming, inside[~half], where, rows, tolerance, tools))
+    return slices
 
 
 def _losses(metric: str, rows: Scored) -> Losses:
@@ -205,7 +205,7 @@ def _cuts(dataset: str, asked: Discover, inputs: Inputs, rows: Scored) -> tuple[
 
 
 def halved(losses: Losses, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Rows to search on, shape (m,): half of them, or of the clusters."""
+    """Mask of the rows to search, shape (m,): half of the rows, or of the clusters."""
     count = len(losses.values)
     codes, units = np.arange(count), count
     if losses.clusters is not None:
@@ -241,7 +241,7 @@ def _planted(losses: Losses, asked: Discover, gap: float, columns: int) -> Plant
 
 
 def _fewest_for_a_mean(values: NDArray[np.float64]) -> int:
-    """Rows like these from which on their mean has a bound."""
+    """Number of rows like these from which on their mean has a bound."""
     carried = carrying(values - values.mean())
     return max(SMALLEST_N, ceil(FEWEST_CARRYING * len(values) / carried)) if carried > 0 else SMALLEST_N
 
@@ -251,12 +251,12 @@ def _what(asked: Discover, losses: Losses) -> str:
     return f"a slice of {100 * asked.share:g} % of the rows whose {losses.metric} is {by} worse"
 
 
-def _blocks(losses: Losses, found: Sequence[WeakSlice], weak: WeakSlices, confidence: float) -> Sequence[AnyBlock]:
+def _blocks(losses: Losses, slices: Sequence[WeakSlice], weak: WeakSlices, confidence: float) -> Sequence[AnyBlock]:
     unit = METRICS[losses.metric].unit
     adjusted = weak.adjusted()
     confirmed = set(weak.confirmed(confidence))
-    order = sorted(range(len(found)), key=lambda i: (i not in confirmed, adjusted[i]))
-    lines = tuple(_line(losses, found[i], adjusted[i], i in confirmed, confidence) for i in order)
+    order = sorted(range(len(slices)), key=lambda i: (i not in confirmed, adjusted[i]))
+    lines = tuple(_line(losses, slices[i], adjusted[i], i in confirmed, confidence) for i in order)
     percent = in_percent(confidence)
     table = Table(
         title="Slices that nobody named",
@@ -271,8 +271,8 @@ def _blocks(losses: Losses, found: Sequence[WeakSlice], weak: WeakSlices, confid
         rows=lines,
     )  # fmt: skip
     text = Text(title="What the search can find", text=f"{weak.chance()[0].upper()}{weak.chance()[1:]}.")
-    named = [found[i].where for i in order if i in confirmed]
-    if not found:
+    named = [slices[i].where for i in order if i in confirmed]
+    if not slices:
         return (text,)
     return (table, text, _paste(named)) if named else (table, text)
 

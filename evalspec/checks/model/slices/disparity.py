@@ -1,4 +1,4 @@
-"""How far slices lie from a named one."""
+"""Distances of slices from a named one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ METRICS = {metric.name: metric for metric in SLICED}
 
 
 class BySlice(Protocol):
-    """A metric over the slices."""
+    """Metric over the slices."""
 
     @property
     def metric(self) -> str:
-        """Its name."""
+        """Name of the metric."""
         ...
 
     @property
@@ -42,12 +42,12 @@ class BySlice(Protocol):
 
 @dataclass(frozen=True)
 class Disparity:
-    """What was found of one metric.
+    """Distances of the slices in one metric.
 
     Args:
-        estimates: By name.
+        estimates: Name of the disparity: estimates, by slice.
         missing: Metric, or ``metric(part)``: why there is no value.
-        blocks: What to show.
+        blocks: Blocks to show.
     """
 
     estimates: Mapping[str, Parts] = field(default_factory=dict)
@@ -56,16 +56,16 @@ class Disparity:
 
 
 def disparity(check: Slices, reference: str, sliced: BySlice, found: Cells, confidence: float) -> Disparity:
-    """How far each slice beside a named one lies from it.
+    """Measure how far each slice lies from a named one.
 
-    Compared are slices of the same entry of ``by``; with a named slice, the other named ones.
+    Slices of the same entry of ``by`` are compared; where the reference is a named slice, the other named ones too.
 
     Args:
         check: The check.
-        reference: Name of the slice.
-        sliced: A metric over the slices.
+        reference: Name of the slice that others are compared with.
+        sliced: Metric over the slices.
         found: The slices.
-        confidence: Of the bounds in the chart.
+        confidence: Confidence of the bounds in the chart.
 
     Raises:
         InputError: There is no such slice.

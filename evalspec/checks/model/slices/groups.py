@@ -1,4 +1,4 @@
-"""A percentile over groups, such as users: each group scored by itself, and counted."""
+"""Percentile over groups, such as users: each group scored by itself, and counted."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ BINS = 20
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups that a column makes.
+    """Groups of rows by the values of a column.
 
     Args:
-        column: Its name.
-        names: Of the groups.
+        column: Name of the column.
+        names: Names of the groups.
         codes: shape (n,), group of each row, -1 where the column is missing.
     """
 
@@ -47,20 +47,20 @@ class Groups:
 
     @property
     def missing(self) -> int:
-        """Rows that belong to no group."""
+        """Number of rows that belong to no group."""
         return int(np.count_nonzero(self.codes < 0))
 
 
 @dataclass(frozen=True, eq=False)
 class _ByGroup:
-    """What is known of each group that has a value.
+    """Values and bounds of each group that has a value.
 
     Args:
-        groups: shape (K,), their codes.
-        rows: shape (K,), rows.
+        groups: shape (K,), codes of the groups.
+        rows: shape (K,), number of rows.
         values: shape (K,).
-        holding: shape (K,), bounds towards worse, at 80 %; without one the worst there is.
-        violated: shape (K,), bounds towards better, at 95 %; without one the best there is.
+        holding: shape (K,), bound towards worse, at 80 %; the worst value possible where there is no bound.
+        violated: shape (K,), bound towards better, at 95 %; the best value possible where there is no bound.
     """
 
     groups: NDArray[np.int64]
@@ -72,11 +72,11 @@ class _ByGroup:
 
 @dataclass(frozen=True)
 class GroupPercentile:
-    """A metric over groups.
+    """Percentile of a metric over groups.
 
     Args:
-        estimate: Of the percentile.
-        blocks: What to show.
+        estimate: Estimate of the percentile.
+        blocks: Blocks to show.
         notes: Sentences for the reader.
     """
 
@@ -86,15 +86,15 @@ class GroupPercentile:
 
 
 def groups_of(inputs: Inputs, dataset: str, name: str) -> Groups:
-    """The groups of a column, in the order of their first rows.
+    """Groups of a column, in the order of their first rows.
 
     Args:
-        inputs: What the check is handed.
+        inputs: Inputs of the check.
         dataset: Name of the dataset.
-        name: Of the column; ``class`` is the label.
+        name: Name of the column; ``class`` is the label.
 
     Raises:
-        InputError: There is no such column, or it names no groups.
+        InputError: There is no such column, or its values can't name groups.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -112,19 +112,19 @@ def groups_of(inputs: Inputs, dataset: str, name: str) -> Groups:
             remedy="take a column of text or whole numbers",
         )
     distinct = pc.drop_null(pc.unique(values))
-    found = pc.index_in(values, value_set=distinct) if len(distinct) else pa.nulls(len(values), pa.int32())
-    codes = np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+    indices = pc.index_in(values, value_set=distinct) if len(distinct) else pa.nulls(len(values), pa.int32())
+    codes = np.asarray(pc.fill_null(indices, -1).to_numpy(), dtype=np.int64)
     return Groups(column, tuple(str(value) for value in distinct.to_pylist()), codes)
 
 
 def percentile(metric: str, share: float, rows: Scored, groups: Groups, tools: Estimators) -> GroupPercentile:
-    """A percentile of a metric over groups.
+    """Estimate a percentile of a metric over groups.
 
     Args:
-        metric: Its name.
-        share: Of groups that may be worse, in 0..1.
-        rows: The candidate's.
-        groups: Of the same rows.
+        metric: Name of the metric.
+        share: Share of the groups that may be worse, in 0..1.
+        rows: Rows of the candidate.
+        groups: Groups of the same rows.
         tools: What estimates need beside rows.
 
     Raises:
@@ -137,17 +137,19 @@ def percentile(metric: str, share: float, rows: Scored, groups: Groups, tools: E
     rows = _within(rows, groups)
     higher = METRICS[metric].better == "higher"
     if isinstance(one, Share) and rows.clusters is None:
-        found = _shares(one, rows, groups)
+        by_group = _shares(one, rows, groups)
     else:
-        found = _one_by_one(metric, rows, groups, tools, higher)
-    if not len(found.values):
+        by_group = _one_by_one(metric, rows, groups, tools, higher)
+    if not len(by_group.values):
         raise Undefined(f"no group of {groups.column!r} has a value of {metric}")
-    estimate = OverGroups(found.values, found.holding, found.violated, share, higher)
-    return GroupPercentile(estimate, _blocks(metric, groups, found, estimate), tuple(_notes(metric, groups, found)))
+    estimate = OverGroups(by_group.values, by_group.holding, by_group.violated, share, higher)
+    return GroupPercentile(
+        estimate, _blocks(metric, groups, by_group, estimate), tuple(_notes(metric, groups, by_group))
+    )
 
 
 def _spread(rows: Scored, groups: Groups) -> str | None:
-    """That groups share clusters, so that they are not independent of each other; None: they don't."""
+    """Reason why groups are not independent: they share clusters; None where they don't."""
     if rows.clusters is None:
         return None
     inside = groups.codes >= 0
@@ -162,7 +164,7 @@ def _spread(rows: Scored, groups: Groups) -> str | None:
 
 
 def _within(rows: Scored, groups: Groups) -> Scored:
-    """Without clusters where each group is one: what its rows share is what makes it a group."""
+    """Rows without clusters, where each group is one cluster: what its rows share is what makes it a group."""
     if rows.clusters is None:
         return rows
     inside = groups.codes >= 0
@@ -171,7 +173,7 @@ def _within(rows: Scored, groups: Groups) -> Scored:
 
 
 def _shares(one: Share, rows: Scored, groups: Groups) -> _ByGroup:
-    """All groups at once."""
+    """Score all groups at once, by a share of rows."""
     counted = one.counted(rows) & (groups.codes >= 0)
     codes = groups.codes[counted]
     size = np.bincount(codes, minlength=len(groups.names))
@@ -185,7 +187,7 @@ def _one_by_one(metric: str, rows: Scored, groups: Groups, tools: Estimators, hi
     worst = -np.inf if higher else np.inf
     towards_worse, towards_better = ("lower", "upper") if higher else ("upper", "lower")
     kept: list[int] = []
-    found: list[tuple[int, float, float, float]] = []
+    figures: list[tuple[int, float, float, float]] = []
     for code, numbers in _rows_of(groups):
         inside = rows.rows(numbers)
         try:
@@ -197,26 +199,26 @@ def _one_by_one(metric: str, rows: Scored, groups: Groups, tools: Estimators, hi
         holding = estimate.bound(1.0 - HOLDING, towards_worse)  # type: ignore[arg-type]  # both are sides
         violated = estimate.bound(1.0 - VIOLATED, towards_better)  # type: ignore[arg-type]  # both are sides
         kept.append(code)
-        found.append(
+        figures.append(
             (inside.n, estimate.value, worst if holding is None else holding, -worst if violated is None else violated)
         )
-    size, values, holding_, violated_ = np.array(found, dtype=np.float64).reshape(-1, 4).T
+    size, values, holding_, violated_ = np.array(figures, dtype=np.float64).reshape(-1, 4).T
     return _ByGroup(np.array(kept, dtype=np.int64), size.astype(np.int64), values, holding_, violated_)
 
 
 def _rows_of(groups: Groups) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Each group with the numbers of its rows."""
+    """Groups, each with the numbers of its rows."""
     inside = np.flatnonzero(groups.codes >= 0)
     in_order = inside[np.argsort(groups.codes[inside], kind="stable")]
     ends = np.cumsum(np.bincount(groups.codes[inside], minlength=len(groups.names)))
     yield from enumerate(np.split(in_order, ends[:-1]) if len(ends) else ())
 
 
-def _blocks(metric: str, groups: Groups, found: _ByGroup, estimate: OverGroups) -> Sequence[AnyBlock]:
+def _blocks(metric: str, groups: Groups, by_group: _ByGroup, estimate: OverGroups) -> Sequence[AnyBlock]:
     declared, column = METRICS[metric], groups.column
-    low, high = float(found.values.min()), float(found.values.max())
+    low, high = float(by_group.values.min()), float(by_group.values.max())
     edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
-    counts, _ = np.histogram(found.values, edges)
+    counts, _ = np.histogram(by_group.values, edges)
     percent = estimate.share if estimate.higher else 1.0 - estimate.share
     histogram = Histogram(
         title=f"{metric} over the groups of {column}",
@@ -225,18 +227,18 @@ def _blocks(metric: str, groups: Groups, found: _ByGroup, estimate: OverGroups) 
         counts={"groups": tuple(int(count) for count in counts)},
         references=(Reference(label=f"{100 * percent:g} % of groups below", value=estimate.value, axis="x"),),
     )  # fmt: skip
-    order = np.argsort(found.values if estimate.higher else -found.values, kind="stable")[:WORST_SHOWN]
+    order = np.argsort(by_group.values if estimate.higher else -by_group.values, kind="stable")[:WORST_SHOWN]
     side = "lower" if estimate.higher else "upper"
     lines = tuple(
         (
-            groups.names[found.groups[i]], int(found.rows[i]), float(found.values[i]),
-            float(found.holding[i]) if np.isfinite(found.holding[i]) else None,
+            groups.names[by_group.groups[i]], int(by_group.rows[i]), float(by_group.values[i]),
+            float(by_group.holding[i]) if np.isfinite(by_group.holding[i]) else None,
         )
         for i in order
     )  # fmt: skip
     table = Table(
         title=f"Worst groups of {column} by {metric}",
-        caption=f"The worst {len(lines)} of {len(found.values)} groups.",
+        caption=f"The worst {len(lines)} of {len(by_group.values)} groups.",
         columns=(
             Column(name=column), Column(name="rows", unit="rows"), Column(name=metric, unit=declared.unit),
             Column(name=f"{side} {in_percent(1 - HOLDING)}", unit=declared.unit),
@@ -246,10 +248,10 @@ def _blocks(metric: str, groups: Groups, found: _ByGroup, estimate: OverGroups) 
     return histogram, table
 
 
-def _notes(metric: str, groups: Groups, found: _ByGroup) -> Iterator[str]:
-    without = len(groups.names) - len(found.values)
+def _notes(metric: str, groups: Groups, by_group: _ByGroup) -> Iterator[str]:
+    without = len(groups.names) - len(by_group.values)
     if without:
         yield f"{without} of {len(groups.names)} groups of {groups.column!r} have no value of {metric}"
-    unsure = int(np.count_nonzero(~np.isfinite(found.holding)))
+    unsure = int(np.count_nonzero(~np.isfinite(by_group.holding)))
     if unsure:
         yield f"{unsure} groups of {groups.column!r} have too few rows for a bound of {metric}: they count as not shown"

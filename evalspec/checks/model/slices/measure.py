@@ -1,4 +1,4 @@
-"""What `slices` does when it runs: cut, score each slice, find the worst and the gaps, draw the forest."""
+"""Measurement of `slices`: cut, score each slice, find the worst and the gaps, draw the forest."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ if TYPE_CHECKING:
 METRICS = {metric.name: metric for metric in SLICED}
 SMALL_SHOWN = 20
 GAP_MOST = 100
-"""Slices that a gap is made of at most: beyond, it has more than 5,000 pairs."""
+"""Most slices that a gap is made of: with more, it has over 5,000 pairs."""
 
 Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """A metric over the slices.
+    """Metric over the slices.
 
     Args:
-        metric: Its name.
-        overall: Over all rows, or None where it has no value there.
-        parts: Slice: estimate; without a value where the slice's rows say nothing.
+        metric: Name of the metric.
+        overall: Estimate over all rows, or None where there is none.
+        parts: Slice: estimate; without a value where the slice's rows give none.
         missing: ``metric(slice)``, or metric: why there is no value.
     """
 
@@ -74,14 +74,14 @@ class Sliced:
 
 @dataclass
 class _Sofar:
-    """What was found so far.
+    """Results so far, which each step adds to.
 
     Args:
-        covered: shape (n,), rows that something was scored on.
+        covered: shape (n,), True for rows that something was scored on.
         estimates: Metric: estimate, fact or parts.
-        blind: As `evalspec.language.parts.CheckResult` has it.
+        blind: Scores of blind answers, as in `evalspec.language.parts.CheckResult`.
         missing: Metric, or ``metric(part)``: why there is no value.
-        blocks: What to show.
+        blocks: Blocks to show.
         notes: Sentences for the reader.
     """
 
@@ -94,11 +94,11 @@ class _Sofar:
 
 
 def measure(check: Slices, inputs: Inputs) -> CheckResult:
-    """Score each slice.
+    """Score each slice, percentiles over groups, and what a search finds.
 
     Args:
         check: The check.
-        inputs: What it is handed.
+        inputs: Inputs of the check.
 
     Raises:
         InputError: The answers can't be scored, or the rows can't be cut as asked.
@@ -129,7 +129,7 @@ def measure(check: Slices, inputs: Inputs) -> CheckResult:
 
 
 def _looked_at(check: Slices, inputs: Inputs) -> dict[str, TableCell]:
-    """Columns that each named slice looks at: its name does not tell."""
+    """Columns that each named slice is defined by, which its name does not tell."""
     known = set(inputs.slice_names())
     named = dict.fromkeys(name for names in check.entries for name in names if name in known)
     return {f"columns of {name}": ", ".join(parse_where(inputs.slice_where(name)).columns) for name in named}
@@ -138,32 +138,32 @@ def _looked_at(check: Slices, inputs: Inputs) -> dict[str, TableCell]:
 def _by(
     check: Slices, inputs: Inputs, rows: Scored, tools: Estimators, sofar: _Sofar
 ) -> Mapping[tuple[str, str], Comparison | ComparisonParts]:
-    """Slices that are named or enumerated."""
-    found = cells(inputs, check.dataset, check.entries, check.min_n)
-    over = [_sliced(metric, rows, found, tools) for metric in _metrics(check, rows)]
+    """Score the slices of `by:`, named or enumerated, and compare them with other models."""
+    cut = cells(inputs, check.dataset, check.entries, check.min_n)
+    over = [_sliced(metric, rows, cut, tools) for metric in _metrics(check, rows)]
     sofar.estimates[TOO_SMALL] = Fact(
-        len(found.small), found.enumerated, f"cells with fewer than {check.min_n} rows", first=found.first_small
+        len(cut.small), cut.enumerated, f"cells with fewer than {check.min_n} rows", first=cut.first_small
     )
     for sliced in over:
         sofar.missing |= sliced.missing
         sofar.estimates |= _estimates(sliced)
-        sofar.missing |= _without(sliced, found, check.min_n)
-    sofar.blind |= of_slices(check.requirements, rows, found.kept, tools)
-    sofar.blocks += _shown(check, rows, found, over, inputs.confidence)
-    sofar.notes += _notes(found, check.min_n)
+        sofar.missing |= _without(sliced, cut, check.min_n)
+    sofar.blind |= of_slices(check.requirements, rows, cut.kept, tools)
+    sofar.blocks += _shown(check, rows, cut, over, inputs.confidence)
+    sofar.notes += _notes(cut, check.min_n)
     if check.reference is not None:
         for sliced in over:
-            one = disparity(check, check.reference, sliced, found, inputs.confidence)
+            one = disparity(check, check.reference, sliced, cut, inputs.confidence)
             sofar.estimates |= one.estimates
             sofar.missing |= one.missing
             sofar.blocks += one.blocks
-    for cell in found.kept:
+    for cell in cut.kept:
         sofar.covered[cell.rows] = True
-    return _comparisons(check, inputs, rows, found, tools, sofar.missing)
+    return _comparisons(check, inputs, rows, cut, tools, sofar.missing)
 
 
 def _over_groups(check: Slices, column: str, inputs: Inputs, rows: Scored, tools: Estimators, sofar: _Sofar) -> None:
-    """Percentiles over the groups of a column."""
+    """Add percentiles over the groups of a column."""
     groups = groups_of(inputs, check.dataset, column)
     sofar.covered |= groups.codes >= 0
     if groups.missing:
@@ -181,19 +181,19 @@ def _over_groups(check: Slices, column: str, inputs: Inputs, rows: Scored, tools
 
 
 def _discovered(check: Slices, asked: Discover, inputs: Inputs, rows: Scored, tools: Estimators, sofar: _Sofar) -> None:
-    """Weak slices that nobody named."""
+    """Add the weak slices that nobody named."""
     try:
-        found = discover(check, asked, inputs, rows, tools)
+        discovery = discover(check, asked, inputs, rows, tools)
     except Undefined as undefined:
         sofar.missing[WEAK] = str(undefined)
         return
     sofar.covered[:] = True
-    sofar.estimates[WEAK] = found.weak
-    if found.unsearched:
-        why = f"{'; '.join(found.unsearched)}; what is not searched may be weak, so leave it out"
-        sofar.estimates[WEAK] = Measured(found.weak, withhold=NoEvidence(why))
-    sofar.blocks += found.blocks
-    sofar.notes += found.notes
+    sofar.estimates[WEAK] = discovery.weak
+    if discovery.unsearched:
+        why = f"{'; '.join(discovery.unsearched)}; what is not searched may be weak, so leave it out"
+        sofar.estimates[WEAK] = Measured(discovery.weak, withhold=NoEvidence(why))
+    sofar.blocks += discovery.blocks
+    sofar.notes += discovery.notes
 
 
 def _metrics(check: Slices, rows: Scored) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ def _metrics(check: Slices, rows: Scored) -> tuple[str, ...]:
 
 
 def _wanted(check: Slices, rows: Scored, *forms: Form) -> tuple[str, ...]:
-    """Quality metrics that are required in one of these forms, and those that are listed."""
+    """Names of the quality metrics that are required in one of these forms or listed."""
     asked = [asked_of(requirement.metric) for requirement in check.requirements]
     required = [one.base for one in asked if one.base is not None and one.form in forms]
     plain = [name for family in families(rows) for name in family.names][:1]
@@ -214,7 +214,7 @@ def _answers(check: Slices, inputs: Inputs, model: str) -> Scored:
     return scored(inputs, check.dataset, model, positive=check.positive, decision_threshold=check.decision_threshold)
 
 
-def _sliced(metric: str, rows: Scored, found: Cells, tools: Estimators) -> Sliced:
+def _sliced(metric: str, rows: Scored, cut: Cells, tools: Estimators) -> Sliced:
     missing: dict[str, str] = {}
     parts: dict[str, Estimate] = {}
     try:
@@ -222,7 +222,7 @@ def _sliced(metric: str, rows: Scored, found: Cells, tools: Estimators) -> Slice
         overall = one.estimate(rows, tools)
     except Undefined as undefined:
         return Sliced(metric, None, {}, {metric: str(undefined)})
-    for cell in found.kept:
+    for cell in cut.kept:
         try:
             if cell.n == 0:
                 raise Undefined(f"slice {cell.name!r} has no rows in {rows.where}")
@@ -247,20 +247,18 @@ def _estimates(sliced: Sliced) -> dict[str, Estimate | Parts]:
     return made
 
 
-def _without(sliced: Sliced, found: Cells, min_n: int) -> dict[str, str]:
-    """Why there is no worst slice or no gap."""
+def _without(sliced: Sliced, cut: Cells, min_n: int) -> dict[str, str]:
+    """Reasons why there is no worst slice or no gap, by metric."""
     name = sliced.metric
     names = (name, f"worst_{name}", f"{name}_gap")
     if sliced.overall is None:
         return dict.fromkeys(names, sliced.missing[name])
-    if not found.kept:
-        return dict.fromkeys(
-            names, f"no slice has {min_n} rows; the largest of {len(found.small)} has {_largest(found)}"
-        )
+    if not cut.kept:
+        return dict.fromkeys(names, f"no slice has {min_n} rows; the largest of {len(cut.small)} has {_largest(cut)}")
     if not any(part.value is not None for part in sliced.parts.values()):
         return dict.fromkeys(names, next(iter(sliced.missing.values())))
     if len(sliced.parts) < 2:
-        return {f"{name}_gap": f"a gap needs two slices, and only {found.kept[0].name!r} counts"}
+        return {f"{name}_gap": f"a gap needs two slices, and only {cut.kept[0].name!r} counts"}
     if len(sliced.parts) > GAP_MOST:
         count = len(sliced.parts)
         return {
@@ -270,19 +268,19 @@ def _without(sliced: Sliced, found: Cells, min_n: int) -> dict[str, str]:
 
 
 def _nowhere(rows: int, column: str, what: str) -> str:
-    """That rows have no value in a column."""
+    """Sentence on rows that have no value in a column."""
     has, are = verb(rows, "has", "have"), verb(rows, "is", "are")
     return f"{plural(rows, 'row')} {has} no value for {column!r} and {are} in none of its {what}"
 
 
-def _largest(found: Cells) -> int:
-    return max((cell.n for cell in found.small), default=0)
+def _largest(cut: Cells) -> int:
+    return max((cell.n for cell in cut.small), default=0)
 
 
 def _comparisons(
-    check: Slices, inputs: Inputs, rows: Scored, found: Cells, tools: Estimators, missing: dict[str, str]
+    check: Slices, inputs: Inputs, rows: Scored, cut: Cells, tools: Estimators, missing: dict[str, str]
 ) -> Mapping[tuple[str, str], Comparison | ComparisonParts]:
-    """Slice by slice; of ``worst_`` too: no slice may be worse than the other model by more than is allowed."""
+    """Compare slice by slice, for ``worst_`` too: no slice may be worse than allowed against the other model."""
     comparisons: dict[tuple[str, str], Comparison | ComparisonParts] = {}
     for name, model in dict.fromkeys((r.metric, r.model) for r in check.requirements if r.model is not None):
         asked = asked_of(name)
@@ -298,7 +296,7 @@ def _comparisons(
             missing[f"{name} vs {model}"] = str(reason)
             continue
         parts: dict[str, Comparison] = {}
-        for cell in found.kept:
+        for cell in cut.kept:
             try:
                 if cell.n == 0:
                     raise Undefined(f"slice {cell.name!r} has no rows in {rows.where}")
@@ -313,15 +311,15 @@ def _comparisons(
     return comparisons
 
 
-def _shown(check: Slices, rows: Scored, found: Cells, over: Sequence[Sliced], confidence: float) -> Sequence[AnyBlock]:
+def _shown(check: Slices, rows: Scored, cut: Cells, over: Sequence[Sliced], confidence: float) -> Sequence[AnyBlock]:
     blocks: list[AnyBlock] = []
     for sliced in over:
         if sliced.parts:
             bounds = _bounds(check, sliced, confidence)
-            blocks += [_forest(check, sliced, bounds, confidence), _table(rows, found, sliced, bounds, confidence)]
-    if found.small:
-        named = [f"{cell.name} ({cell.n})" for cell in sorted(found.small, key=lambda cell: -cell.n)[:SMALL_SHOWN]]
-        more = len(found.small) - len(named)
+            blocks += [_forest(check, sliced, bounds, confidence), _table(rows, cut, sliced, bounds, confidence)]
+    if cut.small:
+        named = [f"{cell.name} ({cell.n})" for cell in sorted(cut.small, key=lambda cell: -cell.n)[:SMALL_SHOWN]]
+        more = len(cut.small) - len(named)
         text = ", ".join(named) + (f" and {more} more" if more else "")
         blocks.append(
             Text(title="Slices too small to count", caption=f"Fewer than {check.min_n} rows (in brackets).", text=text)
@@ -357,11 +355,11 @@ def _forest(check: Slices, sliced: Sliced, bounds: Mapping[str, Bounds], confide
     )  # fmt: skip
 
 
-def _table(rows: Scored, found: Cells, sliced: Sliced, bounds: Mapping[str, Bounds], confidence: float) -> Table:
+def _table(rows: Scored, cut: Cells, sliced: Sliced, bounds: Mapping[str, Bounds], confidence: float) -> Table:
     unit = METRICS[sliced.metric].unit
     percent = in_percent(confidence)
     overall = None if sliced.overall is None else sliced.overall.value
-    sizes = {cell.name: cell.n for cell in found.kept}
+    sizes = {cell.name: cell.n for cell in cut.kept}
     lines: list[tuple[TableCell, ...]] = [
         (name, sizes[name], sizes[name] / rows.n, part.value, *bounds[name], overall)
         for name, part in sliced.parts.items()
@@ -375,10 +373,10 @@ def _table(rows: Scored, found: Cells, sliced: Sliced, bounds: Mapping[str, Boun
     return Table(title=f"{sliced.metric} by slice, in numbers", caption=caption, columns=columns, rows=tuple(lines))
 
 
-def _notes(found: Cells, min_n: int) -> Sequence[str]:
-    notes = [_nowhere(rows, name, "slices") for name, rows in found.missing.items()]
-    if found.small:
-        notes.append(f"{len(found.small)} of {found.enumerated} cells have fewer than {min_n} rows and do not count")
+def _notes(cut: Cells, min_n: int) -> Sequence[str]:
+    notes = [_nowhere(rows, name, "slices") for name, rows in cut.missing.items()]
+    if cut.small:
+        notes.append(f"{len(cut.small)} of {cut.enumerated} cells have fewer than {min_n} rows and do not count")
     return notes
 
 

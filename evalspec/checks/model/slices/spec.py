@@ -1,4 +1,4 @@
-"""`slices`: whether a good average hides a group for which the model is bad."""
+"""`slices`: groups for which the model is bad, and which a good average hides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DiscoverMetric = Literal[
     "accuracy", "precision", "recall", "subset_accuracy", "exact_match", "mae", "log_loss", "brier"
 ]
 LOSSES = ("mae", "log_loss", "brier")
-"""Those that are means of losses; the others are shares of rows."""
+"""Metrics of `DiscoverMetric` that are means of losses; the others are shares of rows."""
 
 NEEDS: dict[Form, tuple[str, str]] = {
     "each": ("by", "names of slices, columns, or crosses"),
@@ -34,7 +34,7 @@ NEEDS: dict[Form, tuple[str, str]] = {
     "too small": ("by", "names of slices, columns, or crosses"),
     "weak": ("discover", "the columns to search"),
 }
-"""Form of a metric: the field that it needs, and what stands there."""
+"""Form of a metric: the field that it needs, and what to write there."""
 
 
 class Discover(Part):
@@ -74,62 +74,62 @@ class Discover(Part):
 
 
 class Slices(Check):
-    """Whether a good average hides a group of rows for which the model is bad.
+    """Groups of rows for which the model is bad, and which a good average hides.
 
     ## What it measures
     Quality metrics in each slice: `accuracy(dark)`, `recall(site=north)`, `mae(night)`; the worst slice:
-    `worst_accuracy`, `worst_mae`; the largest difference between two: `accuracy_gap`. Slices are named predicates of
-    the spec's `slices:`, the values of columns (`digit` gives `digit=0`, `digit=1`, ...), and crosses of both
-    (`{cross: [digit, dark]}` gives `digit=0 & dark`, ...; `class` stands for the label). `slices_too_small` counts the
-    enumerated cells that have too few rows. `precision`, `recall` and `f1` are of the positive class.
+    `worst_accuracy`, `worst_mae`; the largest difference between two slices: `accuracy_gap`. Slices are the named
+    predicates of the spec's `slices:`, the values of columns (`digit` gives `digit=0`, `digit=1`, ...), and crosses of
+    both (`{cross: [digit, dark]}` gives `digit=0 & dark`, ...; `class` stands for the label). `slices_too_small` counts
+    the enumerated cells that have too few rows. `precision`, `recall` and `f1` are about the positive class.
 
-    - `reference: site=north` names a slice that others are compared with: `accuracy_disparity(site=south) <= 5 pp` is
-      how far that slice lies from it, either way. Compared are the slices of the same entry of `by:`; with a named
-      slice, the other named ones.
-    - `groups: user` is a column of many values. `accuracy_p10 >= 70 %` asks that nine in ten of such users get an
+    - `reference: site=north` names a slice that others are compared with: `accuracy_disparity(site=south) <= 5 pp`
+      limits how far that slice lies from it, either way. Slices of the same entry of `by:` are compared; if the
+      reference is named in `slices:`, also the other slices named there.
+    - `groups: user` names a column of many values. `accuracy_p10 >= 70 %` requires that nine in ten users get an
       accuracy of 70 % or more; where lower is better it is the other end, `mae_p90`.
     - `discover: {columns: [site, lux]}` searches for weak slices that nobody named: categories, ranges, missing values,
-      and crosses of two columns. `weak_slices <= 0` asks that there are none; each is shown as a `where` that can be
-      put into `slices:`.
+      and crosses of two columns. `weak_slices <= 0` requires that there are none; each is shown as a `where` that can
+      be put into `slices:`.
 
     ## Why it matters
-    95 % overall and 60 % for one group in twenty is the same average as 95 % for everybody: the other rows make up for
-    it. People in that group meet a system that fails two times in five.
+    An average of 95 % may be 95 % for everybody, or 60 % for one group in twenty where the other rows make up for it.
+    People in that group meet a system that fails two times in five.
 
     ## Method
-    In each slice the estimate and the interval of `quality`. A sentence without a slice, and `worst_`, hold when every
-    slice holds: for PASS the largest p-value counts, for FAIL the smallest times the number of slices (Bonferroni).
-    A gap holds when every pair of slices holds, and is made of up to 100 slices. Against another model the same rows
-    are paired, slice by slice, and `worst_accuracy >= baseline - 2 pp` asks that no slice has lost more than 2 points.
-    Slices named in `slices:` always count. Cells enumerated from columns count from `min_n` rows on; smaller ones,
-    empty combinations of a cross and columns without a value among them, are listed and bounded by a requirement on
-    `slices_too_small`. A row whose column is missing belongs to no slice and is counted.
+    In each slice the estimate and the interval of `quality`. A requirement without a slice, or on `worst_`, holds when
+    it holds in every slice: for PASS the largest p-value counts, for FAIL the smallest times the number of slices
+    (Bonferroni). A gap holds when every pair of slices holds, and is made of up to 100 slices. Against another model
+    the same rows are paired, slice by slice, and `worst_accuracy >= baseline - 2 pp` requires that no slice has lost
+    more than 2 points. Slices named in `slices:` always count. Cells enumerated from columns count from `min_n` rows
+    on; smaller ones, which include empty combinations of a cross and columns without a value, are listed and bounded by
+    a requirement on `slices_too_small`. Rows with no value in a column belong to none of its slices and are counted.
 
     A disparity of shares is decided by a score test of two independent groups, in each direction; for FAIL each has
-    half the level. A percentile over groups counts groups by a bound of their own: for PASS those that an 80 % bound
-    does not show to be good enough must be fewer than chance leaves where more than a tenth of all groups is not; for
-    FAIL those that a 95 % bound shows to be too bad must be more. It is about the population that the groups come
-    from, so that it takes 36 groups at 95 %; every group that has a value counts, and one of few rows counts as not
-    shown. A note says how many have none, such as users without a row of the class whose recall is asked for.
+    half the level. A percentile over groups gives each group a bound of its own and counts groups. PASS: the groups
+    that an 80 % bound does not show to be good enough are fewer than chance would leave if more than a tenth of all
+    groups were too bad. FAIL: the groups that a 95 % bound shows to be too bad are more than chance would make if no
+    more than a tenth were. The percentile is about the population that the groups come from, so it takes 36 groups at
+    95 %. Every group that has a value counts, and a group of few rows counts as not shown to be good enough. A note
+    says how many groups have no value, such as users without a row of the class whose recall is required.
 
     The search sees one half of the rows (of the clusters, where there are any), at random. It takes the slice whose
     mean loss stands out most for its size, sets its rows aside, and goes on, up to ten times; a cross must be worse
-    than what is left of either of its parts. On the other half each is tested against all other rows: a slice is weak
-    where it is shown to be worse by more than a tenth of `gap`, after Holm. A search that finds nothing says something
-    only where it would have found a weak slice: the chance to miss one of `share` of the rows that is `gap` worse is
-    the p-value of `weak_slices <= 0`, so that PASS takes a chance of 95 % to find it. The report says how many rows
-    that takes. A column that can't be searched (lists, or values that are all rare) keeps it from PASS.
+    than what is left of either of its parts. On the other half each slice is tested against all other rows: it is weak
+    where it is shown to be worse by more than a tenth of `gap`, after Holm. A search that finds nothing shows something
+    only where it would have found a weak slice: the p-value of `weak_slices <= 0` is the chance to miss a slice that
+    has `share` of the rows and is `gap` worse, so PASS takes a chance of 95 % to find it. The report says how many rows
+    that takes. A column that can't be searched (lists, or values that are all rare) keeps the requirement from PASS.
 
     References: Benjamini and Heller, Biometrics 2008 (at least u of K). Buolamwini and Gebru, Gender Shades, FAT* 2018.
     Koh et al., WILDS, ICML 2021. Miettinen and Nurminen, Statistics in Medicine 1985. Cox, Biometrika 1975 (one half
     finds, the other tests). Holm, Scandinavian Journal of Statistics 1979.
 
     ## What it cannot show
-    Groups that no column tells apart. That two slices differ is no reason why. A slice of 100 rows shows a share of
-    90 % no better than to 5 points. A search sees slices of one column or of two; columns of numbers are cut
-    at 80 quantiles (by the default `share`), and crosses are first looked for among 8 ranges of each, so that a narrow
-    or ragged slice is found late or cut askew. With another seed the halves are other ones, and a slice that was just
-    confirmed may not be.
+    Groups that no column tells apart. The reason why two slices differ. A share of 90 % to better than 5 points, in a
+    slice of 100 rows. A search sees slices of one column or of two; columns of numbers are cut at 80 quantiles (by the
+    default `share`), and crosses are first searched among 8 ranges of each column, so a narrow or ragged slice is found
+    late or cut askew. With another seed the halves differ, and a slice that was only just confirmed may not be.
 
     ## Example
     ```yaml
@@ -181,7 +181,7 @@ class Slices(Check):
 
     @property
     def entries(self) -> tuple[tuple[str, ...], ...]:
-        """Each entry of ``by`` as the names that are crossed."""
+        """Entries of ``by``, each as the names that are crossed."""
         return entries_of(self.by)
 
     @model_validator(mode="after")
@@ -210,15 +210,15 @@ class Slices(Check):
         return None
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
-        """The slices, where all of them are named; None where columns are enumerated."""
+        """Names of the slices, where all of them are named; None where columns are enumerated."""
         if metric.parts is None or self.enumerates(names.slices):
             return None
-        found = (" & ".join(entry) for entry in self.entries)
+        entry_names = (" & ".join(entry) for entry in self.entries)
         left_out = self.reference if asked_of(metric.name).form == "disparity" else None
-        return tuple(name for name in found if name != left_out)
+        return tuple(name for name in entry_names if name != left_out)
 
     def enumerates(self, slices: Sequence[str]) -> bool:
-        """Some entry takes its slices from the values of a column.
+        """True if some entry takes its slices from the values of a column.
 
         Args:
             slices: Names in the spec's ``slices:``.
@@ -226,7 +226,7 @@ class Slices(Check):
         return any(name not in slices for names in self.entries for name in names)
 
     def unbounded(self, slices: Sequence[str]) -> str | None:
-        """What is missing where small cells would be left out without a word; None: nothing.
+        """Reason why small cells would be left out unnoticed, as nothing bounds them; None where they would not.
 
         Args:
             slices: Names in the spec's ``slices:``.
@@ -242,20 +242,22 @@ class Slices(Check):
         )
 
     def check_names(self, names: SpecNames) -> str | None:
-        """That what is too small to count is bounded, and that the reference is a slice."""
+        """Reason why small cells are not bounded, or the reference is no slice; None where all is well."""
         return self.unbounded(names.slices) or self._reference_there(names.slices)
 
     def _reference_there(self, slices: Sequence[str]) -> str | None:
-        found = [" & ".join(entry) for entry in self.entries]
-        if self.reference is None or self.enumerates(slices) or self.reference in found:
+        entry_names = [" & ".join(entry) for entry in self.entries]
+        if self.reference is None or self.enumerates(slices) or self.reference in entry_names:
             return None
-        remedy = did_you_mean(self.reference, found)
-        return str(Problem(f"`reference: {self.reference}` is no slice of `by:`", choices=tuple(found), remedy=remedy))
+        remedy = did_you_mean(self.reference, entry_names)
+        return str(
+            Problem(f"`reference: {self.reference}` is no slice of `by:`", choices=tuple(entry_names), remedy=remedy)
+        )
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: it is made of a field which isn't there, or the rows are too few if one slice had all."""
+        """Reason why it can't pass: it needs a field that is not set, or all rows in one slice would be too few."""
         asked = asked_of(requirement.metric)
         form = asked.form
         field, what = NEEDS[form]
@@ -284,11 +286,11 @@ class Slices(Check):
         )
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
-        """Entries of ``by`` that are no slices, the column of groups, and those to be searched."""
-        found = [name for entry in self.entries for name in entry if name not in names.slices]
-        found += [self.groups] if self.groups is not None else []
-        found += self.discover.columns if self.discover is not None else ()
-        return {self.dataset: tuple(dict.fromkeys(name for name in found if name != LABEL_WORD))}
+        """Columns of ``by`` (names that are no slices), of groups, and those to be searched."""
+        columns = [name for entry in self.entries for name in entry if name not in names.slices]
+        columns += [self.groups] if self.groups is not None else []
+        columns += self.discover.columns if self.discover is not None else ()
+        return {self.dataset: tuple(dict.fromkeys(name for name in columns if name != LABEL_WORD))}
 
     def needs(self) -> tuple[Need, ...]:
         """Predictions of the model and of every model that a requirement names, and the rows."""
