@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from evalspec.running.children.reader import dataset_record, model_record
 from evalspec.running.describe import not_tested, without_evidence
 from evalspec.running.files import sha256_of
 from evalspec.running.journal.replay import Replay
+from evalspec.running.screens import screen_job, screens_again
 from evalspec.running.servers.fingerprint import otherwise_at_the_end, server_file, voided
 from evalspec.running.subjects import model_facts, not_as_asked, observed_of, subject_of
 
@@ -80,6 +81,7 @@ def remake(base: Record, folder: Path, journal: JournaledRecord, access: Access)
             again.check(check, checks[check.id])
         else:
             remade.differs.append(f"{check.id}: the record has this check, the spec beside it does not")
+    again.screens()
     return remade
 
 
@@ -230,6 +232,29 @@ class _Again:
             )
         else:
             self._measured(check, planned, timings)
+
+    def screens(self) -> None:
+        """What nobody asked."""
+        screens = self.base.screens
+        if screens is None:
+            return
+        if screens.blind or self.changed or self.damaged:
+            why = "not all of them could look" if screens.blind else "not all that they looked at is as it was"
+            self.remade.skipped.append(f"screens: {why}")
+            return
+        timings = self.folder / "evidence"
+        if self.base.timings_from is not None:
+            timings = self.folder.resolve().parent / self.base.timings_from / "evidence"
+        base = self.base
+        with tempfile.TemporaryDirectory() as scratch:
+            job = replace(self._job(self.planned.checks[0], Path(scratch)), seed=self.planned.spec.seed)
+            of_run = screen_job(job, self.planned, base.checks, base.datasets, base.predictions, self.folder, timings)
+            try:
+                found = None if of_run is None else screens_again(of_run)
+            except EvalspecError as error:
+                self.remade.skipped.append(f"screens: {error}")
+                return
+        self.remade.add("screens", found, kind="rules")
 
     def _status(self, check: CheckRecord, planned: PlannedCheck) -> None:
         """How a check ended that was measured: by what its models were seen to do, and by what servers answered."""

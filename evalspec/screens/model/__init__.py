@@ -1,0 +1,1 @@
+"""Screens of the model: each a file with a function `look`."""
