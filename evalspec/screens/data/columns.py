@@ -247,8 +247,11 @@ def _moved(one: ColumnPair, reference: str, current: str) -> ColumnChange | None
         both = np.column_stack([both[:, ~few], both[:, few].sum(axis=1)]) if few.any() else both
         both = both[:, both.sum(axis=0) > 0]
         p_value = float(chi2_contingency(both, correction=False)[1]) if both.shape[1] > 1 else 1.0
-        return ColumnChange(f"{one.name} has other shares of its categories in {current} than in {reference}: a distance of "
-                      f"{distance:.2f} of 1", require, p_value)  # fmt: skip
+        sentence = (
+            f"{one.name} has other shares of its categories in {current} than in {reference}: "
+            f"a distance of {distance:.2f} of 1"
+        )
+        return ColumnChange(sentence, require, p_value)
     x, y = (np.asarray(side.values, np.float64) for side in (one.reference, one.current))
     distance = _distance(x, y)
     if distance < MOVED:
