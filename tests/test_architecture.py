@@ -20,8 +20,8 @@ from evalspec.language.registry import discover
 
 ROOT = Path(__file__).resolve().parent.parent / "evalspec"
 OF_CHECKS = ("checks", "scoring", "screens", "tables", "timing")
-"""Checks, and the rooms that hold what several checks of a dimension share: these know their own metrics. Screens suggest
-requirements; that each of these loads beside its spec is held by their tests."""
+"""Checks, and the rooms that hold what several checks of a dimension share: these know their own metrics. Screens
+suggest requirements; that each of these loads beside its spec is held by their tests."""
 BELOW = ("answers", "measure", "metrics", "pipeline", "runtimes", "sources", "stats")
 """Rooms below the checks. Only what is handed one of these classes there can name a part of a check."""
 CHECK_CLASSES = frozenset(("Check", "CheckResult", "CheckRecord", "Record", "Test"))

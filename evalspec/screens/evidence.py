@@ -145,3 +145,17 @@ class Evidence(Protocol):
             fields: What else it needs: ``dataset``, ``reference``.
         """
         ...
+
+    def slice_requirement(self, where: str, require: str, fields: Mapping[str, object]) -> str:
+        """The YAML of a slice, and of a check of it with one requirement.
+
+        Args:
+            where: Rows of the slice.
+            require: The sentence.
+            fields: What else it needs: ``dataset``.
+        """
+        ...
+
+    def same_files(self, model: str, other: str) -> bool:
+        """Two models of the spec are the same artifact."""
+        ...

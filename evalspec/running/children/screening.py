@@ -71,7 +71,7 @@ class RunEvidence:
 
     def __post_init__(self) -> None:
         self._inputs = RunInputs(self.of.job, lambda *_: None, Replay(self.of.timings, ""))
-        self._ids = {check.name for check, _ in self.of.checks}
+        self._ids = {check.name for check, _ in self.of.checks} | set(self.of.job.parts.slices)
 
     def for_screen(self, name: str) -> RunEvidence:
         """The same rows, looked at by another screen."""
@@ -178,14 +178,29 @@ class RunEvidence:
         fields: Mapping[str, Any],
     ) -> str:
         """The YAML of a check with one requirement."""
-        part = re.sub(r"[^a-z0-9]+", "_", require.partition(" ")[0].lower()).strip("_")
-        base = name = f"{check}_{part}"[:60].rstrip("_")
+        name = self._free(f"{check}_{require.partition(' ')[0]}")
+        return write({dimension: [{"check": check, "id": name, **fields, "require": [require]}]})
+
+    def slice_requirement(self, where: str, require: str, fields: Mapping[str, Any]) -> str:
+        """The YAML of a slice, and of a check of it with one requirement."""
+        name = self._free(where)
+        text = self.requirement("model", "slices", require, {**fields, "by": [name]})
+        return write({"slices": [{"name": name, "where": where}]}) + text
+
+    def same_files(self, model: str, other: str) -> bool:
+        """Two models of the spec are the same artifact."""
+        first, second = (self.of.job.model_facts.get(name, {}).get("digest") for name in (model, other))
+        return first is not None and first == second
+
+    def _free(self, words: str) -> str:
+        """A name that the spec does not have."""
+        base = name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")[:60].rstrip("_")
         number = 1
         while name in self._ids:
             number += 1
             name = f"{base}_{number}"
         self._ids.add(name)
-        return write({dimension: [{"check": check, "id": name, **fields, "require": [require]}]})
+        return name
 
 
 def looked(evidence: RunEvidence, name: str) -> Look:

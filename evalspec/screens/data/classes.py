@@ -24,8 +24,8 @@ def look(evidence: Evidence) -> Look:
     """Answers and truth of every dataset that was judged; all of it are facts."""
     found: dict[tuple[str, str], Suspicion] = {}
     for dataset, model in evidence.answers:
-        for name, sentence in _classes(evidence, dataset, model):
-            if (dataset, name) not in found and not _asked(evidence, dataset, model, name):
+        for name, sentence, of_model in _classes(evidence, dataset, model):
+            if (dataset, name) not in found and not _asked(evidence, dataset, model if of_model else None, name):
                 fields: dict[str, object] = {"dataset": dataset}
                 if model != "candidate":
                     fields["model"] = model
@@ -34,18 +34,18 @@ def look(evidence: Evidence) -> Look:
     return Look(tuple(found.values()))
 
 
-def _asked(evidence: Evidence, dataset: str, model: str, name: str) -> bool:
-    """A requirement names this class."""
+def _asked(evidence: Evidence, dataset: str, model: str | None, name: str) -> bool:
+    """A requirement names this class; ``model``: of the check, None: any."""
     return any(
         one.part == name and one.metric in ("recall", "precision", "f1")
         for check in evidence.checks
-        if check.model == model and getattr(check, "dataset", "") == dataset
+        if model in (None, check.model) and getattr(check, "dataset", "") == dataset
         for one in check.requirements
     )
 
 
-def _classes(evidence: Evidence, dataset: str, model: str) -> Iterator[tuple[str, str]]:
-    """Class: what is odd about it."""
+def _classes(evidence: Evidence, dataset: str, model: str) -> Iterator[tuple[str, str, bool]]:
+    """Class, what is odd about it, and that this is of the model, not of the rows."""
     answers = evidence.predictions(dataset, model)
     if not answers.is_classification or answers.truth is None or answers.predicted is None or answers.classes is None:
         return
@@ -54,6 +54,10 @@ def _classes(evidence: Evidence, dataset: str, model: str) -> Iterator[tuple[str
     said = np.bincount(answers.predicted[answers.predicted >= 0], minlength=count)
     for index, name in enumerate(answers.classes):
         if rows[index] == 0 and answers.n >= ROWS_A_CLASS * count:
-            yield name, f"none of the {answers.n:,} rows of {dataset} is {name!r}, which {model} can answer"
+            yield name, f"none of the {answers.n:,} rows of {dataset} is {name!r}, which {model} can answer", False
         elif said[index] == 0 and rows[index] >= max(FEWEST, SHARE * answers.n):
-            yield name, f"{model} never answers {name!r} on {dataset}, where {rows[index]:,} of {answers.n:,} rows are"
+            yield (
+                name,
+                f"{model} never answers {name!r} on {dataset}, where {rows[index]:,} of {answers.n:,} rows are",
+                True,
+            )

@@ -1,1 +1,1 @@
-"""Screens of the model: each a file with a function `look`."""
+"""Screens of answers."""

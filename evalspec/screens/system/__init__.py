@@ -1,1 +1,1 @@
-"""Screens of the system: each a file with a function `look`."""
+"""Screens of timings."""
