@@ -13,7 +13,7 @@ pytest_plugins = ["tests.small_models"]
 
 
 def pytest_configure() -> None:
-    """What a shell starts in the background ignores SIGINT, and so do its children; tests of interrupts are to hear it."""
+    """A process in the background of a shell ignores SIGINT, and so do its children; tests of interrupts hear it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
