@@ -19,6 +19,12 @@ def judged_models(evidence: Evidence) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check.model for check in evidence.checks if check.uses_model))
 
 
+def fields_of(dataset: str, model: str) -> dict[str, object]:
+    """Fields of a check of this model on this dataset."""
+    fields: dict[str, object] = {"dataset": dataset}
+    return fields if model == "candidate" else fields | {"model": model}
+
+
 def baselines(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
     """(model, baseline, dataset) that the spec holds against each other and of which the run has answers."""
     pairs: dict[tuple[str, str], None] = {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.evidence.screens import Suspicion
+from evalspec.screens.answers import fields_of
 from evalspec.screens.evidence import Look
 
 if TYPE_CHECKING:
@@ -26,10 +27,8 @@ def look(evidence: Evidence) -> Look:
     for dataset, model in evidence.answers:
         for name, sentence, of_model in _classes(evidence, dataset, model):
             if (dataset, name) not in found and not _asked(evidence, dataset, model if of_model else None, name):
-                fields: dict[str, object] = {"dataset": dataset}
-                if model != "candidate":
-                    fields["model"] = model
-                suggestion = evidence.requirement("model", "quality", f"recall({name}) >= 50 %", fields)
+                require = f"recall({name}) >= 50 %"
+                suggestion = evidence.requirement("model", "quality", require, fields_of(dataset, model))
                 found[dataset, name] = evidence.suspicion(name, sentence, suggestion)
     return Look(tuple(found.values()))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.screens.answers import judged_models, right
+from evalspec.screens.answers import fields_of, judged_models, right
 from evalspec.screens.evidence import Look
 from evalspec.screens.groups import decided, independent_rows, row_groups
 
@@ -59,7 +59,7 @@ def _of_answers(evidence: Evidence, dataset: str, model: str) -> Iterator[Suspic
         why = ", as if softmax had been applied to probabilities" if twice(answers.probabilities[rows]) else ""
         yield evidence.suspicion(
             f"{model} on {dataset}", f"{_said(model, dataset, sure, hits, 'all')}{why}",
-            evidence.requirement("model", "calibration", "ece <= 0.1", _fields(dataset, model)),
+            evidence.requirement("model", "calibration", "ece <= 0.1", fields_of(dataset, model)),
             _p_value(sure, hits, 0.0),
         )  # fmt: skip
     for group in row_groups(evidence, dataset):
@@ -71,16 +71,12 @@ def _of_answers(evidence: Evidence, dataset: str, model: str) -> Iterator[Suspic
             continue
         brier = _brier(answers, rows)
         require = f"worst_brier <= {1.5 * brier:.2g}"
-        suggestion = evidence.slice_requirement(group.where, require, _fields(dataset, model))
+        suggestion = evidence.slice_requirement(group.where, require, fields_of(dataset, model))
         sentence = (
             f"{_said(model, dataset, sure[inside], hits[inside], group.name)}; of the other rows "
             f"{sure[~inside].mean():.2f} and {hits[~inside].mean():.2f}"
         )
         yield evidence.suspicion(group.name, sentence, suggestion, _p_value(sure[inside], hits[inside], others))
-
-
-def _fields(dataset: str, model: str) -> dict[str, object]:
-    return {"dataset": dataset} | ({"model": model} if model != "candidate" else {})
 
 
 def _said(model: str, dataset: str, sure: NDArray[np.float64], hits: NDArray[np.bool_], name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalspec.screens.answers import baselines, right
+from evalspec.screens.answers import baselines, fields_of, right
 from evalspec.screens.evidence import Look
 from evalspec.screens.groups import decided, independent_rows, row_groups
 
@@ -62,6 +62,6 @@ def _of_pair(evidence: Evidence, model: str, baseline: str, dataset: str) -> Ite
 
 
 def _suggestion(evidence: Evidence, model: str, baseline: str, dataset: str, group: RowGroup) -> str:
-    fields: dict[str, object] = {"dataset": dataset} | ({"model": model} if model != "candidate" else {})
+    fields = fields_of(dataset, model)
     sentence = f"worst_accuracy >= {baseline} - 5 pp"
     return evidence.slice_requirement(group.where, sentence, fields)

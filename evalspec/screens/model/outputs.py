@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.screens.answers import baselines, judged_models
+from evalspec.screens.answers import baselines, fields_of, judged_models
 from evalspec.screens.evidence import Look
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _constant(evidence: Evidence, dataset: str, model: str) -> list[Suspicion]:
         return []
     if evidence.asks("r2", (dataset,), model=model):
         return []
-    fields: dict[str, object] = {"dataset": dataset} | ({"model": model} if model != "candidate" else {})
+    fields = fields_of(dataset, model)
     sentence = f"{model} gives {answers.values[0]:.4g} for each of the {answers.n:,} rows of {dataset}"
     suggestion = evidence.requirement("model", "quality", "r2 >= 0.2", fields)
     return [evidence.suspicion(f"{model} on {dataset}", sentence, suggestion)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.screens.answers import fields_of
 from evalspec.screens.evidence import Look
 from evalspec.screens.timings import limits_ms, own_samples
 
@@ -40,8 +41,7 @@ def look(evidence: Evidence) -> Look:
         )
         suggestion = ""
         if all(one.details.get("in_process") for one in samples):
-            fields: dict[str, object] = {"dataset": getattr(check, "dataset", "")}
-            fields |= {"model": check.model} if check.model != "candidate" else {}
+            fields = fields_of(getattr(check, "dataset", ""), check.model)
             suggestion = evidence.requirement("system", "cold_start", "first_inference <= 1000 ms", fields)
         suspicions[check.model] = evidence.suspicion(check.model, sentence, suggestion)
     return Look(tuple(suspicions.values()))

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evalspec.screens.answers import fields_of
 from evalspec.screens.evidence import Look
 from evalspec.screens.timings import limits_ms, own_samples
 from evalspec.timing.samples import latencies_ms
@@ -119,7 +120,6 @@ def _longest(
         f"{dataset} ({edge:,.0f} characters or items and more), {np.median(latency[~longest]):.3g} ms for the others; "
         f"the limit of {check.name} is {limit:.3g} ms"
     )
-    fields: dict[str, object] = {"dataset": dataset}
-    fields |= {"model": check.model} if check.model != "candidate" else {}
-    suggestion = evidence.requirement("system", "latency", f"{NEXT[share]} <= {limit:.4g} ms", fields)
+    require = f"{NEXT[share]} <= {limit:.4g} ms"
+    suggestion = evidence.requirement("system", "latency", require, fields_of(dataset, check.model))
     return evidence.suspicion(f"{check.model} on {dataset}", sentence, suggestion, p_value), 1
