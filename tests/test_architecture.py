@@ -46,7 +46,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "a part of a spec beside its checks": {
         "lineage/settings.py": ["slices"], "loading/crosscheck.py": ["slices"], "loading/files.py": ["slices"],
-        "loading/schema.py": ["slices"], "loading/spec_file.py": ["slices"],
+        "loading/schema.py": ["slices"], "loading/spec_file.py": ["slices"], "running/children/screening.py": ["slices"],
     },
     "a key of `quantization:` of a model": {
         "loading/crosscheck.py": ["calibration"], "loading/profile_match.py": ["calibration"],
@@ -59,7 +59,9 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "loading/scan_folder.py": [
             "train", "test", "index", "audited", "current", "outside", "labels", "features",
         ],
+        "loading/column_roles.py": ["index", "audited"],
     },
+    "a token in the template of a new spec": {"loading/starter.py": ["groups", "slices", "leakage"]},
     "a column or a fact of the raw samples, as the loops write them": {
         "running/journal/replay.py": ["repeats"], "running/samples.py": ["warmup"],
         "running/servers/clients.py": ["connections", "generator_lag_", "clients"],

@@ -24,7 +24,7 @@ from evalspec.cli._settings import say_widened, settings
 from evalspec.interrupts import INTERRUPTED, Interrupts
 
 if TYPE_CHECKING:
-    from evalspec.selftest.outcomes import Outcome
+    from evalspec.selftest.outcomes import RequirementOutcome
 
 ANSWERS = {"red": "yes", "excused": "not shown", "green": "NO"}
 """What is printed: whether a requirement went red."""
@@ -81,7 +81,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     raise typer.Exit(1 if any(one.answer == "green" for one in found) else 0)
 
 
-def _say(found: tuple[Outcome, ...]) -> None:
+def _say(found: tuple[RequirementOutcome, ...]) -> None:
     for one in found:
         echo(f"{ANSWERS[one.answer]}: {one.name} ({one.sentence})")
         for label, words in (

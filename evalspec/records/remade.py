@@ -236,10 +236,13 @@ class _Again:
             why = "not all of them could look" if screens.blind else "not all that they looked at is as it was"
             self.remade.skipped.append(f"screens: {why}")
             return
-        timings = self.folder / "evidence"
-        if self.base.timings_from is not None:
-            timings = self.folder.resolve().parent / self.base.timings_from / "evidence"
-        base = self.base
+        base, timings = self.base, self.folder / "evidence"
+        if base.timings_from is not None:
+            timings = self.folder.resolve().parent / base.timings_from / "evidence"
+            if not timings.is_dir():
+                # One that looks at timings would have nothing to look at.
+                self.remade.skipped.append(f"screens: {base.timings_from} does not lie beside this run")
+                return
         with tempfile.TemporaryDirectory() as scratch:
             job = job_again(base, self.folder, self.planned, self.planned.checks[0], self.access, Path(scratch))
             job = replace(job, seed=self.planned.spec.seed)

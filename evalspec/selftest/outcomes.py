@@ -9,7 +9,7 @@ Answer = Literal["red", "excused", "green"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RequirementOutcome:
     """One requirement.
 
     Args:

@@ -21,7 +21,7 @@ from evalspec.running.folders import read_record
 from evalspec.running.subjects import Children, Observer
 from evalspec.selftest.candidates import candidates
 from evalspec.selftest.child import packed
-from evalspec.selftest.outcomes import Outcome
+from evalspec.selftest.outcomes import RequirementOutcome
 from evalspec.verdict.decide import by_own_evidence
 
 SOUND = Defect("nothing")
@@ -47,7 +47,9 @@ class Trial:
         return frozenset(name for name, status in self.status.items() if status == "FAIL")
 
 
-def selftest(plan: Plan, folder: Path, access: Access, limits: Limits, observer: Observer) -> tuple[Outcome, ...]:
+def selftest(
+    plan: Plan, folder: Path, access: Access, limits: Limits, observer: Observer
+) -> tuple[RequirementOutcome, ...]:
     """What each requirement of a spec does when the evidence of a run has a defect; nothing of the run is changed.
 
     Args:
@@ -110,7 +112,7 @@ class Trials:
         return Trial(defect, tests, {name: status[name] for name in tests})
 
 
-def _outcomes(plan: Plan, record: Record, trials: Trials, observer: Observer) -> Iterator[Outcome]:
+def _outcomes(plan: Plan, record: Record, trials: Trials, observer: Observer) -> Iterator[RequirementOutcome]:
     measured = {one.id: one for one in record.checks}
     before = by_own_evidence(record)
     for planned in plan.checks:
@@ -133,7 +135,7 @@ def _outcomes(plan: Plan, record: Record, trials: Trials, observer: Observer) ->
 
 def _of_check(
     plan: Plan, planned: PlannedCheck, sound: Trial, before: Mapping[str, Status], trials: Trials
-) -> Iterator[Outcome]:
+) -> Iterator[RequirementOutcome]:
     tried: list[Trial] = []
     wanted = {name for name, status in sound.status.items() if status != "FAIL"}
     for defect in candidates(plan, planned):
@@ -147,7 +149,7 @@ def _of_check(
     fell: dict[Defect, frozenset[str]] = {}
     for name, test in sound.tests.items():
         if sound.status[name] == "FAIL":
-            yield Outcome(name, test.sentence, "red", "what the run measured")
+            yield RequirementOutcome(name, test.sentence, "red", "what the run measured")
             continue
         reds = [one for one in tried if name in one.red]
         if not reds:
@@ -157,7 +159,7 @@ def _of_check(
         if best.defect not in fell:
             fell[best.defect] = best.red | _elsewhere(plan, planned, best.defect, before, trials)
         others = {one for one in fell[best.defect] if before.get(one) != "FAIL"} - {name}
-        yield Outcome(name, test.sentence, "red", best.defect.what, fell_with=tuple(sorted(others)))
+        yield RequirementOutcome(name, test.sentence, "red", best.defect.what, fell_with=tuple(sorted(others)))
 
 
 def _elsewhere(
@@ -182,26 +184,30 @@ def _reads(planned: PlannedCheck, place: tuple[str, ...]) -> bool:
     return place[:1] == ("rows",) and place[1] in planned.datasets
 
 
-def _not_red(sound: Trial, name: str, tried: Iterable[Trial]) -> Outcome:
+def _not_red(sound: Trial, name: str, tried: Iterable[Trial]) -> RequirementOutcome:
     """A requirement that no defect turned red, and why."""
     test = sound.tests[name]
     if test.missing is not None or test.invalid is not None:
-        return Outcome(name, test.sentence, "excused", why=f"no value in this run: {test.missing or test.invalid}")
+        return RequirementOutcome(
+            name, test.sentence, "excused", why=f"no value in this run: {test.missing or test.invalid}"
+        )
     beyond = next((one for one in tried if _violated(one.tests[name])), None)
     if beyond is not None:
         why = f"its value is beyond the threshold, and {beyond.tests[name].n:,} are too few to show it"
-        return Outcome(name, test.sentence, "excused", beyond.defect.what, why)
+        return RequirementOutcome(name, test.sentence, "excused", beyond.defect.what, why)
     values = {one.tests[name].value for one in tried if one.tests[name].value is not None}
     if values <= {test.value}:
-        return Outcome(name, test.sentence, "green", why="its value is the same whatever is planted")
-    return Outcome(name, test.sentence, "green", why="no defect that is known moves its value past the threshold")
+        return RequirementOutcome(name, test.sentence, "green", why="its value is the same whatever is planted")
+    return RequirementOutcome(
+        name, test.sentence, "green", why="no defect that is known moves its value past the threshold"
+    )
 
 
 def _violated(test: Test) -> bool:
     return test.value is not None and test.invalid is None and not holds(test.op, test.value, test.threshold)
 
 
-def _all_excused(planned: PlannedCheck, why: str) -> Iterator[Outcome]:
+def _all_excused(planned: PlannedCheck, why: str) -> Iterator[RequirementOutcome]:
     check = planned.check
     for one in check.requirements:
-        yield Outcome(one.name(check.name), one.sentence, "excused", why=why)
+        yield RequirementOutcome(one.name(check.name), one.sentence, "excused", why=why)
