@@ -46,7 +46,8 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "a part of a spec beside its checks": {
         "lineage/settings.py": ["slices"], "loading/crosscheck.py": ["slices"], "loading/files.py": ["slices"],
-        "loading/schema.py": ["slices"], "loading/spec_file.py": ["slices"], "running/children/screening.py": ["slices"],
+        "loading/schema.py": ["slices"], "loading/spec_file.py": ["slices"],
+        "running/children/screening.py": ["slices"],
     },
     "a key of `quantization:` of a model": {
         "loading/crosscheck.py": ["calibration"], "loading/profile_match.py": ["calibration"],

@@ -239,7 +239,8 @@ class _Again:
         base, timings = self.base, self.folder / "evidence"
         if base.timings_from is not None:
             timings = self.folder.resolve().parent / base.timings_from / "evidence"
-            if not timings.is_dir():
+            # A run that is called like this one lies elsewhere.
+            if not timings.is_dir() or timings.parent == self.folder.resolve():
                 # One that looks at timings would have nothing to look at.
                 self.remade.skipped.append(f"screens: {base.timings_from} does not lie beside this run")
                 return
