@@ -34,7 +34,7 @@ import time
 import numpy as np
 
 def answer(inputs):
-    time.sleep(0.1)
+    time.sleep(0.02)
     x = np.asarray(inputs["x"]).reshape(-1)
     p = np.where(SIGN * x > 0, 0.97, 0.03)
     return {"probabilities": np.stack([1 - p, p], axis=1)}
@@ -53,7 +53,7 @@ model:
   - {check: quality, id: one, dataset: test, require: [accuracy >= 90 %]}
   - {check: quality, id: two, dataset: other, require: [accuracy >= 90 %]}
 data:
-  - {check: integrity, dataset: test, require: [duplicate_rows <= 5 %]}
+  - {check: integrity, dataset: test, require: [duplicate_rows == 0 rows]}
 """
 CHECKS = ("memory", "one", "two", "integrity")
 CODES = {0, 1, 2, 3, 4, 130, 128 + signal.SIGTERM, 128 + signal.SIGHUP, 128 + signal.SIGQUIT}
@@ -213,7 +213,7 @@ def one(folder: Path, seed: int) -> tuple[str, list[str]]:
     write(folder)
     most = int(np.exp(rng.uniform(np.log(500), np.log(200_000)))) if name == "fill" else None
     scene = Scene(folder, start(folder, most_bytes=most), rng)
-    moment = float(rng.uniform(0.0, 5.0))
+    moment = float(rng.uniform(0.0, 6.0))
     time.sleep(moment)
     done = f"{name} at {moment:.2f} s"
     wrong: list[str] = []
@@ -232,6 +232,8 @@ def one(folder: Path, seed: int) -> tuple[str, list[str]]:
     left = list(_orphans(folder))
     wrong += [f"left behind: {one}" for one in left]
     codes = [process.returncode for process in (scene.running, *scene.beside)]
+    if not early and name != "fill" and codes != [0]:
+        wrong.append(f"without a fault the exit code is {codes[0]}")
     wrong += [f"exit code {code}" for code in codes if code >= 0 and code not in CODES]
     if early and 0 in codes:
         wrong += _false_ready(folder)
@@ -263,7 +265,7 @@ def _orphans(folder: Path) -> Iterator[str]:
                 continue
         if not left:
             break
-        time.sleep(0.1)
+        time.sleep(0.02)
     yield from left.values()
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from evalspec.screens.evidence import Evidence
 
 FEWEST = 50
-SKILL = 0.2
-"""A baseline has at least so much of the way from chance to perfect."""
+NONE, SKILL = 0.1, 0.35
+"""Of the way from guessing to perfect: so little is none, and so much at the least a sound baseline has."""
 
 
 def look(evidence: Evidence) -> Look:
@@ -45,7 +45,7 @@ def look(evidence: Evidence) -> Look:
 
 
 def _of_classes(answers: Predictions) -> tuple[str, str, float] | None:
-    """Mean recall of the classes, in standard errors below the least skill; and no order in its probabilities."""
+    """Mean recall of the classes, beside that of a sound baseline; its probabilities order nothing either."""
     from scipy.special import ndtr
 
     assert answers.truth is not None
@@ -60,11 +60,11 @@ def _of_classes(answers: Predictions) -> tuple[str, str, float] | None:
     recalls = hits / rows[classes]
     chance = 1.0 / len(classes)
     least = chance + SKILL * (1.0 - chance)
-    # The error that a recall at the least skill has.
+    # The error that recalls of such a baseline have.
     error = float(np.sqrt((least * (1.0 - least) / rows[classes]).sum())) / len(classes)
     mean = float(recalls.mean())
     p_value = float(ndtr((mean - least) / error))
-    if mean > chance + SKILL / 2 * (1.0 - chance) or _orders(answers, truth, known):
+    if mean > chance + NONE * (1.0 - chance) or _orders(answers, truth, known):
         return None
     sentence = f"finds {100 * mean:.3g} % of the rows of a class on average, where guessing finds {100 * chance:.3g} %,"
     return sentence, f"balanced_accuracy >= {100 * least:.0f} %", p_value
@@ -84,7 +84,7 @@ def _orders(answers: Predictions, truth: NDArray[np.int64], known: NDArray[np.bo
         ranks = rankdata(answers.probabilities[known][:, label])
         n, m = int(inside.sum()), int((~inside).sum())
         areas.append((ranks[inside].sum() - n * (n + 1) / 2) / (n * m))
-    return bool(areas and np.mean(areas) > 0.5 + SKILL)
+    return bool(areas and np.mean(areas) > 0.5 + NONE)
 
 
 def _of_values(answers: Predictions) -> tuple[str, str, float] | None:
@@ -99,7 +99,7 @@ def _of_values(answers: Predictions) -> tuple[str, str, float] | None:
         return None
     constant = np.abs(truth[known] - np.median(truth[known]))
     errors = np.abs(answers.values[known] - truth[known])
-    if errors.mean() < (1.0 - SKILL / 2) * constant.mean():
+    if errors.mean() < (1.0 - NONE) * constant.mean():
         return None
     differences = errors - (1.0 - SKILL) * constant
     spread = float(differences.std(ddof=1)) / np.sqrt(len(differences))
