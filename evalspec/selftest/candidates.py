@@ -11,7 +11,7 @@ from evalspec.selftest.rows import (
     LabelTold,
     MissingCells,
     MovedColumns,
-    OneLabel,
+    OneValue,
     RepeatedRows,
     RowsOfAnother,
     WrongLabels,
@@ -19,6 +19,7 @@ from evalspec.selftest.rows import (
 from evalspec.selftest.timings import Failing, MoreOf, Slower
 
 SHARES = ((0.1, "a tenth"), (0.5, "half"), (1.0, "all"))
+FEW = ((0.9, "nine tenths"), (0.99, "99 %"))
 TIMES = (1.5, 10.0, 1000.0)
 
 
@@ -28,6 +29,7 @@ def candidates(plan: Plan, planned: PlannedCheck) -> tuple[Defect, ...]:
         *planned.check.defects(),
         *_of_answers(plan, planned),
         *_of_timings(planned),
+        *_of_groups(plan, planned),
         *_of_rows(plan, planned),
     )
 
@@ -67,6 +69,17 @@ def _of_timings(planned: PlannedCheck) -> Iterator[Defect]:
         yield Failing(f"{words} of the queries of {model} get no answer", model, share)
 
 
+def _of_groups(plan: Plan, planned: PlannedCheck) -> Iterator[Defect]:
+    """Groups that a check of a model looks at have few rows."""
+    check = planned.check
+    if check.dimension != "model":
+        return
+    for dataset, columns in check.columns_read(plan.spec.names).items():
+        for column in columns:
+            for share, words in FEW:
+                yield OneValue(f"{words} of the rows of {dataset} have one value of {column}", dataset, column, share)
+
+
 def _of_rows(plan: Plan, planned: PlannedCheck) -> Iterator[Defect]:
     if planned.check.dimension != "data":
         return
@@ -86,6 +99,9 @@ def _of_rows(plan: Plan, planned: PlannedCheck) -> Iterator[Defect]:
             if part.label is not None:
                 yield WrongLabels(f"{words} of the labels of {dataset} are wrong", dataset, part.label, share)
         if part.label is not None:
-            for share, words in ((0.9, "nine tenths"), (0.99, "99 %")):
-                yield OneLabel(f"{words} of the rows of {dataset} have one label", dataset, part.label, share)
-            yield LabelTold(f"columns of {dataset} tell its label", dataset, part.label, spared)
+            for share, words in FEW:
+                yield OneValue(f"{words} of the rows of {dataset} have one label", dataset, part.label, share)
+    labels = {name: part.label for name in planned.datasets if (part := plan.spec.datasets[name]).label is not None}
+    if labels:
+        apart = {one for name in planned.datasets for one in (plan.spec.datasets[name].key,) if one is not None}
+        yield LabelTold("columns tell the label", labels, tuple(sorted(apart)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ class MissingCells(RowsDefect):
         for index, name in enumerate(rows.column_names):
             if name not in self.spared:
                 column = rows.column(index).combine_chunks()
-                kept = pc.if_else(gone, pa.scalar(None, column.type), column) if _plain(column.type) else column
+                kept = column.take(pc.if_else(gone, pa.scalar(None, pa.int64()), pa.array(range(len(column)))))
                 rows = rows.set_column(index, pa.field(name, column.type), kept)
         return rows
 
@@ -63,25 +63,17 @@ class MovedColumns(RowsDefect):
 
     def change(self, rows: pa.Table) -> pa.Table:
         """The rows with the defect."""
+        import numpy as np
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        moved = pa.array(share_of(rows.num_rows, self.share))
+        own = np.arange(rows.num_rows)
+        places = np.where(share_of(rows.num_rows, self.share), own + rows.num_rows, own)
         for index, name in enumerate(rows.column_names):
             column = rows.column(index).combine_chunks()
-            if name in self.spared:
-                continue
-            if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-                low, high = (pc.min_max(column)[end].as_py() for end in ("min", "max"))
-                if low is None:
-                    continue
-                far = pc.add(pc.cast(column, pa.float64()), 3.0 * (high - low) + 1.0)
-                other = pc.cast(far, column.type, safe=False)
-            elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-                other = pc.binary_join_element_wise(column, pa.scalar("never seen", column.type), " ")
-            else:
-                continue
-            rows = rows.set_column(index, pa.field(name, column.type), pc.if_else(moved, other, column))
+            other = None if name in self.spared else _far(column)
+            if other is not None:
+                mixed = pa.concat_arrays([column, other]).take(pa.array(places))
+                rows = rows.set_column(index, pa.field(name, column.type), mixed)
         return rows
 
 
@@ -110,10 +102,10 @@ class WrongLabels(RowsDefect):
 
 
 @dataclass(frozen=True)
-class OneLabel(RowsDefect):
-    """A share of the rows gets the label of the first."""
+class OneValue(RowsDefect):
+    """A share of the rows gets one value of a column, the label's or another's: that of the first row."""
 
-    label: str
+    column: str
     share: float
 
     def change(self, rows: pa.Table) -> pa.Table:
@@ -121,33 +113,43 @@ class OneLabel(RowsDefect):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = rows.column(self.label).combine_chunks()
+        column = rows.column(self.column).combine_chunks()
         if not _plain(column.type):
             return rows
         changed = pc.if_else(pa.array(share_of(rows.num_rows, self.share)), column[0], column)
-        return rows.set_column(rows.column_names.index(self.label), pa.field(self.label, column.type), changed)
+        return rows.set_column(rows.column_names.index(self.column), pa.field(self.column, column.type), changed)
 
 
 @dataclass(frozen=True)
-class LabelTold(RowsDefect):
-    """Each column of numbers says which label a row has: its number among the labels in order."""
+class LabelTold(Defect):
+    """Each column of numbers says which label a row has, in every dataset: its number among the labels in order."""
 
-    label: str
+    labels: Mapping[str, str]
+    """Dataset: its label column."""
     spared: tuple[str, ...]
 
-    def change(self, rows: pa.Table) -> pa.Table:
-        """The rows with the defect."""
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The rows of the first of them."""
+        return ("rows", next(iter(self.labels)))
+
+    def __hash__(self) -> int:
+        return hash((self.what, *self.labels))
+
+    def rows(self, dataset: str, rows: pa.Table, read: Callable[[str], pa.Table]) -> pa.Table:
+        """Those of a dataset with a label, changed."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = rows.column(self.label).combine_chunks()
-        if not _plain(column.type):
+        label = self.labels.get(dataset)
+        if label is None or not rows.num_rows or not _plain(rows.schema.field(label).type):
             return rows
+        column = rows.column(label).combine_chunks()
         seen = pc.unique(column)
         told = pc.index_in(column, value_set=seen.take(pc.sort_indices(seen)))
         for index, field in enumerate(rows.schema):
             number = pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
-            if number and field.name not in self.spared:
+            if number and field.name not in (label, *self.spared):
                 rows = rows.set_column(index, field, pc.cast(told, field.type, safe=False))
         return rows
 
@@ -189,22 +191,43 @@ class RowsOfAnother(Defect):
         """Those of this dataset, some of them overwritten."""
         import numpy as np
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         source = read(self.source) if dataset == self.dataset else None
         if source is None or not source.num_rows or not rows.num_rows:
             return rows
         others = source.take(np.arange(rows.num_rows) % source.num_rows)
-        copied = pa.array(share_of(rows.num_rows, self.share))
+        own = np.arange(rows.num_rows)
+        places = np.where(share_of(rows.num_rows, self.share), own + rows.num_rows, own)
         for index, field in enumerate(rows.schema):
             if field.name in others.column_names and others.schema.field(field.name).type == field.type:
-                if not _plain(field.type):
-                    continue
-                mixed = pc.if_else(
-                    copied, others.column(field.name).combine_chunks(), rows.column(index).combine_chunks()
-                )
+                both = pa.chunked_array([*rows.column(index).chunks, *others.column(field.name).chunks])
+                mixed = both.combine_chunks().take(places)
                 rows = rows.set_column(index, field.with_nullable(True), mixed)
         return rows
+
+
+def _far(column: pa.Array) -> pa.Array | None:
+    """Cells of the same type, far from these; None: it can't be said what that would be."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        low, high = (pc.min_max(column)[end].as_py() for end in ("min", "max"))
+        if low is None:
+            return None
+        # What the type has no room for begins again at its other end, which is far as well.
+        return pc.cast(pc.add(pc.cast(column, pa.float64()), 3.0 * (high - low) + 1.0), kind, safe=False)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pc.binary_join_element_wise(column, pa.scalar("never seen", kind), " ")
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return None
+    inner = None if column.null_count else _far(column.flatten())
+    if inner is None:
+        return None
+    ends = pc.cumulative_sum(pc.list_value_length(column).cast(pa.int64()))
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+    return pa.LargeListArray.from_arrays(offsets, inner).cast(kind)
 
 
 def _plain(kind: pa.DataType) -> bool:
