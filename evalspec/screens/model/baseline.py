@@ -89,7 +89,7 @@ def _orders(answers: Predictions, truth: NDArray[np.int64], known: NDArray[np.bo
 
 def _of_values(answers: Predictions) -> tuple[str, str, float] | None:
     """Errors beside those of always giving the median: by t on their paired differences."""
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     if answers.values is None or answers.task != "values":
         return None
@@ -103,7 +103,7 @@ def _of_values(answers: Predictions) -> tuple[str, str, float] | None:
         return None
     differences = errors - (1.0 - SKILL) * constant
     spread = float(differences.std(ddof=1)) / np.sqrt(len(differences))
-    p_value = float(t.sf(differences.mean() / spread, len(differences) - 1)) if spread > 0 else 0.0
+    p_value = float(stdtr(len(differences) - 1, -differences.mean() / spread)) if spread > 0 else 0.0
     sentence = (
         f"is off by {errors.mean():.3g} on average, where always giving {np.median(truth[known]):.3g} is off by "
         f"{constant.mean():.3g},"

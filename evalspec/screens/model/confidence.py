@@ -92,12 +92,12 @@ def _p_value(sure: NDArray[np.float64], hits: NDArray[np.bool_], others: float) 
 
     Sums of unlike chances vary less than those of their mean (Hoeffding 1956), so the binomial tail is no smaller.
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr, bdtrc
 
     n, k, mean = len(hits), int(hits.sum()), float(sure.mean())
     if mean > hits.mean():
-        return min(1.0, 2.0 * float(binom.cdf(k, n, max(0.0, mean - max(0.0, others) - MARGIN))))
-    return min(1.0, 2.0 * float(binom.sf(k - 1, n, min(1.0, mean - min(0.0, others) + MARGIN))))
+        return min(1.0, 2.0 * float(bdtr(k, n, max(0.0, mean - max(0.0, others) - MARGIN))))
+    return min(1.0, 2.0 * float(bdtrc(k - 1, n, min(1.0, mean - min(0.0, others) + MARGIN))))
 
 
 def twice(probabilities: NDArray[np.float64]) -> bool:

@@ -33,7 +33,7 @@ def look(evidence: Evidence) -> Look:
 
 def _of_pair(evidence: Evidence, model: str, baseline: str, dataset: str) -> Iterator[Suspicion | None]:
     """What each group says."""
-    from scipy.stats import binom
+    from scipy.special import bdtrc
 
     rows = evidence.index(dataset)[independent_rows(evidence, dataset)]
     ours, theirs = (right(evidence.predictions(dataset, name), rows) for name in (model, baseline))
@@ -50,7 +50,7 @@ def _of_pair(evidence: Evidence, model: str, baseline: str, dataset: str) -> Ite
             continue
         # Two rows more, since the others are a sample as well.
         rate = (lost[~inside].sum() + 2) / (others + 2) + MARGIN
-        p_value = float(binom.sf(lost[inside].sum() - 1, n, min(1.0, rate)))
+        p_value = float(bdtrc(lost[inside].sum() - 1, n, min(1.0, rate)))
         own, base, own_others, base_others = (
             f"{100 * hits[rows_of].mean():.3g} %" for rows_of in (inside, ~inside) for hits in (ours, theirs)
         )

@@ -101,7 +101,7 @@ def _longest(
     share: float,
 ) -> tuple[Suspicion | None, int]:
     """Suspicion that the longest rows are over a limit which they are too few to break, and the questions it took."""
-    from scipy.stats import binom
+    from scipy.special import bdtrc
 
     asked = [limit for percentile, limit in limits if percentile < 1.0 - share / 2]
     decided = any(percentile >= PERCENTILE[share] for percentile, _ in limits)
@@ -115,7 +115,7 @@ def _longest(
     over, n = int((latency[longest] > limit).sum()), int(longest.sum())
     if over <= OVER * n or np.mean(latency[~longest] > limit) > SHOWN / 2:
         return None, 1
-    p_value = float(binom.sf(over - 1, n, SHOWN))
+    p_value = float(bdtrc(over - 1, n, SHOWN))
     dataset = getattr(check, "dataset", "")
     sentence = (
         f"{check.model} takes {np.median(latency[longest]):.3g} ms for the longest {100 * share:g} % of the inputs of "
