@@ -38,6 +38,7 @@ from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fa
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.metric import Metric, Shows
 from evalspec.language.declarations import Circumstance, ClassOfModel, Effort, Listing, Rows
+from evalspec.language.defects import Defect
 from evalspec.language.header import Header
 from evalspec.language.inputs import Inputs, Predictions, Samples, Schedule
 from evalspec.language.parts import (
@@ -102,6 +103,7 @@ __all__ = [
     "Curve",
     "Dataset",
     "DatasetName",
+    "Defect",
     "Duration",
     "Effort",
     "Estimate",

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import gc
+import signal
 
 import pytest
 
 from evalspec.running.environment import gpus
 
 pytest_plugins = ["tests.small_models"]
+
+
+def pytest_configure() -> None:
+    """A process in the background of a shell ignores SIGINT, and so do its children; tests of interrupts hear it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,8 +19,9 @@ from evalspec.language.parts import Check
 from evalspec.language.registry import discover
 
 ROOT = Path(__file__).resolve().parent.parent / "evalspec"
-OF_CHECKS = ("checks", "scoring", "tables", "timing")
-"""Checks, and the rooms that hold what several checks of a dimension share: these know their own metrics."""
+OF_CHECKS = ("checks", "scoring", "screens", "tables", "timing")
+"""Checks, and the rooms that hold what several checks of a dimension share: these know their own metrics. Screens
+suggest requirements; that each of these loads beside its spec is held by their tests."""
 BELOW = ("answers", "measure", "metrics", "pipeline", "runtimes", "sources", "stats")
 """Rooms below the checks. Only what is handed one of these classes there can name a part of a check."""
 CHECK_CLASSES = frozenset(("Check", "CheckResult", "CheckRecord", "Record", "Test"))
@@ -46,6 +47,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "a part of a spec beside its checks": {
         "lineage/settings.py": ["slices"], "loading/crosscheck.py": ["slices"], "loading/files.py": ["slices"],
         "loading/schema.py": ["slices"], "loading/spec_file.py": ["slices"],
+        "running/children/screening.py": ["slices"],
     },
     "a key of `quantization:` of a model": {
         "loading/crosscheck.py": ["calibration"], "loading/profile_match.py": ["calibration"],
@@ -58,7 +60,9 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "loading/scan_folder.py": [
             "train", "test", "index", "audited", "current", "outside", "labels", "features",
         ],
+        "loading/column_roles.py": ["index", "audited"],
     },
+    "a token in the template of a new spec": {"loading/starter.py": ["groups", "slices", "leakage"]},
     "a column or a fact of the raw samples, as the loops write them": {
         "running/journal/replay.py": ["repeats"], "running/samples.py": ["warmup"],
         "running/servers/clients.py": ["connections", "generator_lag_", "clients"],

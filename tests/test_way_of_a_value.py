@@ -64,6 +64,7 @@ def counts(folder: Path, marks: Marks) -> tuple[int, int, int]:
     return len(files), len(number), len(files | number)
 
 
+@pytest.mark.proof
 def test_a_label_column_goes_through_as_many_files_as_the_page_says(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=ROWS)

@@ -168,8 +168,12 @@ def map_outputs(
 
     Raises:
         InputError: Another width than the classes, NaN or infinity, no probabilities, a label that no class has, no
-            text, boxes, masks or embeddings that can't be read.
+            text, boxes, masks or embeddings that can't be read; an output that was there before is not.
     """
+    missing = [name for name in kinds.values() if name not in outputs]
+    if missing:
+        there = ", ".join(map(repr, outputs)) or "none"
+        raise InputError(f"the model gave no output {missing[0]!r} this time, but {there}")
     named: dict[OutputName, NDArray[Any]] = {kind: np.asarray(outputs[name]) for kind, name in kinds.items()}
     embedding = named.pop("embedding", None)
     if embedding is None:

@@ -9,7 +9,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evalspec.cli import bless, checks, compare, doctor, history, init, plan, report, run, schema, validate, verify
+from evalspec.cli import (
+    bless,
+    checks,
+    compare,
+    doctor,
+    history,
+    init,
+    plan,
+    report,
+    run,
+    schema,
+    selftest,
+    validate,
+    verify,
+)
 from evalspec.cli._output import echo, echo_json, echo_text, errors_of, guarded, unheard, usage_error, usage_text
 from evalspec.version import __version__
 
@@ -87,6 +101,7 @@ for _name, _module in (
     ("history", history),
     ("bless", bless),
     ("verify", verify),
+    ("selftest", selftest),
     ("checks", checks),
     ("doctor", doctor),
     ("schema", schema),

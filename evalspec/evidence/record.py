@@ -12,6 +12,7 @@ from evalspec.evidence.frozen import Cell, Frozen
 from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
 from evalspec.evidence.profile import Profile, Without
+from evalspec.evidence.screens import Screening
 from evalspec.evidence.test import Test
 from evalspec.evidence.verdict import Verdict
 
@@ -228,5 +229,8 @@ class Record(Frozen):
     environment: Environment = Environment()
     predictions: tuple[EvidenceFile, ...] = Field((), description="Answers that several checks read, made once.")
     checks: tuple[CheckRecord, ...] = ()
+    screens: Screening | None = Field(
+        None, description="What nobody asked; None: no screen looked, in a part of a spec, a draft or an older record."
+    )
     not_tested: tuple[str, ...] = ()
     verdict: Verdict | None = None

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
     from evalspec.evidence.frozen import Cell
     from evalspec.evidence.record import Counts
+    from evalspec.language.defects import Defect
     from evalspec.language.header import Header, Matched, Misfit
     from evalspec.language.inputs import Inputs
     from evalspec.language.scans import Scan
@@ -625,6 +626,10 @@ class Check(Part):
         Equal claims must come from the same test of the same rows. None: it is a claim of its own.
         """
         return None
+
+    def defects(self) -> tuple[Defect, ...]:
+        """What `evalspec selftest` plants for this check before the defects of its kind of evidence; mildest first."""
+        return ()
 
     def scans(self, inputs: Inputs) -> tuple[Scan, ...]:
         """What it will ask `Inputs.scan` for, so that checks which look at the same rows share a pass over them.

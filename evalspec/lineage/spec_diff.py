@@ -16,6 +16,8 @@ from evalspec.lineage.settings import WORDS_OF_A_CHECK, as_text, entries, shortl
 SHOWN = 12
 """Lines that stand with the verdict; the record has all."""
 STRICTER_WHEN_LARGER = {"confidence": True, "answers_may_differ": False}
+STRICTNESS = ("off", "tell", "block")
+"""What may come of screens, least strict first."""
 KEYS_OF_A_DATASET = ("where", "cluster", "label")
 
 
@@ -217,6 +219,8 @@ def _policy(before: Record, after: Record) -> Iterator[_Found]:
         way: Direction = "changed"
         if name == "inconclusive":
             way = "loosened" if theirs == "allow" else "tightened"
+        elif name == "screens":
+            way = "loosened" if STRICTNESS.index(str(theirs)) < STRICTNESS.index(str(ours)) else "tightened"
         elif name in STRICTER_WHEN_LARGER and isinstance(ours, int | float) and isinstance(theirs, int | float):
             way = "tightened" if (theirs > ours) == STRICTER_WHEN_LARGER[name] else "loosened"
         yield _Found(f"policy.{name}", _text(ours), _text(theirs), way)

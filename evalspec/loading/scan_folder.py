@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalspec.errors import InputError
-from evalspec.language.parts import Access
+from evalspec.language.parts import Access, Dataset
 from evalspec.language.registry import Registry
 from evalspec.loading.class_files import KINDS
+from evalspec.loading.column_roles import ColumnRoles, column_roles
 
 MODELS = {".onnx": "onnx", ".pt2": "torch", ".skops": "sklearn", ".joblib": "sklearn"}
 """Ending of a model's file: its kind."""
@@ -67,6 +68,8 @@ class Finding:
         label: Name of the label's column.
         looks: Role: what the model takes, gives and computes in, read from its file where that tells, else a guess.
         doubles: Features are numbers of 64 bits, which few models take.
+        columns: What other columns of the test set are.
+        trained: Columns of the training set.
     """
 
     models: Mapping[str, tuple[str, str]]
@@ -75,6 +78,8 @@ class Finding:
     label: str
     looks: Mapping[str, Looks]
     doubles: bool
+    columns: ColumnRoles
+    trained: frozenset[str]
 
     def lines(self, roles: Container[str]) -> list[str]:
         """What was found of these roles, and what was not, in lines."""
@@ -103,9 +108,10 @@ def find(folder: Path, registry: Registry) -> Finding:
     found = frozenset((*models, *datasets))
     models = {role: models.get(role, f"{name}.onnx") for role, name in (("candidate", "model"), ("baseline",) * 2)}
     datasets = {role: datasets.get(role, f"{role}.parquet") for role in ("test", "train", "traffic", "elsewhere")}
-    columns = _columns(folder, datasets["test"], registry)
+    columns, test = _columns(folder, datasets["test"], registry), _source(datasets["test"], registry)
     label = _label(columns)
-    features = _features(columns, label)
+    roles = column_roles(test, Access(folder), label) if columns else ColumnRoles()
+    features = [name for name in _features(columns, label) if name not in (roles.key, roles.cluster)]
     return Finding(
         models={role: (MODELS[Path(name).suffix.lower()], name) for role, name in models.items()},
         datasets={role: (KINDS[Path(name).suffix.lower()], name) for role, name in datasets.items()},
@@ -113,6 +119,8 @@ def find(folder: Path, registry: Registry) -> Finding:
         label=plain(label),
         looks={role: _looks(folder / name, columns, label, features) for role, name in models.items()},
         doubles=any("double" in columns[name] for name in features),
+        columns=roles,
+        trained=frozenset(_columns(folder, datasets["train"], registry)),
     )
 
 
@@ -146,11 +154,15 @@ def _datasets(files: Sequence[str]) -> dict[str, str]:
 
 def _columns(folder: Path, name: str, registry: Registry) -> Mapping[str, str]:
     """Columns of a file and their types; none where it can't be read."""
-    kind = KINDS[Path(name).suffix.lower()]
     try:
-        return registry.source(kind).model_validate({"kind": kind, "path": name}).header(Access(folder)).columns
+        return _source(name, registry).header(Access(folder)).columns
     except (InputError, OSError):
         return {}
+
+
+def _source(name: str, registry: Registry) -> Dataset:
+    kind = KINDS[Path(name).suffix.lower()]
+    return registry.source(kind).model_validate({"kind": kind, "path": name})
 
 
 def _looks(path: Path, columns: Iterable[str], label: str, features: Sequence[str]) -> Looks:

@@ -50,6 +50,11 @@ class SpecPolicy(Policy):
     inconclusive: Literal["block", "allow"] = Field(
         "block", description="`allow` lets what is not decided through; the report then says so at its top."
     )
+    screens: Literal["tell", "block", "off"] = Field(
+        "tell",
+        description="What comes of defects that screens see though no requirement asks about them: told under the "
+        "verdict, or NOT READY, or nobody looks.",
+    )
 
 
 NOT_BLANK = r"\S"

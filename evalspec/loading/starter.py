@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Container
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from evalspec.errors import Problem, SpecError
 from evalspec.language.parts import Access
 from evalspec.language.registry import Registry, discover
+from evalspec.loading.column_roles import ColumnRoles
 from evalspec.loading.profile import LoadedProfile, known_profile, load_profile
 from evalspec.loading.profile_match import COARSE, MIXED
 from evalspec.loading.scan_folder import Finding, Looks, find, plain
@@ -20,12 +22,31 @@ SPEC_FILE = "evalspec.yaml"
 SCHEMA_FILE = f"spec.v{SPEC_VERSION}.json"
 WIDTH = 116
 """Of a line of comment."""
-CLASSES = "classes: [no, yes]"
+CLASSES = ("no", "yes")
+"""Names to be replaced."""
 GUESSED = (
     "what it gives (logits, probabilities, value, ...), and what it calls that",
     "replace these: the label of each index, in its order",
 )
 """Comments on the lines that no file tells."""
+SLICES = """\
+  - check: slices
+    dataset: test
+    by: [{groups}]
+    min_n: 100                         # a group with fewer rows shows nothing, and is counted
+    require: [worst_accuracy >= 80 %, slices_too_small == 0]"""
+NO_SLICES = """\
+  # - check: slices                    # recommended: a column, or names from `slices:`
+  #   dataset: test
+  #   by: [group]
+  #   require: [worst_accuracy >= 80 %, slices_too_small == 0]"""
+LEAKAGE = """
+  - check: leakage
+    train: [train]
+    test: test
+    group: {group:<27} # nobody is on both sides
+    require: [group_overlap == 0]"""
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TOKEN = re.compile(r"@(\w+)@")
 
 
@@ -83,8 +104,25 @@ def _values(loaded: LoadedProfile, found: Finding, tokens: frozenset[str]) -> di
         "inputs": _inputs(found.looks["candidate"]),
         "artifact": plain(found.models["candidate"][1]),
     }
+    values |= _of_columns(found.columns, found.trained)
     values |= {role: _model(role, found) for role in found.models}
     return values | {role: f"kind: {kind}, path: {plain(path)}" for role, (kind, path) in found.datasets.items()}
+
+
+def _of_columns(columns: ColumnRoles, trained: Container[str]) -> dict[str, str]:
+    """What the columns of the test set are named for: row names, what rows share, slices, classes, leakage."""
+    shared, groups = columns.cluster, ", ".join(map(plain, columns.groups))
+    key = f", key: {plain(columns.key)}" if columns.key else ""
+    recalls = "".join(f"\n      - recall({name}) >= 70 %" for name in columns.classes if _PART.fullmatch(name))
+    return {
+        "key": key,
+        "rows": f"{key}, cluster: {plain(shared)}" if shared else key,
+        "cluster": plain(shared or "patient"),
+        "groups": groups or "group",
+        "slices": SLICES.format(groups=groups) if groups else NO_SLICES,
+        "recalls": recalls,
+        "leakage": LEAKAGE.format(group=plain(shared)) if shared and shared in trained else "",
+    }
 
 
 def _model(role: str, found: Finding) -> str:
@@ -100,7 +138,8 @@ def _model(role: str, found: Finding) -> str:
         lines.append("preprocess: [{cast: float32}]")
     lines.append(f"inputs: {_inputs(looks)}")
     if kind != "sklearn":
-        guesses = [f"outputs: {{{looks.scores}: {plain(looks.gives)}}}", CLASSES]
+        classes = ", ".join(map(plain, found.columns.classes or CLASSES))
+        guesses = [f"outputs: {{{looks.scores}: {plain(looks.gives)}}}", f"classes: [{classes}]"]
         if role == "candidate":
             guesses = [f"{line:<34} # {why}" for line, why in zip(guesses, GUESSED, strict=True)]
         lines += guesses

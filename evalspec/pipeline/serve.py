@@ -131,7 +131,14 @@ class Served:
         if fixed is None or rows == fixed:
             return self._call(ready, rows)
         pieces = [self._padded(ready, first, min(fixed, rows - first), fixed) for first in range(0, rows, fixed)]
+        if any(piece.keys() != pieces[0].keys() for piece in pieces):
+            raise InputError("the model gives other outputs from one batch to the next")
         return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+    @property
+    def output_names(self) -> frozenset[str]:
+        """Outputs that answers are read from; empty: none has been read yet."""
+        return frozenset(() if self._kinds is None else self._kinds.values())
 
     def map(self, outputs: Mapping[str, NDArray[Any]], first_row: int = 0) -> Mapped:
         """Answers from what the model gave; ``first_row`` is for sentences.

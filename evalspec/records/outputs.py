@@ -114,6 +114,7 @@ def say(record: Record, folder: Path) -> list[str]:
     lines = [f"{record.spec}: {verdict.headline}", f"  {verdict.reason}"]
     if record.draft:
         return [*lines, *_tried(record), f"report: {_from_here(folder / 'report.html')}"]
+    lines += _unasked(record)
     lines += [f"  ! {line}" for line in verdict.weakened]
     asked = Counter(asked_of(one.name) for one in verdict.decisions)
     lines += [f"  {_line(one, asked)}" for one in verdict.decisions[:SHOWN]]
@@ -121,6 +122,13 @@ def say(record: Record, folder: Path) -> list[str]:
         lines.append(f"  ... and {len(verdict.decisions) - SHOWN} more in the report")
     lines.append(f"report: {_from_here(folder / 'report.html')}")
     return lines
+
+
+def _unasked(record: Record) -> Iterator[str]:
+    """What screens saw, each with the requirement that would decide it."""
+    for one in () if record.screens is None else record.screens.suspicions:
+        yield f"  Nobody asked, but {one.sentence}"
+        yield from (f"      {line}" for line in one.suggestion.splitlines())
 
 
 def _tried(record: Record) -> Iterator[str]:

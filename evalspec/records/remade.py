@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evalspec.errors import EvalspecError, RecordError, SpecError
+from evalspec.errors import EvalspecError, SpecError
 from evalspec.evidence.record import CheckRecord, EvidenceFile, ModelRecord, Record
 from evalspec.language.parts import Access
 from evalspec.loading import load_kept
 from evalspec.planning import Plan, PlannedCheck, plan
+from evalspec.records.job_again import job_again, parts_again
 from evalspec.records.journal_record import JournaledRecord
 from evalspec.records.parts import Kind, Remade, RemadePart, names_of
 from evalspec.running.children.checking import check_record, run_check
 from evalspec.running.children.jobs import (
-    DRAFT_ROWS,
-    CheckJob,
     SpecParts,
     answers_beside,
-    judged_beside,
     predictions_file,
-    predictions_key,
-    seed_of,
 )
-from evalspec.running.children.process import Limits
 from evalspec.running.children.reader import dataset_record, model_record
 from evalspec.running.describe import not_tested, without_evidence
 from evalspec.running.files import sha256_of
 from evalspec.running.journal.replay import Replay
+from evalspec.running.screens import screen_job, screens_again
 from evalspec.running.servers.fingerprint import otherwise_at_the_end, server_file, voided
-from evalspec.running.subjects import model_facts, not_as_asked, observed_of, subject_of
+from evalspec.running.subjects import not_as_asked, observed_of, subject_of
 
 OBSERVED = {"details", "precision_observed", "device_observed", "code_read"}
 """What of a model was got while it ran: the journal has it, and nothing else."""
@@ -80,6 +75,7 @@ def remake(base: Record, folder: Path, journal: JournaledRecord, access: Access)
             again.check(check, checks[check.id])
         else:
             remade.differs.append(f"{check.id}: the record has this check, the spec beside it does not")
+    again.screens()
     return remade
 
 
@@ -231,6 +227,34 @@ class _Again:
         else:
             self._measured(check, planned, timings)
 
+    def screens(self) -> None:
+        """What nobody asked."""
+        screens = self.base.screens
+        if screens is None:
+            return
+        if screens.blind or self.changed or self.damaged:
+            why = "not all of them could look" if screens.blind else "not all that they looked at is as it was"
+            self.remade.skipped.append(f"screens: {why}")
+            return
+        base, timings = self.base, self.folder / "evidence"
+        if base.timings_from is not None:
+            timings = self.folder.resolve().parent / base.timings_from / "evidence"
+            # A run that is called like this one lies elsewhere.
+            if not timings.is_dir() or timings.parent == self.folder.resolve():
+                # One that looks at timings would have nothing to look at.
+                self.remade.skipped.append(f"screens: {base.timings_from} does not lie beside this run")
+                return
+        with tempfile.TemporaryDirectory() as scratch:
+            job = job_again(base, self.folder, self.planned, self.planned.checks[0], self.access, Path(scratch))
+            job = replace(job, seed=self.planned.spec.seed)
+            of_run = screen_job(job, self.planned, base.checks, base.datasets, base.predictions, self.folder, timings)
+            try:
+                found = None if of_run is None else screens_again(of_run)
+            except EvalspecError as error:
+                self.remade.skipped.append(f"screens: {error}")
+                return
+        self.remade.add("screens", found, kind="rules")
+
     def _status(self, check: CheckRecord, planned: PlannedCheck) -> None:
         """How a check ended that was measured: by what its models were seen to do, and by what servers answered."""
         if check.status != "measured":
@@ -280,7 +304,7 @@ class _Again:
         """A check from its evidence."""
         with tempfile.TemporaryDirectory() as scratch:
             # What a check writes while it is made again is not what the run left behind.
-            job = self._job(planned, Path(scratch))
+            job = job_again(self.base, self.folder, self.planned, planned, self.access, Path(scratch))
             try:
                 result = run_check(job, lambda *_: None, Replay(timings, check.id))
             except EvalspecError as error:
@@ -288,40 +312,8 @@ class _Again:
                 return
         self._add(check, check_record(job, result, []), planned)
 
-    def _job(self, planned: PlannedCheck, scratch: Path) -> CheckJob:
-        evidence, spec = self.folder / "evidence", self.planned.spec
-        beside = answers_beside(self.planned, planned)
-        return CheckJob(
-            parts=self._parts(),
-            check=planned.check,
-            predictions={
-                predictions_key(dataset, model): str(evidence / predictions_file(dataset, model))
-                for dataset, model in planned.predictions
-            },
-            model_facts={model.name: model_facts(model) for model in self.base.models},
-            confidence=spec.policy.confidence,
-            alpha_fail=self.planned.alpha_fail,
-            seed=seed_of(spec.seed, planned.check.name),
-            draft=self.base.draft,
-            evidence=scratch,
-            limits=Limits(),
-            threads=1,
-            environment={},
-            answers={model: evidence / predictions_file(*pair) for model, pair in beside.items()},
-            judged=judged_beside(self.planned, planned),
-            repeating=frozenset(dataset.name for dataset in self.base.datasets if dataset.may_repeat),
-            today=_day(self.base),
-        )
-
     def _parts(self) -> SpecParts:
-        spec = self.planned.spec
-        return SpecParts(
-            models=dict(spec.models),
-            datasets=dict(spec.datasets),
-            slices={one.name: one.where for one in spec.slices},
-            access=self.access,
-            rows=DRAFT_ROWS if self.base.draft else None,
-        )
+        return parts_again(self.base, self.planned, self.access)
 
     def _add(self, before: CheckRecord, again: CheckRecord, planned: PlannedCheck) -> None:
         """All that a check says, part by part."""
@@ -347,10 +339,3 @@ def _status_and_reason(check: Any) -> list[Any]:
 def _has_values(check: CheckRecord) -> bool:
     """It was measured, whatever became of it then."""
     return bool(check.measured or check.blocks or any(test.value is not None for test in check.tests))
-
-
-def _day(record: Record) -> date:
-    try:
-        return date.fromisoformat(record.started[:10])
-    except ValueError as error:
-        raise RecordError(f"the record says that it began at {record.started!r}, which is no time") from error

@@ -11,6 +11,7 @@ from evalspec.evidence.visible import visible
 from evalspec.report.doubts import NOT_TRUSTED
 from evalspec.report.markdown import verdict_of
 from evalspec.report.requirements import RequirementRow, by_check, requirement_rows
+from evalspec.report.unasked import suspicions
 
 
 def junit(record: Record, verdict: Verdict | None = None) -> str:
@@ -121,8 +122,9 @@ def _properties(root: ElementTree.Element, record: Record, verdict: Verdict) -> 
     }
     if record.profile is not None:
         facts["profile"] = record.profile.name
+    facts |= {f"nobody asked: {one.screen}({one.subject})": one.sentence for one in suspicions(record)}
     for name, value in facts.items():
-        ElementTree.SubElement(properties, "property", name=name, value=visible(value))
+        ElementTree.SubElement(properties, "property", name=visible(name), value=visible(value))
 
 
 def _count(target: ElementTree.Element, within: ElementTree.Element) -> None:

@@ -17,6 +17,7 @@ from evalspec.report.names import shorten
 from evalspec.report.page import cautions
 from evalspec.report.reproduce import took, when
 from evalspec.report.requirements import RequirementRow, requirement_rows
+from evalspec.report.unasked import TITLE, suspicions
 from evalspec.report.words import WORST_FIRST, badge
 
 LIMIT = 60_000
@@ -45,6 +46,7 @@ def markdown(record: Record, verdict: Verdict | None = None) -> str:
     rows = requirement_rows(record, verdict)
     parts = [
         _top(record, verdict),
+        _unasked(record),
         _weakened(record, verdict, rows),
         _dimensions(record, rows),
         _table(rows),
@@ -117,6 +119,19 @@ def _top(record: Record, verdict: Verdict) -> str:
         counts,
     ]
     return "\n\n".join(line for line in lines if line)
+
+
+def _unasked(record: Record) -> str:
+    lines = [
+        prose(one.sentence) + (f". To decide it:\n\n{_indented(one.suggestion)}" if one.suggestion else "")
+        for one in suspicions(record)
+    ]
+    return f"### {TITLE}\n\n" + _list(lines) if lines else ""
+
+
+def _indented(text: str) -> str:
+    """A block of code inside an item of a list; indented, it can't be ended from within."""
+    return "\n".join(f"      {visible(line)}" for line in text.splitlines())
 
 
 def _weakened(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> str:

@@ -24,6 +24,7 @@ from evalspec.report.next_steps import next_steps
 from evalspec.report.profile import profile_view
 from evalspec.report.reproduce import reproduction, took, when
 from evalspec.report.requirements import RequirementRow, requirement_rows
+from evalspec.report.unasked import suspicions
 from evalspec.report.words import WORD_TONES, WORST_FIRST, Badge, badge
 
 MANY = 3
@@ -109,6 +110,7 @@ def render(record: Record, verdict: Verdict) -> str:
             asides=asides(record, rows),
             profile=profile_view(record, parts),
             cautions=cautions(record, verdict),
+            unasked=suspicions(record),
             sections=parts,
             together=together(record, rows, parts),
             untested=untested(record),

@@ -13,6 +13,7 @@ from typing import Any
 
 from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, RecordError, WriteError
 from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record, Resumption
+from evalspec.evidence.screens import Screening
 from evalspec.interrupts import Interrupts
 from evalspec.language.parts import Check
 from evalspec.loading import PROFILE_FILE
@@ -47,6 +48,7 @@ from evalspec.running.journal.resuming import KeptChecks
 from evalspec.running.options import Options
 from evalspec.running.ownership import RunFolder, claimed
 from evalspec.running.preflight import refuse_unallowed
+from evalspec.running.screens import screen_job, screens_of
 from evalspec.running.servers.fingerprint import ServerFingerprint, voided
 from evalspec.running.servers.served import Servers
 from evalspec.running.spec_diff import since_before
@@ -128,6 +130,7 @@ class _Run:
         self.named: dict[str, dict[str, str]] = {}
         """Digests at the start of the files that each check names, by check."""
         self.interrupted = False
+        self.screens: Screening | None = None
 
     def go(self) -> tuple[Record, Path]:
         self.own.write("spec.yaml", self.spec.text)
@@ -160,6 +163,7 @@ class _Run:
                     break
             if not self.options.draft:
                 self._same_as_at_the_start()
+            self.screens = self._screens()
             self.signals.hold()
         except KeyboardInterrupt:
             self.signals.hold()
@@ -371,6 +375,37 @@ class _Run:
         with self.children.start("evalspec.running.children.checking", job, f"check-{job.check.name}") as child:
             return child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
 
+    def _screens(self) -> Screening | None:
+        """What nobody asked about; None: nobody looks, or there is not all of the run to look at."""
+        if self.spec.policy.screens == "off" or self.options.draft or self.plan.only or not self.plan.checks:
+            return None
+        own, earlier = self.folder / "evidence", self.options.timings_from
+        job = CheckJob(
+            parts=self.parts,
+            check=self.plan.checks[0].check,
+            predictions={},
+            model_facts=self.subjects.facts(),
+            confidence=self.spec.policy.confidence,
+            alpha_fail=self.plan.alpha_fail,
+            seed=self.spec.seed,
+            draft=False,
+            evidence=own,
+            limits=self.options.limits,
+            threads=self.options.threads,
+            environment=self.children.environment,
+            repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
+            today=self.started.date(),
+        )
+        timings = own if earlier is None else earlier / "evidence"
+        of_run = screen_job(
+            job, self.plan, self.checks, self.subjects.datasets.values(), self.subjects.answered, self.folder, timings
+        )
+        if of_run is None:
+            return None
+        self.observer.step("screens: what nobody asked")
+        run_s = (datetime.now(UTC) - self.started).total_seconds()
+        return screens_of(of_run, self.shared, self.observer.progress, run_s)
+
     def _ahead(self, check: Check) -> Ahead:
         """Checks that come later and look at rows as this one does, each with its seed."""
         if not _scans(check):
@@ -449,6 +484,7 @@ class _Run:
             environment=where,
             predictions=tuple(self.subjects.answered),
             checks=tuple(sorted(self.checks, key=lambda one: order.get(one.id, 0))),
+            screens=self.screens,
         )
         earlier = earlier_runs(self.folder, self.options.root, record)
         blessed = last_blessed(self.spec.folder, record)

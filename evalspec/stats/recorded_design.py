@@ -20,10 +20,10 @@ PER_DEGREE = 4
 MOST_DEGREES = 5000
 """Degrees of freedom from which on the variance is as good as known."""
 
-WIDER, DIFFERING = 1.2, 2.0
+WIDER, DIFFERING = 1.4, 2.0
 """Times the standard error of a percentile to pass, and of one whose processes differed: its upper bound grows
 faster than they do, and 5 tell little of how much that is. Evidence read at the threshold has grown already."""
-UNLIKE = 4.0
+UNLIKE = 5.0
 """Times the variance of a share of timed queries to pass: alike processes seem to differ in two runs of five, and then
 t over them decides."""
 _NEARLY_NONE = 1e-12

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+LARGEST_EXPONENT = 700.0
+
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
@@ -79,7 +81,9 @@ def change(before: Bounded, after: Bounded, alpha: float, *, ratio: bool) -> Cha
     if ratio:
         value = after.value / before.value
         lower = None if down is None else value * math.exp(-down)
-        return Change(value, lower, None if up is None else value * math.exp(up), is_ratio=True)
+        # Beyond what a float holds there is no bound.
+        upper = None if up is None or up > LARGEST_EXPONENT else value * math.exp(up)
+        return Change(value, lower, upper, is_ratio=True)
     value = after.value - before.value
     return Change(value, None if down is None else value - down, None if up is None else value + up, is_ratio=False)
 

@@ -16,6 +16,7 @@ from evalspec.verdict.holm import holm
 from evalspec.verdict.identical import same_models, same_rows
 from evalspec.verdict.models import models_judged
 from evalspec.verdict.profile import missing, ranks, set_aside
+from evalspec.verdict.screens import blocked, cautions
 from evalspec.verdict.sentence import describe
 
 SUBJECT = "subject"
@@ -55,6 +56,7 @@ def decide(record: Record) -> Verdict:
     if record.subject is None:
         decisions.append(_subject_decision(record, waivers))
     decisions += missing(record)
+    decisions += blocked(record)
     order = ranks(record)
     decisions.sort(key=lambda one: (not one.blocking, WORST_FIRST[one.status], not one.looks_violated, order[one.name]))
     return _conclude(record, tuple(decisions), expired)
@@ -356,6 +358,7 @@ def _weakened(
         lines += [f"{name} was measured again when the run was gone on with: {why}" for name, why in again]
     lines += [f"{check.id}: {line}" for check in record.checks for line in check.weakens]
     lines += _narrowed(record)
+    lines += cautions(record)
     lines += [
         f"the server of {model.name} failed when it was asked for its answers, and was asked again: {how}"
         for model in record.models

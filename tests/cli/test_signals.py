@@ -79,6 +79,7 @@ def assert_kept(folder: Path, said: str) -> None:
     assert "Traceback" not in said and "Exception ignored" not in said
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("number", SIGNALS)
 def test_every_signal_leaves_a_record(number: signal.Signals, tmp_path: Path) -> None:
     running = begun(write(tmp_path))
@@ -136,6 +137,7 @@ def closed(descriptors: tuple[int, ...]) -> None:
         os.close(one)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("holds", "descriptors"), [(True, (0, 1, 2)), (False, (1, 2)), (False, (2,))])
 def test_the_code_is_the_verdict_whatever_is_closed(holds: bool, descriptors: tuple[int, ...], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "evalspec", "run", str(write(tmp_path, hangs=False, holds=holds)), "--trust"]

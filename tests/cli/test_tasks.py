@@ -110,6 +110,7 @@ def decided(record: dict[str, Any], check: str) -> dict[str, tuple[str, str | No
     return {one["name"]: (one["status"], one["reason"]) for one in found if one["name"].startswith(f"{check}/")}
 
 
+@pytest.mark.proof
 def test_right_texts_pass_and_missed_labels_fail(run: tuple[int, dict[str, Any], Path]) -> None:
     code, record, _ = run
     assert code == 1

@@ -134,6 +134,47 @@ def test_a_spec_whose_checks_are_taken_out_lacks_them(files: Path, tmp_path: Pat
     assert [one.name for one in _missing(load(tmp_path / "s.yaml", registry=OWN)) if one.mandatory] == ["sustained"]
 
 
+def test_key_entities_groups_and_classes_are_named_in_the_start(files: Path, tmp_path: Path) -> None:
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    columns: dict[str, Any] = {
+        "image_id": [f"i{row}" for row in range(ROWS)],
+        "features": np.zeros((ROWS, 4)).tolist(),
+        "diagnosis": ["malignant", "benign"] * (ROWS // 2),
+        "customer_id": [row // 3 for row in range(ROWS)],
+        "site": ["north", "south", "west"] * (ROWS // 3) + ["north"] * (ROWS % 3),
+        "night": [row % 2 == 0 for row in range(ROWS)],
+        "note": [f"text {row}" for row in range(ROWS)],
+    }
+    for name in ("test", "train", "traffic"):
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    text, _ = profile_template("tiny", tmp_path, OWN)
+    assert "label: diagnosis, key: image_id, cluster: customer_id, origin" in text
+    assert "    by: [site, night]\n" in text
+    assert "classes: [benign, malignant]" in text
+    assert "- recall(benign) >= 70 %\n      - recall(malignant) >= 70 %\n" in text
+    assert "  - check: leakage\n    train: [train]\n    test: test\n    group: customer_id " in text
+    (tmp_path / "s.yaml").write_text(text)
+    assert "leakage" in [check.name for check in load(tmp_path / "s.yaml", registry=OWN).checks]
+    # An entity that the training set does not name can't be looked for there.
+    del columns["customer_id"]
+    pq.write_table(pa.table(columns), tmp_path / "train.parquet")
+    assert "check: leakage" not in profile_template("tiny", tmp_path, OWN)[0]
+
+
+def test_a_column_that_names_nothing_is_left_out(files: Path, tmp_path: Path) -> None:
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    columns: dict[str, Any] = {
+        "features": np.zeros((ROWS, 4)).tolist(), "label": np.linspace(0.0, 1.0, ROWS), "note": ["x"] * ROWS,
+        "id": [0] * ROWS,
+    }  # fmt: skip
+    pq.write_table(pa.table(columns), tmp_path / "test.parquet")
+    text, _ = profile_template("tiny", tmp_path, OWN)
+    assert "label: label, origin" in text
+    assert "  # - check: slices" in text
+    assert "classes: [no, yes]" in text
+    assert "recall(" not in text
+
+
 def test_an_empty_folder_gets_names_to_replace(tmp_path: Path) -> None:
     text, left = profile_template("tiny", tmp_path / "nowhere", OWN)
     assert f"# {left}\n" in text

@@ -302,6 +302,7 @@ def falsely_at_most(rate: float) -> int:
     return int(binom.ppf(0.999, REPEATS, rate))
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize("paired", [False, True], ids=["independent rows", "the same rows"])
 @pytest.mark.parametrize(

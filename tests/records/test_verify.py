@@ -134,6 +134,7 @@ def in_the_table(record: dict[str, Any]) -> None:
     record["checks"][0]["measured"]["accuracy"] = 0.999
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("change", [higher, more_rows, in_the_table])
 def test_another_version_excuses_no_number(base: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """F3: even where the journal was made to agree; one that was not tells the version as well."""
@@ -203,6 +204,7 @@ def test_a_day_on_which_a_waiver_still_held(base: Path) -> None:
     assert "differs: started: the record says 2020-01-01T10:00:00Z, the journal says " in done.stdout
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["report.html", "junit.xml", "summary.md"])
 def test_a_page_that_says_another_word(base: Path, name: str) -> None:
     """F8: whoever opens a page sees what the record gives."""
@@ -240,6 +242,7 @@ def test_pages_that_are_made_again_are_the_same(base: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("line", [0, 1, 2, -2])
 def test_a_journal_of_which_a_line_was_changed_or_taken_out(base: Path, line: int) -> None:
     path = base / "run" / "journal.jsonl"
@@ -342,6 +345,7 @@ def of_another_subject(record: dict[str, Any]) -> None:
     record["subject"] = "0" * 64
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("change", "found"),
     [

@@ -87,8 +87,16 @@ def test_nothing_leaves_the_page_and_nothing_is_refused(
     assert "system-ui" in page.tab.evaluate("getComputedStyle(document.body).fontFamily")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["ready", "not_ready", "every_status", "crowded", "empty"])
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [
+        ("crowded", "light"), ("every_status", "dark"),
+        *(pytest.param(name, scheme, marks=pytest.mark.proof) for name, scheme in [
+            ("ready", "light"), ("ready", "dark"), ("not_ready", "light"), ("not_ready", "dark"), ("empty", "light"),
+            ("empty", "dark"), ("crowded", "dark"), ("every_status", "light"),
+        ]),
+    ],
+)  # fmt: skip
 def test_axe_finds_nothing(name: str, scheme: str, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = open_page(files[name], color_scheme=scheme, bypass_csp=True)

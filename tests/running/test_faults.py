@@ -156,6 +156,7 @@ def all_bad_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared_folder(tmp_path_factory, "all-bad-models", make)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("function", list(BAD))
 def test_a_bad_model_is_an_error_and_the_other_checks_stay(all_bad_models: Path, function: str) -> None:
     code, said = json.loads((all_bad_models / "ended.json").read_text())
@@ -177,6 +178,7 @@ def test_one_bad_model_ends_the_run_with_4(folder: Path) -> None:
     assert [check["status"] for check in record_of(folder)["checks"]] == ["measured", "error"]
 
 
+@pytest.mark.proof
 def test_a_draft_says_what_ran_and_what_did_not_and_decides_nothing(folder: Path) -> None:
     # Most labels are turned: in a run this is a violation.
     table = pq.read_table(folder / "test.parquet")
@@ -209,6 +211,7 @@ model:
 """
 
 
+@pytest.mark.proof
 def test_checks_of_a_draft_share_a_process_and_one_that_kills_it_leaves_the_next_a_new_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +260,7 @@ system:
 """
 
 
+@pytest.mark.proof
 def test_what_was_timed_before_a_model_died_is_kept(folder: Path) -> None:
     from evalspec.running.samples import read_samples
 
@@ -314,6 +318,7 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.proof
 def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(folder: Path) -> None:
     (folder / "evalspec.yaml").write_text(spec(other="hangs"))
     command = [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml"), "--trust"]

@@ -112,6 +112,7 @@ def test_run_until_green_is_seen_also_under_another_name(tmp_path: Path) -> None
     assert "Loosened: quality/accuracy is <code>accuracy &gt;= 85 %</code>" in (folder / "report.html").read_text()
 
 
+@pytest.mark.proof
 def test_an_artifact_that_is_swapped_while_it_runs_voids_what_was_measured(tmp_path: Path) -> None:
     (tmp_path / "behaviour.py").write_text(SLOW_MODEL)
     (tmp_path / "weights.bin").write_bytes(b"first")

@@ -265,6 +265,7 @@ def explained_rows(label: np.ndarray, errors: np.ndarray) -> Rows:
     return (np.stack([errors**2, centred, centred**2], axis=1),)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "kind"), LABELS)
 def test_r2_errs_no_more_often_than_allowed(n: int, kind: str) -> None:

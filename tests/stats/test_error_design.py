@@ -85,6 +85,7 @@ def shares(family: Family, then: float, threshold: float, m: int, repeats: int) 
     return passed, failed
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("kind", "threshold"),
     [(expected_calibration_error, 0.05), (rms_calibration_error, 0.1), (maximum_calibration_error, 0.15)],

@@ -60,6 +60,7 @@ def verdict(run: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.proof
 def test_f14_tried_until_it_was_green(runs: dict[str, Path]) -> None:
     """What was tried before stands beside READY, and takes the confidence from it; of a first run nothing is told."""
     tried, first = verdict(runs["again"]), verdict(runs["first"])

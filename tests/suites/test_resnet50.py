@@ -49,6 +49,7 @@ def test_every_check_measures_it(suite: Path) -> None:
     assert measured["roofline"]["achieved_flops"] > 0
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cpu.yaml", "gpu.yaml"])
 def test_the_specs_are_right(suite: Path, name: str) -> None:

@@ -81,8 +81,12 @@ def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | 
     Raises:
         InputError: It found a value that is not a number where it said that it has one.
     """
-    inputs = RunInputs(job, progress, timing, scans)
-    result = job.check.run(inputs)
+    return check_on(job, RunInputs(job, progress, timing, scans))
+
+
+def check_on(job: CheckJob, inputs: RunInputs) -> CheckResult:
+    """As `run_check`, on inputs that are there."""
+    result, timing = job.check.run(inputs), inputs.timing
     equal = inputs.equal_rows.lines()
     result = replace(result, notes=(*result.notes, *equal), weakens=(*result.weakens, *equal))
     result = guarded(result, timing.samples, job.answers, job.confidence, draft=job.draft)

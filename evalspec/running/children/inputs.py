@@ -36,10 +36,20 @@ DRAFT_WARMUP = 4
 class RunInputs:
     """`evalspec.language.inputs.Inputs` over the files of a run."""
 
-    def __init__(self, job: CheckJob, progress: Progress, timing: Timing, scans: Scans | None = None) -> None:
-        """``timing`` measures, or gives back what was measured before; ``scans`` keeps what other checks see."""
+    def __init__(
+        self,
+        job: CheckJob,
+        progress: Progress,
+        timing: Timing,
+        scans: Scans | None = None,
+        tables: Tables | None = None,
+    ) -> None:
+        """``timing`` measures, or gives back what was measured before; ``scans`` keeps what other checks see.
+
+        ``tables`` reads the rows; None: they are read as they are.
+        """
         self._job = job
-        self._tables = Tables(job.parts)
+        self._tables = Tables(job.parts) if tables is None else tables
         self._progress = progress
         self.timing = timing
         self._scans = Scans() if scans is None else scans

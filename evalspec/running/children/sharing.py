@@ -53,14 +53,32 @@ class SharedChild:
         return self._ask(job, progress, time_s, ())
 
     def _ask(self, job: CheckJob, progress: Progress, time_s: float, ahead: Ahead) -> Message:
+        child = self._ready()
+        packed = packed_job((job, ahead))
+        self._keeps = False
+        answer = child.ask({"do": "run", "job": packed}, progress=progress, time_s=time_s)
+        self._keeps = answer["keeps"]
+        return answer
+
+    def screen(self, packed: str, name: str, *, progress: Progress, time_s: float) -> Message:
+        """What a screen sees.
+
+        Args:
+            packed: The job of the screens.
+            name: The screen.
+            progress: As of a check.
+            time_s: Longest time for the answer.
+
+        Raises:
+            EvalspecError: It could not look.
+        """
+        return self._ready().ask({"do": "screen", "job": packed, "screen": name}, progress=progress, time_s=time_s)
+
+    def _ready(self) -> Child:
         if self._child is None or not self._child.alive or self._full(self._child):
             self.close()
             self._child = self._open.enter_context(self._children.start(__name__, None, "checks"))
-        packed = base64.b64encode(pickle.dumps((job, ahead))).decode("ascii")
-        self._keeps = False
-        answer = self._child.ask({"do": "run", "job": packed}, progress=progress, time_s=time_s)
-        self._keeps = answer["keeps"]
-        return answer
+        return self._child
 
     def _full(self, child: Child) -> bool:
         """True where the child holds so much that the next check had better have a new one, with all of its memory.
@@ -75,13 +93,21 @@ class SharedChild:
         self._child = None
 
 
+def packed_job(job: object) -> str:
+    """A job as a message holds it."""
+    return base64.b64encode(pickle.dumps(job)).decode("ascii")
+
+
 def start(job: None) -> Handler:
     """The handler of the shared child."""
     from evalspec.running.children import checking
+    from evalspec.running.children.screening import Screener
 
-    scans = Scans()
+    scans, screener = Scans(), Screener()
 
     def handle(question: Message, progress: Progress) -> Message:
+        if question["do"] == "screen":
+            return screener.handle(question, progress)
         # It comes from the process that started this one, over a socket that nobody else has.
         one: CheckJob
         one, ahead = pickle.loads(base64.b64decode(question["job"]))

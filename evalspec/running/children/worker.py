@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from evalspec.answers.file import Answers
     from evalspec.language.parts import Access, Model
     from evalspec.measure.session import Session
     from evalspec.pipeline.code_files import CodeFiles
@@ -125,6 +126,8 @@ class _Worker:
         progress(0.0, float(len(table)), f"{len(table):,} rows")
         with self._code_runs():
             answers = served.predict_all(table)
+            if question.get("again"):
+                answers = replace(answers, details={**answers.details, **_again(served, table, answers)})
         if "rows_digest" in question:
             answers = replace(answers, details={**answers.details, "rows_digest": question["rows_digest"]})
         write_answers(answers, Path(question["out"]))
@@ -156,6 +159,16 @@ class _Worker:
         with self._code_runs():
             findings = probe(context)
         return {**found_as_json(findings), "observed": dict(rows.served.loaded.observed)}
+
+
+def _again(served: Served, table: pa.Table, answers: Answers) -> dict[str, int]:
+    """How many of some rows are answered otherwise when they are asked a second time."""
+    from evalspec.answers.again import ROWS, UNLIKE, otherwise, rows_again
+
+    rows = rows_again(answers.n)
+    if not served.model.timed or not len(rows):
+        return {}
+    return {ROWS: len(rows), UNLIKE: otherwise(answers, rows, served.predict_all(table.take(rows)))}
 
 
 def _code_files(model: Model, access: Access) -> CodeFiles | None:

@@ -13,7 +13,7 @@ from evalspec.errors import EvalspecError, NotRunError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.words import plural
 from evalspec.language.abilities import QueryOutcome, ServerTiming
-from evalspec.language.inputs import ANSWERED, NOT_FINITE, OTHER_SHAPE
+from evalspec.language.inputs import ANSWERED, NOT_FINITE, NOT_UNDERSTOOD, OTHER_SHAPE
 from evalspec.pipeline.cache_busting import altered, ranges
 from evalspec.pipeline.inputs import Arrays, take
 from evalspec.pipeline.serve import Served, ServedRows
@@ -267,12 +267,16 @@ class RemoteRows(ServedRows):
         pieces = []
         for reply, size in zip(replies, query.sizes, strict=True):
             outputs = self.loaded.decoded(reply, query.sent)
+            if missing := self.served.output_names - outputs.keys():
+                raise HttpError(NOT_UNDERSTOOD, f"the server's answer has no output {min(missing)!r}")
             for name, array in outputs.items():
                 if array.ndim == 0 or len(array) != query.sent:
                     raise HttpError(OTHER_SHAPE, f"the server gave {array.shape} as {name!r} for {query.sent} rows")
                 if array.dtype.kind == "f" and not np.isfinite(array).all():
                     raise HttpError(NOT_FINITE, f"the output {name!r} holds a number that is not finite")
             pieces.append({name: array[:size] for name, array in outputs.items()})
+            if pieces[0].keys() != pieces[-1].keys():
+                raise HttpError(OTHER_SHAPE, "the server's answers to the parts of a query have other outputs")
         if len(pieces) == 1:
             return pieces[0]
         return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}

@@ -5,7 +5,7 @@ categories equal rows are natural, as many draws from few possible ones; rows wi
 texts, times, lists or pictures hardly ever meet by themselves. So equal rows are copies where there are over ten times
 as many pairs of them as the columns of that kind would give, were their values dealt out anew to the different rows;
 where such a column, or one of whole numbers far apart, tells nearly all different rows apart; and where all rows of a
-dataset are one.
+dataset are one. A row of which more than half is missing is no copy: what was lost may have told it apart.
 """
 
 from __future__ import annotations
@@ -68,12 +68,15 @@ def find_copies(column: Callable[[str], pa.ChunkedArray], names: Sequence[str]) 
     """
     read: dict[str, pa.ChunkedArray] = {}
     codes: NDArray[np.uint64] | None = None
-    alive = np.empty(0, np.int64)
+    alive, missing = np.empty(0, np.int64), np.empty(0, np.int64)
     for name in names:
         values = read[name] = column(name)
         if codes is None:
             codes, alive = np.zeros(len(values), np.uint64), np.arange(len(values))
+            missing = np.zeros(len(values), np.int64)
         part = values if len(alive) == len(values) else values.take(pa.array(alive))
+        if part.null_count:
+            missing[alive] += np.asarray(part.is_null())
         hashed = row_digests(pa.table({name: part}))[:, 0]
         codes[alive] = codes[alive] * np.uint64(0x9E3779B97F4A7C15) + hashed
         _, place, counts = np.unique(codes[alive], return_inverse=True, return_counts=True)
@@ -83,6 +86,7 @@ def find_copies(column: Callable[[str], pa.ChunkedArray], names: Sequence[str]) 
     if codes is None:
         return None
     n = len(codes)
+    alive = alive[2 * missing[alive] <= len(read)]
     _, first, again, counts = np.unique(codes[alive], return_index=True, return_inverse=True, return_counts=True)
     surplus = len(alive) - len(first)
     if surplus < max(2.0, FEW * n):

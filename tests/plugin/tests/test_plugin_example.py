@@ -190,6 +190,7 @@ def referral_in(comparison: str) -> dict[str, object]:
     return next(row for row in rows if row["name"] == "referral/referral_rate")
 
 
+@pytest.mark.proof
 def test_its_fields_are_compared_and_kept_in_history_as_it_declares_them(site: Path, tmp_path: Path) -> None:
     reports = tmp_path / "reports"
     runs = []

@@ -102,6 +102,7 @@ def test_a_run_reads_a_dataset_at_its_start_and_at_its_end_alone(tmp_path: Path)
     assert sorted(path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(".")) == []
 
 
+@pytest.mark.proof
 def test_where_nothing_can_be_kept_the_source_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_rows, "DESCRIPTORS", tmp_path / "none")
     (tmp_path / "own.py").write_text(SIGN)

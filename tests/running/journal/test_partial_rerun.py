@@ -111,6 +111,7 @@ def again(folder: Path, *options: str | Path, of: str = "first") -> subprocess.C
     return evalspec(folder, "run", "spec.yaml", "--trust", "--remeasure", of, *options)
 
 
+@pytest.mark.proof
 def test_only_what_the_machine_voided_is_measured_again(folder: Path) -> None:
     done = again(folder, "--output", "second")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -225,6 +226,7 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.proof
 def test_it_can_be_interrupted_and_gone_on_with(folder: Path) -> None:
     command = [sys.executable, "-m", "evalspec", "run", "spec.yaml", "--trust"]
     running = subprocess.Popen(
@@ -249,6 +251,7 @@ def test_it_can_be_interrupted_and_gone_on_with(folder: Path) -> None:
     assert verify(run).differs == ()
 
 
+@pytest.mark.proof
 def test_what_fail_fast_left_out_is_measured_without_deciding_again_what_it_stopped_at(folder: Path) -> None:
     table = pq.read_table(folder / "test.parquet")
     turned = ["a" if label == "b" else "b" for label in table.column("y").to_pylist()]

@@ -82,6 +82,7 @@ def assert_measured_again(record: Record, steps: Steps, why: str) -> None:
     assert any(line.startswith("one is measured again: ") for line in steps.said)
 
 
+@pytest.mark.proof
 def test_f2_a_file_of_predictions_that_was_swapped_in_between(tmp_path: Path) -> None:
     answers(tmp_path / "said.parquet", right=True)
     spec = write(tmp_path, PREDICTIONS)
@@ -92,6 +93,7 @@ def test_f2_a_file_of_predictions_that_was_swapped_in_between(tmp_path: Path) ->
     assert record.models[0].contents[0].digest == sha256_of(tmp_path / "said.parquet")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("what", ["helper", "shadowed", "opened"])
 def test_f2_what_the_code_of_a_model_reads(tmp_path: Path, what: str) -> None:
     (tmp_path / "own.py").write_text(OWN)
@@ -113,6 +115,7 @@ def test_f2_what_the_code_of_a_model_reads(tmp_path: Path, what: str) -> None:
     assert_measured_again(record, steps, name)
 
 
+@pytest.mark.proof
 def test_f2_answers_that_were_changed_in_the_run_itself_are_asked_for_again(tmp_path: Path) -> None:
     answers(tmp_path / "said.parquet", right=True)
     spec = write(tmp_path, PREDICTIONS)
@@ -246,6 +249,7 @@ def test_f2_code_that_lies_elsewhere_counts_with_what_lies_beside_it(tmp_path: P
     assert_measured_again(record, steps, f"../far/{changed}, which candidate reads, is another one")
 
 
+@pytest.mark.proof
 def test_a_journal_with_lines_of_another_kind_keeps_what_can_be_read(tmp_path: Path) -> None:
     """Lines of a journal that miss something, or hold something else, are nothing that was measured."""
     answers(tmp_path / "said.parquet", right=True)
@@ -262,6 +266,7 @@ def test_a_journal_with_lines_of_another_kind_keeps_what_can_be_read(tmp_path: P
     assert [one for one in Journal(out / "journal.jsonl").read() if one["event"] == "end"]
 
 
+@pytest.mark.proof
 def test_f2_going_on_measures_again_what_the_machine_voided_on_the_same_answers_only(tmp_path: Path) -> None:
     """A run that has ended is gone on with by the same files of answers, code and servers, or not at all."""
     answers(tmp_path / "said.parquet", right=True)

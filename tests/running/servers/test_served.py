@@ -113,6 +113,7 @@ def checks(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in record["checks"]}
 
 
+@pytest.mark.proof
 def test_a_server_is_started_used_by_all_checks_and_stopped(tmp_path: Path, port: int) -> None:
     record, folder, _ = ran(write(tmp_path, port))
     assert {name: one["status"] for name, one in checks(record).items()} == {
@@ -206,6 +207,7 @@ def test_without_trust_nothing_is_started(tmp_path: Path, port: int) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("way", "within", "words"),
     [
@@ -224,6 +226,7 @@ def test_a_server_that_does_not_come_up_is_the_checks_error(
     assert steps.count("starting the server of candidate") == 1
 
 
+@pytest.mark.proof
 def test_another_server_at_the_address_is_not_taken_for_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         record, _, _ = ran(write(tmp_path, other.getsockname()[1]))
@@ -239,6 +242,7 @@ def test_a_server_that_answers_otherwise_at_the_end_voids_what_was_measured(tmp_
     assert "60 of 60" in witness["said"]
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_a_server_that_dies_is_started_again_and_that_is_written_down(tmp_path: Path, port: int) -> None:
     """It dies in the middle of timing: that check shows it, and the journal says how it ended."""
@@ -249,6 +253,7 @@ def test_a_server_that_dies_is_started_again_and_that_is_written_down(tmp_path: 
     assert len(events(folder, "server ready")) == 2
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_a_server_of_somebody_elses_that_is_gone_at_the_end_is_not_shown(tmp_path: Path, port: int) -> None:
     import subprocess

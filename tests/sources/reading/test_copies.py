@@ -98,3 +98,18 @@ def test_groups_that_share_a_row_are_one() -> None:
 def test_columns_that_tell_rows_apart_come_first() -> None:
     kinds = {"a": "int64", "b": "fixed_size_list<element: uint8>[64]", "c": "double", "d": "string"}
     assert finest_first(kinds, list(kinds)) == ["c", "d", "a", "b"]
+
+
+def test_rows_that_lost_most_of_their_cells_are_no_copies() -> None:
+    rng = np.random.default_rng(0)
+    gone = rng.random(1000) < 0.4
+    table = pa.table({name: pa.array(rng.normal(size=1000), mask=gone) for name in ("x", "y", "z")}).append_column(
+        "label", pa.array(rng.integers(0, 3, 1000))
+    )
+    assert find_copies(table.column, table.column_names) is None
+    # With a few cells missing, copies are told as ever.
+    few = pa.concat_tables([table.filter(pa.array(~gone)), table.filter(pa.array(~gone))])
+    few = few.set_column(2, "z", pa.nulls(few.num_rows, pa.float64()))
+    found = find_copies(few.column, few.column_names)
+    assert found is not None
+    assert found.different == few.num_rows // 2

@@ -351,6 +351,7 @@ def test_error_rates_with_clusters(groups: int, size: int) -> None:
     assert (wrong_claims(found[1]) <= ALLOWED + 0.003).all()
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("groups", "average", "spread", "alike", "right", "said"),

@@ -270,6 +270,7 @@ def test_error_rates_of_ks(first: Draw, second: Draw, truth: float, n: int) -> N
     assert (wrong_claims(found) <= ALLOWED).all()
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 200, 1000])
 @pytest.mark.parametrize(

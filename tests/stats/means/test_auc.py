@@ -134,6 +134,7 @@ def test_copies_say_no_more_than_the_row_itself() -> None:
     assert one.bound(0.95, "lower") is None
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "auc", "share"),
@@ -165,6 +166,7 @@ def test_paired_bounds_err_no_more_often_than_allowed(n: int, areas: tuple[float
     assert (wrong_claims(found) <= ALLOWED).all()
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(("groups", "size"), [(25, 2), (50, 4), (200, 5)])
 def test_clustered_bounds_err_no_more_often_than_allowed(groups: int, size: int) -> None:

@@ -258,6 +258,7 @@ def test_means_over_clusters_err_no_more_often_than_allowed(groups: int) -> None
     assert (wrong_claims(found) <= ALLOWED).all()
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 1000])
 def test_ratios_of_paired_means_err_no_more_often_than_allowed(n: int) -> None:

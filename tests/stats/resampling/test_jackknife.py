@@ -169,6 +169,7 @@ def test_scores_of_any_kind_err_no_more_often_than_allowed(score: str, n: int) -
     assert bounded(found) < 0.15 if score in ON_FEW_ROWS else bounded(found) > 0.75
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 1000])
 @pytest.mark.parametrize("kind", ["ratio", "correlation", "f1"])

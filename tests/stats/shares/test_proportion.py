@@ -167,6 +167,7 @@ def test_clusters_of_unequal_size_err_no_more_often(groups: int, average: float,
     assert (wrong <= allowed(repeats)).all(), wrong
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(("large", "size", "small", "count"), [(10, 200, 5, 90), (10, 50, 1, 190), (5, 200, 5, 55)])
 def test_a_few_large_clusters_among_small_ones_err_no_more_often(large: int, size: int, small: int, count: int) -> None:
@@ -222,6 +223,7 @@ def test_clusters_of_one_size_hide_nothing_that_is_not_seen() -> None:
     assert seen < proportion(hits, codes).design_effect < seen + 0.05 * (copies - seen)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 5])
 @pytest.mark.parametrize("groups", [60, 150])

@@ -113,6 +113,7 @@ def passes(n: int, columns: int, auc: float, runs: int, monkeypatch: pytest.Monk
     return float(now), float(before)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "columns", "runs"), [(100, 6, 400), (250, 6, 400), (500, 6, 400), (1000, 12, 200), (5000, 6, 100)]

@@ -170,6 +170,7 @@ model:
 """
 
 
+@pytest.mark.proof
 def test_the_file_is_evidence_of_a_run_and_verify_leaves_it_alone(tmp_path: Path) -> None:
     rows = made(DISTORTED["temperature"], 1500)
     assert rows.probabilities is not None and rows.truth is not None and rows.classes is not None

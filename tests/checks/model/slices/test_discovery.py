@@ -424,6 +424,7 @@ def leads_there(found: WeakSlices, inside: np.ndarray, rows: int) -> bool:
     return False
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_without_a_weak_slice_one_is_seen_in_at_most_41_of_500_runs() -> None:
     """At a tolerance of 0, where every slice lies on the threshold; the check's own tolerance leaves fewer."""

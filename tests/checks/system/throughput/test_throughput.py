@@ -262,6 +262,7 @@ def test_the_best_is_shown_at_a_level_divided_by_the_sizes() -> None:
     assert best.p_value(upper, "upper") == pytest.approx(0.05)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [5, 10])
 @pytest.mark.parametrize("equal", [True, False])

@@ -1,0 +1,55 @@
+"""Defects that `evalspec selftest` plants in what a check is handed, to see that its requirements can go red."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.language.inputs import Cells, Inputs, Predictions, Probe, Samples
+
+
+@dataclass(frozen=True)
+class Defect:
+    """Something wrong with evidence. A subclass changes what it is about and hands back all else as it is.
+
+    Args:
+        what: The defect, in words for people: ``a third of the answers is wrong``.
+    """
+
+    what: str
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Evidence that checks share and that it changes: ``("answers", model, dataset)``, ``("rows", dataset)``.
+
+        Empty: it is the check's own, such as its timings.
+        """
+        return ()
+
+    def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """Answers that were made before the check; ``inputs`` are those of the check that asks."""
+        return answers
+
+    def answers_again(self, answers: Predictions) -> Predictions:
+        """Answers to rows that the check made itself."""
+        return answers
+
+    def rows(self, dataset: str, rows: pa.Table, read: Callable[[str], pa.Table]) -> pa.Table:
+        """All rows of a dataset; their number, columns and types stay. ``read`` gives those of others as they are."""
+        return rows
+
+    def samples(self, samples: Samples) -> Samples:
+        """Timings of one process."""
+        return samples
+
+    def probe(self, probe: Probe) -> Probe:
+        """What one process found out."""
+        return probe
+
+    def facts(self, model: str, facts: Cells) -> Cells:
+        """What is known of a model: its size, its precision."""
+        return facts

@@ -1,0 +1,13 @@
+"""What screens saw though no requirement asks about it, as the pages show it under the verdict."""
+
+from __future__ import annotations
+
+from evalspec.evidence.record import Record
+from evalspec.evidence.screens import Suspicion
+
+TITLE = "Nobody asked, but"
+
+
+def suspicions(record: Record) -> tuple[Suspicion, ...]:
+    """All of them; none where no screen looked."""
+    return () if record.screens is None else record.screens.suspicions

@@ -1,0 +1,234 @@
+"""Screens over the evidence of a run, in the child in which checks ran that time nothing."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from evalspec.errors import InputError
+from evalspec.evidence.record import CheckRecord, Dimension
+from evalspec.evidence.screens import Suspicion
+from evalspec.language.inputs import Predictions, Samples, SliceMask
+from evalspec.language.parts import Check, Dataset, Model
+from evalspec.language.yaml_text import write
+from evalspec.running.children.inputs import RunInputs
+from evalspec.running.children.jobs import CheckJob, samples_file, seed_of
+from evalspec.running.children.messages import Message, Progress
+from evalspec.running.journal.replay import Replay
+from evalspec.running.samples import read_samples
+from evalspec.screens.evidence import MOST_ROWS, Look
+from evalspec.screens.level import look
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+MOST_READ = 1_000_000
+"""Rows of the largest dataset that is read for screens: reading more would take longer than they are worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenJob:
+    """The screens of a run.
+
+    Args:
+        job: As of its checks; which of them does not matter.
+        checks: Of the spec, each with the datasets that it reads.
+        records: What they wrote.
+        datasets: Those that the run has read: rows.
+        answers: (dataset, model) of answers that it has.
+        timings: Folder of raw timings.
+    """
+
+    job: CheckJob
+    checks: tuple[tuple[Check, tuple[str, ...]], ...]
+    records: tuple[CheckRecord, ...]
+    datasets: Mapping[str, int]
+    answers: tuple[tuple[str, str], ...]
+    timings: Path
+
+
+@dataclass
+class RunEvidence:
+    """`evalspec.screens.evidence.Evidence` over the files of a run.
+
+    Args:
+        of: The job.
+        name: The screen, ``dimension/name``.
+    """
+
+    of: ScreenJob
+    name: str = ""
+    _ids: set[str] = field(default_factory=set)
+    _rows: dict[str, pa.Table] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._inputs = RunInputs(self.of.job, lambda *_: None, Replay(self.of.timings, ""))
+        self._ids = {check.name for check, _ in self.of.checks} | set(self.of.job.parts.slices)
+
+    def for_screen(self, name: str) -> RunEvidence:
+        """The same rows, looked at by another screen."""
+        self.name = name
+        self.rng = np.random.default_rng(seed_of(self.of.job.seed, f"screen {name}"))
+        return self
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Of the spec."""
+        return tuple(check for check, _ in self.of.checks)
+
+    @property
+    def records(self) -> Mapping[str, CheckRecord]:
+        """Check: what it wrote."""
+        return {one.id: one for one in self.of.records}
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Those that the run has read."""
+        return tuple(self.of.datasets)
+
+    @property
+    def answers(self) -> tuple[tuple[str, str], ...]:
+        """(dataset, model)."""
+        return self.of.answers
+
+    def dataset(self, name: str) -> Dataset:
+        """As the spec says it."""
+        return self.of.job.parts.datasets[name]
+
+    def model(self, name: str) -> Model:
+        """As the spec says it."""
+        return self.of.job.parts.models[name]
+
+    def count(self, dataset: str) -> int:
+        """All its rows."""
+        return self.of.datasets[dataset]
+
+    def index(self, dataset: str) -> NDArray[np.int64]:
+        """Rows that `rows` gives."""
+        n = self.count(dataset)
+        return np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64)) if n else np.empty(0, np.int64)
+
+    def rows(self, dataset: str) -> pa.Table:
+        """Its rows, evenly spread."""
+        if dataset not in self._rows:
+            if self.count(dataset) > MOST_READ:
+                raise InputError(f"dataset {dataset} has {self.count(dataset):,} rows, more than screens read")
+            self._rows[dataset] = self._inputs.table(dataset).take(self.index(dataset))
+        return self._rows[dataset]
+
+    def features(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the candidate reads, or may read."""
+        return self._inputs.feature_columns(dataset)
+
+    def clusters(self, dataset: str) -> NDArray[np.int64] | None:
+        """Cluster of each row."""
+        return self._inputs.clusters(dataset)
+
+    def predictions(self, dataset: str, model: str) -> Predictions:
+        """Answers to all rows."""
+        return self._inputs.predictions(dataset, model)
+
+    def slices(self) -> Mapping[str, str]:
+        """Slice: which rows."""
+        return self.of.job.parts.slices
+
+    def slice_mask(self, name: str, dataset: str) -> SliceMask:
+        """Rows of a slice."""
+        return self._inputs.slice_mask(name, dataset)
+
+    def samples(self, check: str) -> Sequence[Samples]:
+        """Every query that a check timed."""
+        path = self.of.timings / samples_file(check)
+        return read_samples(path) if path.exists() else []
+
+    def asks(self, metric: str, datasets: Sequence[str] = (), part: str | None = None, model: str = "") -> bool:
+        """A requirement of the spec decides this already."""
+        return any(
+            one.metric == metric and one.part in (None, part)
+            for check, read in self.of.checks
+            if set(datasets) <= set(read) and (not model or check.model == model)
+            for one in check.requirements
+        )
+
+    def suspicion(self, subject: str, sentence: str, suggestion: str, p_value: float | None = None) -> Suspicion:
+        """One of this screen."""
+        dimension, _, name = self.name.partition("/")
+        return Suspicion(
+            screen=name,
+            dimension=cast(Dimension, dimension),
+            subject=subject,
+            sentence=sentence,
+            suggestion=suggestion,
+            p_value=None if p_value is None else float(p_value),
+        )
+
+    def requirement(
+        self,
+        dimension: Literal["system", "model", "data"],
+        check: str,
+        require: str,
+        fields: Mapping[str, Any],
+    ) -> str:
+        """The YAML of a check with one requirement."""
+        name = self._free(f"{check}_{require.partition(' ')[0]}")
+        return write({dimension: [{"check": check, "id": name, **fields, "require": [require]}]})
+
+    def slice_requirement(self, where: str, require: str, fields: Mapping[str, Any]) -> str:
+        """The YAML of a slice, and of a check of it with one requirement."""
+        name = self._free(where)
+        text = self.requirement("model", "slices", require, {**fields, "by": [name]})
+        return write({"slices": [{"name": name, "where": where}]}) + text
+
+    def same_files(self, model: str, other: str) -> bool:
+        """Two models of the spec are the same artifact."""
+        first, second = (self.of.job.model_facts.get(name, {}).get("digest") for name in (model, other))
+        return first is not None and first == second
+
+    def _free(self, words: str) -> str:
+        """A name that the spec does not have."""
+        base = name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")[:60].rstrip("_")
+        number = 1
+        while name in self._ids:
+            number += 1
+            name = f"{base}_{number}"
+        self._ids.add(name)
+        return name
+
+
+def looked(evidence: RunEvidence, name: str) -> Look:
+    """What one screen sees in a run."""
+    return look(name, evidence.for_screen(name))
+
+
+def as_message(one: Look) -> Message:
+    """A look as a child tells it."""
+    return {"suspicions": [each.model_dump(mode="json") for each in one.suspicions], "questions": one.questions}
+
+
+def as_look(message: Message) -> Look:
+    """What a child told."""
+    return Look(tuple(Suspicion.model_validate(one) for one in message["suspicions"]), int(message["questions"]))
+
+
+class Screener:
+    """Answers questions of the parent; the rows are read once for all screens."""
+
+    def __init__(self) -> None:
+        self._packed = ""
+        self._evidence: RunEvidence | None = None
+
+    def handle(self, question: Message, progress: Progress) -> Message:
+        """One screen."""
+        if self._evidence is None or question["job"] != self._packed:
+            self._packed = question["job"]
+            # It comes from the process that started this one, over a socket that nobody else has.
+            self._evidence = RunEvidence(pickle.loads(base64.b64decode(self._packed)))
+        return as_message(looked(self._evidence, str(question["screen"])))

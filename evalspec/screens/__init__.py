@@ -1,0 +1,1 @@
+"""Screens: what looks wrong though no requirement asks about it; a file of `data`, `model` or `system` each."""

@@ -1,0 +1,58 @@
+"""Which answers of a run belong together, and which of them are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.language.inputs import Predictions
+    from evalspec.screens.evidence import Evidence
+
+
+def judged_models(evidence: Evidence) -> tuple[str, ...]:
+    """Models that a check is about."""
+    return tuple(dict.fromkeys(check.model for check in evidence.checks if check.uses_model))
+
+
+def fields_of(dataset: str, model: str) -> dict[str, object]:
+    """Fields of a check of this model on this dataset."""
+    fields: dict[str, object] = {"dataset": dataset}
+    return fields if model == "candidate" else fields | {"model": model}
+
+
+def baselines(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
+    """(model, baseline, dataset) that the spec holds against each other and of which the run has answers."""
+    pairs: dict[tuple[str, str], None] = {}
+    for check in evidence.checks:
+        named = [*check.baselines, getattr(check, "baseline", None)]
+        pairs |= {(check.model, str(one)): None for one in named if one is not None and one != check.model}
+    there = set(evidence.answers)
+    for model, baseline in pairs:
+        for dataset in dict.fromkeys(dataset for dataset, _ in evidence.answers):
+            if {(dataset, model), (dataset, baseline)} <= there:
+                yield model, baseline, dataset
+
+
+def right(answers: Predictions, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """Rows that are answered rightly: one class, or all classes of a row; None: nothing says what is right.
+
+    Args:
+        answers: To all rows of a dataset.
+        rows: shape (k,), those that are looked at.
+
+    Returns:
+        shape (k,).
+    """
+    if answers.truth is None:
+        return None
+    truth = answers.truth[rows]
+    if answers.is_classification and answers.predicted is not None:
+        return np.asarray(answers.predicted[rows] == truth)
+    if answers.members is not None:
+        return np.asarray((answers.members[rows] == truth).all(axis=1))
+    return None

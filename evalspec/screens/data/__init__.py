@@ -1,0 +1,1 @@
+"""Screens of the data: each a file with a function `look`."""

@@ -1,0 +1,161 @@
+"""Rows that are copies: inside a test set, exact or with noise, and in two datasets that should differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from evalspec.answers.arrays import column_array
+from evalspec.evidence.screens import Suspicion
+from evalspec.screens.evidence import Look
+from evalspec.screens.pairs import compared, judged
+from evalspec.sources.reading.copies import find_copies
+from evalspec.tables.comparable import family
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.screens.evidence import Evidence
+
+SHARE = 0.05
+"""Least share of rows that are copies."""
+NEAR_SHARE = 0.1
+"""Least share of rows that have a near copy."""
+NEAR = 0.1
+"""A near copy lies within this share of the distance to the tenth neighbour."""
+PLACE = 10
+FEWEST = 100
+LOOKED_AT = 1_000
+"""Rows whose neighbours are looked for."""
+COLUMNS = 4
+"""Measured quantities that it takes to tell near from equal by chance."""
+
+
+def look(evidence: Evidence) -> Look:
+    """Datasets that were judged, and pairs of datasets."""
+    found: list[Suspicion] = []
+    questions = 0
+    for dataset in judged(evidence):
+        # What shares a cluster is counted as one anyway.
+        if evidence.dataset(dataset).cluster is not None or evidence.count(dataset) < FEWEST:
+            continue
+        equal = list(_equal(evidence, dataset))
+        found += equal
+        if not equal:
+            questions += 1
+            found += _near(evidence, dataset)
+    for first, second in _pairs(evidence):
+        found += _shared(evidence, first, second)
+    return Look(tuple(found), questions)
+
+
+def _pairs(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """Datasets that claim to be different rows; two views of one file say by their `where` what they are."""
+    found = [*compared(evidence.checks), *((a, b) for a in judged(evidence) for b in judged(evidence) if a < b)]
+    seen: set[frozenset[str]] = set()
+    for pair in found:
+        paths = {getattr(evidence.dataset(name), "path", name) for name in pair}
+        if set(pair) <= set(evidence.datasets) and len(paths) == 2 and frozenset(pair) not in seen:
+            seen.add(frozenset(pair))
+            yield pair
+
+
+def _equal(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:
+    table, names = evidence.rows(dataset), list(evidence.features(dataset))
+    copies = find_copies(table.column, names) if names else None
+    surplus = 0 if copies is None else copies.n - copies.different
+    if surplus < SHARE * table.num_rows or evidence.asks("duplicate_rows", (dataset,)):
+        return
+    sentence = f"{surplus:,} of {table.num_rows:,} rows of {dataset} are equal to an earlier one in all that is read"
+    fields: dict[str, object] = {"dataset": dataset, "duplicates_by": names}
+    suggestion = evidence.requirement("data", "integrity", "duplicate_rows == 0 rows", fields)
+    yield evidence.suspicion(dataset, sentence, suggestion)
+
+
+def _shared(evidence: Evidence, first: str, second: str) -> Iterator[Suspicion]:
+    if any(evidence.asks(metric, (first, second)) for metric in ("exact_duplicates", "near_duplicates")):
+        return
+    theirs = evidence.features(second)
+    names = [name for name in evidence.features(first) if name in theirs]
+    tables = [evidence.rows(name).select(names) for name in (first, second)]
+    if not names or any(one.type != other.type for one, other in zip(*(one.schema for one in tables), strict=True)):
+        return
+    both = pa.concat_tables([one.replace_schema_metadata(None) for one in tables])
+    copies = find_copies(both.column, names)
+    if copies is None:
+        return
+    ours = tables[0].num_rows
+    shared = int(np.isin(copies.groups[ours:], copies.groups[:ours]).sum())
+    if shared < SHARE * tables[1].num_rows:
+        return
+    sentence = f"{shared:,} of {tables[1].num_rows:,} rows of {second} stand in {first} too"
+    fields: dict[str, object] = {"train": [first], "test": second}
+    suggestion = evidence.requirement("data", "contamination", "exact_duplicates == 0 rows", fields)
+    yield evidence.suspicion(f"{first} and {second}", sentence, suggestion)
+
+
+def _near(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:
+    """Rows whose neighbour is nearer than points of a cloud of as many dimensions ever lie.
+
+    Of k neighbours of a point in d dimensions the share (d_1 / d_k)^d is the smallest of k - 1 uniform numbers, and d
+    is told from d_5 and d_10 (Levina and Bickel, Maximum likelihood estimation of intrinsic dimension, NIPS 2004).
+    """
+    from scipy.stats import binom
+
+    points = _points(evidence.rows(dataset), evidence.features(dataset))
+    if points.shape[1] < COLUMNS:
+        return
+    some = np.unique(np.linspace(0, len(points) - 1, min(len(points), LOOKED_AT)).astype(np.int64))
+    distances = _neighbours(points, some)
+    far = distances[:, PLACE - 1]
+    near = distances[:, 0] < NEAR * far
+    share = float(near.mean())
+    if share < NEAR_SHARE:
+        return
+    whole = (distances[:, 4] > 0) & (far > 0)
+    logs = np.log(far[whole, None] / distances[whole, 4 : PLACE - 1])
+    dimension = 1.0 / float(logs.mean()) if whole.any() and logs.mean() > 0 else 1.0
+    chance = 1.0 - (1.0 - NEAR ** max(1.0, dimension / 2)) ** (PLACE - 1)
+    # A pair shows in both of its rows.
+    p_value = float(binom.sf(int(near.sum()) // 2 - 1, len(some) // 2, chance))
+    sentence = (
+        f"{100 * share:.0f} % of the rows of {dataset} have a near copy in it, within a tenth of the distance to their "
+        f"tenth neighbour: name what copies share in `cluster:` of {dataset}, and scores count each once"
+    )
+    yield evidence.suspicion(dataset, sentence, "", p_value)
+
+
+def _points(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float32]:
+    """Measured quantities of each row, each over its spread; numbers of arrays over that of the array."""
+    found = []
+    for name in names:
+        kind = table.schema.field(name).type
+        if family(kind) == "array":
+            values = column_array(table, name).reshape(table.num_rows, -1).astype(np.float32)
+            spread = float(np.nanstd(values)) * np.sqrt(values.shape[1])
+        elif pa.types.is_floating(kind):
+            values = np.asarray(table.column(name).to_numpy(), np.float32)[:, None]
+            if (values == np.round(values)).all():
+                continue
+            spread = float(np.nanstd(values))
+        else:
+            continue
+        if np.isfinite(spread) and spread > 0:
+            found.append(np.nan_to_num(values) / np.float32(spread))
+    return np.concatenate(found, axis=1) if found else np.zeros((table.num_rows, 0), np.float32)
+
+
+def _neighbours(points: NDArray[np.float32], some: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Distances to the first ten neighbours: shape (k, 10), rising."""
+    found = []
+    centred = (points - points.mean(axis=0)).astype(np.float64)
+    lengths = (centred**2).sum(axis=1)
+    for start in range(0, len(some), 100):
+        rows = some[start : start + 100]
+        squares = lengths[rows, None] + lengths - 2.0 * centred[rows] @ centred.T
+        squares[np.arange(len(rows)), rows] = np.inf
+        found.append(np.sort(np.partition(squares, PLACE, axis=1)[:, :PLACE], axis=1))
+    return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))

@@ -1,0 +1,141 @@
+"""Groups of rows that the columns of a dataset make: categories, and quarters of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evalspec.language.where import parse_where
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.screens.evidence import Evidence
+
+FEWEST = 40
+"""Rows of a group."""
+MOST_VALUES = 20
+"""Of a column whose values are groups."""
+MOST_GROUPS = 400
+"""Of a dataset: the more are looked at, the less each can show."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows that have something in common.
+
+    Args:
+        column: The column that makes them.
+        name: ``site=north``, or ``1.5 <= age < 3``.
+        where: The same as a slice of the spec says it.
+        inside: shape (k,), of the rows of `independent_rows`.
+    """
+
+    column: str
+    name: str
+    where: str
+    inside: NDArray[np.bool_]
+
+
+def independent_rows(evidence: Evidence, dataset: str) -> NDArray[np.int64]:
+    """Places among the rows that a screen is handed, shape (k,): one of each cluster."""
+    index, clusters = evidence.index(dataset), evidence.clusters(dataset)
+    if clusters is None:
+        return np.arange(len(index))
+    first: NDArray[np.int64] = np.unique(clusters[index], return_index=True)[1]
+    return np.sort(first)
+
+
+def row_groups(evidence: Evidence, dataset: str) -> Iterator[RowGroup]:
+    """Groups of the rows of `independent_rows`, each of `FEWEST` rows at least, `MOST_GROUPS` in all."""
+    table = evidence.rows(dataset).take(independent_rows(evidence, dataset))
+    part = evidence.dataset(dataset)
+    aside = {part.label, part.key, part.cluster}
+    for check in evidence.checks:
+        aside |= set(getattr(check, "raters", ()))
+    label = None if part.label is None or part.label not in table.column_names else table.column(part.label)
+    count = 0
+    for name in table.column_names:
+        if name in aside:
+            continue
+        column = table.column(name).combine_chunks()
+        if label is not None and _names_the_label(column, label):
+            continue
+        for group in _of_column(name, column):
+            if group.inside.sum() < FEWEST or (~group.inside).sum() < FEWEST:
+                continue
+            yield group
+            count += 1
+            if count == MOST_GROUPS:
+                return
+
+
+def decided(evidence: Evidence, dataset: str, column: str) -> bool:
+    """A requirement of the spec looks at slices of this column."""
+    slices = evidence.slices()
+    for check in evidence.checks:
+        if getattr(check, "dataset", "") != dataset or not check.requirements:
+            continue
+        named = [name for one in getattr(check, "by", ()) for name in (getattr(one, "cross", None) or (one,))]
+        sliced = [name for one in named if one in slices for name in parse_where(slices[one]).columns]
+        if column in (*named, *sliced):
+            return True
+        discover = getattr(check, "discover", None)
+        if discover is not None and column in discover.columns:
+            return True
+    return False
+
+
+def quoted(name: str) -> str:
+    """A column as ``where`` writes it."""
+    return name if name.isidentifier() else f"`{name}`"
+
+
+def _names_the_label(column: pa.Array, label: pa.ChunkedArray) -> bool:
+    """Each value stands for one label and each label for one value: the label by another name."""
+    if pa.types.is_nested(column.type) or pa.types.is_nested(label.type):
+        return False
+    few = pc.count_distinct(label, mode="all").as_py()
+    if few > MOST_VALUES or pc.count_distinct(column, mode="all").as_py() != few:
+        return False
+    both = pa.table({"column": column, "label": label}).group_by(["column", "label"]).aggregate([])
+    return bool(both.num_rows == few)
+
+
+def _of_column(name: str, column: pa.Array) -> Iterator[RowGroup]:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)
+            or pa.types.is_integer(kind) or pa.types.is_floating(kind)):  # fmt: skip
+        return
+    values = column.unique().drop_null()
+    if 2 <= len(values) <= MOST_VALUES:
+        for value in sorted(values.to_pylist(), key=str):
+            inside = np.asarray(pc.fill_null(pc.equal(column, value), False))
+            yield RowGroup(name, f"{name}={value}", f"{quoted(name)} == {value!r}", inside)
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        yield from _quarters(name, np.asarray(column.cast(pa.float64()).fill_null(np.nan)))
+
+
+def _quarters(name: str, cells: NDArray[np.float64]) -> Iterator[RowGroup]:
+    known = cells[np.isfinite(cells)]
+    if not len(known):
+        return
+    edges = [f"{edge:.4g}" for edge in np.unique(np.quantile(known, [0.25, 0.5, 0.75]))]
+    column = quoted(name)
+    for low, high in zip(["", *edges], [*edges, ""], strict=True):
+        inside = np.isfinite(cells)
+        if low:
+            inside &= cells >= float(low)
+        if high:
+            inside &= cells < float(high)
+        where = (
+            f"{low} <= {column} < {high}" if low and high else f"{column} < {high}" if high else f"{column} >= {low}"
+        )
+        yield RowGroup(name, where.replace("`", ""), where, inside)

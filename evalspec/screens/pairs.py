@@ -1,0 +1,53 @@
+"""Datasets that a spec holds against each other, or trains on and judges by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.language.parts import Check
+    from evalspec.screens.evidence import Evidence
+
+Pair = tuple[str, str]
+"""(reference, current)"""
+
+
+def train_and_test(checks: Iterable[Check]) -> tuple[Pair, ...]:
+    """(train, test) of the checks that name both."""
+    found = []
+    for check in checks:
+        train, test = getattr(check, "train", None), getattr(check, "test", None)
+        if isinstance(train, tuple) and isinstance(test, str):
+            found += [(str(one), test) for one in train]
+    return tuple(dict.fromkeys(found))
+
+
+def compared(checks: Iterable[Check]) -> tuple[Pair, ...]:
+    """Pairs whose rows should be alike: of `shift` and `coverage`, and training beside test.
+
+    Where a model is tried on rows from elsewhere (`generalization`), they are unlike on purpose.
+    """
+    checks = tuple(checks)
+    unlike = {pair for check in checks if check.check == "generalization" for pair in check.sides()}
+    found = [pair for check in checks if check.check in ("shift", "coverage") for pair in check.sides()]
+    found += train_and_test(checks)
+    return tuple(dict.fromkeys(pair for pair in found if pair not in unlike and pair[::-1] not in unlike))
+
+
+def judged(evidence: Evidence) -> tuple[str, ...]:
+    """Datasets on which the run has answers of a model."""
+    return tuple(dict.fromkeys(dataset for dataset, _ in evidence.answers))
+
+
+def independent(evidence: Evidence, dataset: str) -> pa.Table:
+    """Rows of a dataset, one of each cluster, since those of one cluster say little more than one of them."""
+    table, clusters = evidence.rows(dataset), evidence.clusters(dataset)
+    if clusters is None:
+        return table
+    _, first = np.unique(clusters[evidence.index(dataset)], return_index=True)
+    return table.take(np.sort(first))

@@ -1,0 +1,181 @@
+"""Defects of answers: wrong ones, too sure ones, wrong for one class or one slice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from evalspec.language.defects import Defect
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from evalspec.language.inputs import Inputs, Predictions
+
+GOLDEN = 0.6180339887498949
+"""Multiples of it, less their whole part, fill an interval evenly however many there are."""
+
+
+def share_of(count: int, share: float) -> NDArray[np.bool_]:
+    """Shape (count,): a share of the rows, spread evenly over whatever order they are in."""
+    import numpy as np
+
+    found: NDArray[np.bool_] = np.modf(np.arange(count) * GOLDEN)[0] < share
+    return found
+
+
+def wrong(answers: Predictions, rows: NDArray[np.bool_]) -> Predictions:
+    """The same answers, wrong in these rows.
+
+    Args:
+        answers: Of any task.
+        rows: shape (n,).
+    """
+    import numpy as np
+
+    changes: dict[str, Any] = {}
+    if answers.predicted is not None and answers.classes is not None:
+        # Away from what is true, or where no truth is known from what was said.
+        known = answers.predicted if answers.truth is None else answers.truth
+        said = np.where(rows, (known + 1) % len(answers.classes), answers.predicted)
+        changes["predicted"] = said
+        if answers.probabilities is not None:
+            changes["probabilities"] = moved(answers.probabilities, said)
+    if answers.values is not None:
+        known = answers.values if answers.truth is None else np.asarray(answers.truth, dtype=np.float64)
+        changes["values"] = np.where(rows, answers.values + 10.0 * (np.nanstd(known) + 1.0), answers.values)
+    if answers.members is not None:
+        changes["members"] = np.where(rows[:, None], ~answers.members, answers.members)
+        if answers.probabilities is not None:
+            changes["probabilities"] = np.where(rows[:, None], 1.0 - answers.probabilities, answers.probabilities)
+    if answers.texts is not None:
+        texts = answers.texts.copy()
+        texts[rows] = "?"
+        changes["texts"] = texts
+    if answers.masks is not None and answers.classes is not None:
+        other = (answers.masks + 1) % len(answers.classes)
+        changes["masks"] = np.where(rows[:, None, None], other, answers.masks)
+    if answers.boxes is not None:
+        far = np.where(rows[answers.boxes.row][:, None], answers.boxes.corners + 1e5, answers.boxes.corners)
+        changes["boxes"] = replace(answers.boxes, corners=far)
+    if answers.embeddings is not None:
+        changes["embeddings"] = np.where(rows[:, None], -answers.embeddings, answers.embeddings)
+    return replace(answers, **changes)
+
+
+def moved(shares: NDArray[np.float64], said: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Probabilities, shape (n, C), whose largest is that of ``said``, shape (n,): two of a row change places."""
+    import numpy as np
+
+    rows, top = np.arange(len(shares)), shares.argmax(axis=1)
+    found = shares.copy()
+    found[rows, top], found[rows, said] = shares[rows, said], shares[rows, top]
+    return found
+
+
+@dataclass(frozen=True)
+class AnswersDefect(Defect):
+    """Of the answers of one model to one dataset."""
+
+    model: str
+    dataset: str
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """These answers."""
+        return ("answers", self.model, self.dataset)
+
+    def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """Those of this model to this dataset, changed."""
+        mine = (answers.model, answers.dataset) == (self.model, self.dataset)
+        return self.change(answers, inputs) if mine and answers.n else answers
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class WrongAnswers(AnswersDefect):
+    """Wrong in a share of the rows."""
+
+    share: float
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        return wrong(answers, share_of(answers.n, self.share))
+
+
+@dataclass(frozen=True)
+class ClassLost(AnswersDefect):
+    """Rows of one class are given another one."""
+
+    name: str
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        if answers.predicted is None or answers.classes is None or answers.truth is None:
+            return answers
+        if self.name not in answers.classes:
+            return answers
+        return wrong(answers, answers.truth == answers.classes.index(self.name))
+
+
+@dataclass(frozen=True)
+class SliceLost(AnswersDefect):
+    """Wrong in the rows of one slice of the spec."""
+
+    name: str
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        return wrong(answers, inputs.slice_mask(self.name, answers.dataset).inside)
+
+
+@dataclass(frozen=True)
+class TooSure(AnswersDefect):
+    """Nearly all of the probability is on what was said, though not more of it is right."""
+
+    sure: float
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        import numpy as np
+
+        changes: dict[str, Any] = {}
+        if answers.lower is not None and answers.upper is not None and answers.values is not None:
+            changes = {"lower": answers.values, "upper": answers.values}
+        if answers.probabilities is not None and answers.predicted is not None:
+            count = answers.probabilities.shape[1]
+            # The order of the rows by how sure they are stays: a share of what was there is kept.
+            # What was said stays the likeliest.
+            sure = max(self.sure, 1.02 / count)
+            near = np.full_like(answers.probabilities, (1.0 - sure) / max(1, count - 1))
+            near[np.arange(answers.n), answers.predicted] = sure
+            changes["probabilities"] = 0.99 * near + 0.01 * answers.probabilities
+        return replace(answers, **changes)
+
+
+@dataclass(frozen=True)
+class AllRight(AnswersDefect):
+    """Every answer is the true one: a test set that tells models apart no more."""
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        if answers.truth is None or answers.predicted is None:
+            return answers
+        shares = None if answers.probabilities is None else moved(answers.probabilities, answers.truth)
+        return replace(answers, predicted=answers.truth, probabilities=shares)
+
+
+@dataclass(frozen=True)
+class WrongAgain(Defect):
+    """Wrong answers, in a share of the rows, where a check asks about rows that it made."""
+
+    model: str
+    share: float
+
+    def answers_again(self, answers: Predictions) -> Predictions:
+        """Those of this model, changed."""
+        return wrong(answers, share_of(answers.n, self.share)) if answers.model == self.model else answers

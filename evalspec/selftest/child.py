@@ -1,0 +1,114 @@
+"""A child that makes a check of a run again, on evidence with a defect in it."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalspec.evidence.record import CheckRecord
+from evalspec.imports import arrow_without_pandas
+from evalspec.language.defects import Defect
+from evalspec.language.inputs import Cells, Predictions
+from evalspec.language.parts import BATCH_ROWS
+from evalspec.running.children.checking import check_on, check_record
+from evalspec.running.children.child import Handler
+from evalspec.running.children.inputs import RunInputs
+from evalspec.running.children.jobs import CheckJob, SpecParts
+from evalspec.running.children.messages import Message, Progress
+from evalspec.running.children.tables import Tables
+from evalspec.running.journal.replay import Replay
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Question = tuple[CheckJob, Path, Defect]
+"""A check, the folder of its raw evidence, and what is planted."""
+
+
+def packed(job: CheckJob, evidence: Path, defect: Defect) -> Message:
+    """A question to this child."""
+    question: Question = (job, evidence, defect)
+    return {"do": "plant", "question": base64.b64encode(pickle.dumps(question)).decode("ascii")}
+
+
+def start(job: None) -> Handler:
+    """The handler of this child."""
+    arrow_without_pandas()
+
+    def handle(question: Message, progress: Progress) -> Message:
+        # It comes from the process that started this one, over a socket that nobody else has.
+        one, evidence, defect = pickle.loads(base64.b64decode(question["question"]))
+        return {"record": planted(one, evidence, defect).model_dump(mode="json")}
+
+    def planted(one: CheckJob, evidence: Path, defect: Defect) -> CheckRecord:
+        timing = PlantedTimings(evidence, one.check.name, defect)
+        inputs = PlantedInputs(one, timing, defect)
+        return check_record(one, check_on(one, inputs), [])
+
+    return handle
+
+
+class PlantedTimings(Replay):
+    """What was measured before, with a defect in it."""
+
+    def __init__(self, evidence: Path, check: str, defect: Defect) -> None:
+        """``evidence`` and ``check`` as of `Replay`."""
+        super().__init__(evidence, check)
+        self._left = [defect.samples(one) for one in self._left]
+        self._probes = [defect.probe(one) for one in self._probes]
+        self.samples = tuple(self._left)
+        self.probes = tuple(self._probes)
+
+
+class PlantedTables(Tables):
+    """Rows with a defect in them."""
+
+    def __init__(self, parts: SpecParts, defect: Defect) -> None:
+        """``parts`` of the spec."""
+        super().__init__(parts)
+        self._defect = defect
+        self._sound = Tables(parts)
+        self._planted: dict[str, pa.Table] = {}
+
+    def get(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, changed."""
+        from evalspec.sources.reading.table import choose
+
+        table = self.having(dataset, columns)
+        return table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))
+
+    def having(self, dataset: str, columns: Sequence[str] | None) -> pa.Table:
+        """All rows and columns, changed."""
+        if dataset not in self._planted:
+            sound = self._sound.having(dataset, None)
+            self._planted[dataset] = self._defect.rows(dataset, sound, self._sound.get)
+        return self._planted[dataset]
+
+    def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The same, some at a time."""
+        batches = self.get(dataset, columns).to_batches(max_chunksize=BATCH_ROWS)
+        return (batch for batch in batches if batch.num_rows)
+
+
+class PlantedInputs(RunInputs):
+    """What a check is handed in a run, with a defect in it."""
+
+    def __init__(self, job: CheckJob, timing: PlantedTimings, defect: Defect) -> None:
+        """``timing`` with the same defect."""
+        super().__init__(job, lambda *_: None, timing, tables=PlantedTables(job.parts, defect))
+        self._defect = defect
+
+    def predictions(self, dataset: str, model: str | None = None) -> Predictions:
+        """Answers that were made in the run, changed."""
+        return self._defect.answers(super().predictions(dataset, model), self)
+
+    def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
+        """Answers to rows that the check made, changed."""
+        return self._defect.answers_again(super().predict(rows, dataset, name, model))
+
+    def model_facts(self, model: str | None = None) -> Cells:
+        """What is known of a model, changed."""
+        return self._defect.facts(model or self._job.check.model, super().model_facts(model))

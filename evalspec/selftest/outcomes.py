@@ -1,0 +1,30 @@
+"""What a self-test says of each requirement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Answer = Literal["red", "excused", "green"]
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementOutcome:
+    """One requirement.
+
+    Args:
+        name: Of the requirement.
+        sentence: As the spec has it.
+        answer: ``red``: it goes red for its defect. ``excused``: this run can't show it, for a reason that lies in the
+            evidence. ``green``: it stays green under every defect.
+        defect: What was planted; empty: nothing could be.
+        why: Why it did not go red; empty: it did.
+        fell_with: Requirements that went red for the same defect.
+    """
+
+    name: str
+    sentence: str
+    answer: Answer
+    defect: str = ""
+    why: str = ""
+    fell_with: tuple[str, ...] = ()

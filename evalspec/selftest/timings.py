@@ -1,0 +1,96 @@
+"""Defects of what was timed or found out of one model: slower, failing, more memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from evalspec.language.defects import Defect
+from evalspec.language.inputs import FAILED
+from evalspec.selftest.answers import share_of
+
+if TYPE_CHECKING:
+    from evalspec.evidence.frozen import Cell
+    from evalspec.language.inputs import Cells, Probe, Samples
+
+
+@dataclass(frozen=True)
+class Slower(Defect):
+    """Each query takes so many times as long. Where queries are sent at fixed times, those stay."""
+
+    model: str
+    times: float
+
+    def samples(self, samples: Samples) -> Samples:
+        """Those of this model, stretched."""
+        import numpy as np
+
+        if samples.model != self.model:
+            return samples
+        if samples.details.get("kind") == "open_loop":
+            longer = np.round((samples.end_ns - samples.sent_ns) * (self.times - 1)).astype(np.int64)
+            first = samples.first_ns
+            return replace(samples, end_ns=samples.end_ns + longer, first_ns=None if first is None else first + longer)
+        stretched = {
+            name: np.round(value * self.times).astype(np.int64)
+            for name in ("intended_ns", "sent_ns", "end_ns", "first_ns")
+            if (value := getattr(samples, name)) is not None
+        }
+        telemetry = samples.telemetry
+        if telemetry is not None:
+            times_ns = np.round(telemetry.times_ns * self.times).astype(np.int64)
+            telemetry = replace(telemetry, times_ns=times_ns)
+        return replace(samples, telemetry=telemetry, **stretched)
+
+
+@dataclass(frozen=True)
+class Failing(Defect):
+    """A share of the queries gets no answer."""
+
+    model: str
+    share: float
+
+    def samples(self, samples: Samples) -> Samples:
+        """Those of this model, some of them failed."""
+        import numpy as np
+
+        if samples.model != self.model:
+            return samples
+        lost = share_of(len(samples.ok), self.share)
+        outcome = None if samples.outcome is None else np.where(lost, FAILED, samples.outcome)
+        return replace(samples, ok=samples.ok & ~lost, outcome=outcome)
+
+
+@dataclass(frozen=True)
+class MoreOf(Defect):
+    """Each number that was found out of the model is so many times what it was: sizes, seconds, watts."""
+
+    model: str
+    times: float
+
+    def samples(self, samples: Samples) -> Samples:
+        """The counters that were read of the machine meanwhile."""
+        told = samples.telemetry
+        if told is None or samples.model != self.model:
+            return samples
+        series = {name: values * self.times for name, values in told.series.items()}
+        return replace(samples, telemetry=replace(told, series=series))
+
+    def probe(self, probe: Probe) -> Probe:
+        """What processes found."""
+        if probe.model != self.model:
+            return probe
+        series = {name: values * self.times for name, values in probe.series.items()}
+        return replace(probe, facts=self._more(probe.facts), series=series)
+
+    def facts(self, model: str, facts: Cells) -> Cells:
+        """What is known of it."""
+        return self._more(facts) if model == self.model else facts
+
+    def _more(self, cells: Cells) -> Cells:
+        def one(value: Cell) -> Cell:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                return value
+            return type(value)(value * self.times)
+
+        return {name: one(value) for name, value in cells.items()}
