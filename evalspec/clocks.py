@@ -20,7 +20,7 @@ now_ns = time.perf_counter_ns
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What the clock itself adds to a timing.
+    """Cost that the clock itself adds to a timing.
 
     Args:
         overhead_ns: Median of two readings right after one another: every latency is too long by it.

@@ -110,7 +110,7 @@ class NotRunError(EvalspecError):
 
 
 class InvalidError(EvalspecError):
-    """What was measured is inadmissible; says why."""
+    """Error of a measurement that is inadmissible; says why."""
 
 
 class WorkerError(EvalspecError):

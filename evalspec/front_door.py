@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """What a spec may do beyond reading files of its own folder; nothing by default.
+    """Permissions of a spec beyond reading files of its own folder; none by default.
 
     Args:
         trust: Code that the spec names may run (``--trust``).
@@ -75,7 +75,7 @@ def load(path: str | Path, overrides: Sequence[str] = (), *, allow: Allow = NOTH
 
 
 def plan(spec: Spec | str | Path, *, only: Sequence[str] = (), allow: Allow = NOTHING) -> Plan:
-    """What a run will measure, in which order.
+    """Plan what a run will measure, and in which order.
 
     Args:
         spec: A spec, or the path of one.

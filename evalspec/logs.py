@@ -1,4 +1,4 @@
-"""What a process of ours writes: a file that holds no secret, and the last line of it for a sentence."""
+"""Logs of our processes: a file that holds no secret, and the last line of it for a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every child process of ours needs: to find this package, to end when its parent does, and a guardian."""
+"""Needs of every child process of ours: to find this package, to end when its parent does, and a guardian."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def _cores(value: str) -> dict[str, None]:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """What a text is base64 of, as ``user:password`` is sent, and the password by itself."""
+    """Texts that a text is base64 of, as ``user:password`` is sent, and the password by itself."""
     try:
         inner = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_" if set(text) & set("-_") else None,
                                  validate=True).decode()  # fmt: skip
@@ -220,7 +220,7 @@ def _decoded(text: str) -> Iterator[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """What of some bytes' base64 stays the same whatever stands before and after them."""
+    """Parts of some bytes' base64 that stay the same whatever stands before and after them."""
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + data).decode()
         first = -(-before * 8 // 6)

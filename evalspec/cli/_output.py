@@ -1,4 +1,4 @@
-"""What every command shares: errors as sentences, JSON for machines, progress for people."""
+"""Parts that every command shares: errors as sentences, JSON for machines, progress for people."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
-    """What is wrong is wrong whoever hears of it: an error that can't be printed keeps its exit code."""
+    """Keep the exit code of an error that can't be printed: it is wrong whoever hears of it."""
     try:
         yield
         for stream in filter(None, (sys.stdout, sys.stderr)):
@@ -130,7 +130,7 @@ def errors_of(error: EvalspecError) -> dict[str, Any]:
 
 
 def usage_error(error: Any) -> SpecError:
-    """What typer says of a wrong command line, as an error of ours."""
+    """Error of a wrong command line, in typer's words."""
     alike = tuple(getattr(error, "possibilities", None) or ())
     message = str(error.message if alike else error.format_message()).rstrip(".")
     context = getattr(error, "ctx", None)
@@ -139,7 +139,7 @@ def usage_error(error: Any) -> SpecError:
 
 
 def usage_text(error: Any) -> str:
-    """What typer would print of a wrong command line."""
+    """Text that typer would print of a wrong command line."""
     text = io.StringIO()
     error.show(file=text)
     return text.getvalue()

@@ -39,7 +39,7 @@ class Settings:
     refused: tuple[str, ...] = ()
 
     def widened(self, allow_outside: bool, hosts: Iterable[str]) -> tuple[str, ...]:
-        """What they allow beyond the command line, in words; for the record.
+        """Permissions beyond those of the command line, in words; for the record.
 
         Args:
             allow_outside: As it was passed.

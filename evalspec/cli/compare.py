@@ -30,7 +30,7 @@ def command(
     allow_outside: AllowOutside = False,
     as_json: Json = False,
 ) -> None:
-    """What changed from one run to another, with intervals; refuses what is not comparable and says why.
+    """Show what changed from one run to another, with intervals; refuse what is not comparable and say why.
 
     Exit codes: 0 no regression is shown, 1 one is, 2 nothing could be compared.
     """
@@ -66,7 +66,7 @@ def _lines(found: RunComparison) -> list[str]:
 
 
 def _asked(found: RunComparison) -> list[str]:
-    """What is asked otherwise and does not stand beside its requirement already."""
+    """Changes of what is asked that do not stand beside their requirement already."""
     from evalspec.lineage.spec_diff import words
 
     beside = {row.name for row in found.rows if row.notes}

@@ -156,7 +156,7 @@ def _print(echo: Callable[[], None], codes: list[int]) -> None:
 
 
 def _goes_alone(specs: list[Path], others: dict[str, bool]) -> None:
-    """What can't stand beside --remeasure."""
+    """Refuse what can't stand beside --remeasure."""
     from evalspec.errors import SpecError
 
     given = next((option for option, passed in others.items() if passed), None)

@@ -25,7 +25,7 @@ class Descriptor(Frozen):
 
 
 class Artifact(Descriptor):
-    """What was judged."""
+    """Artifact that was judged."""
 
     annotations: dict[str, str] | None = Field(
         None, description="evalspecDigest: `as stated` where nothing here looked into what answered."

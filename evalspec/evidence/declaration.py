@@ -1,4 +1,4 @@
-"""What a check declares of its own fields and metrics, for those who read its record and do not know the check."""
+"""Declarations of a check on its own fields and metrics, for those who read its record and do not know the check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Declaration(Frozen):
     )
 
     def is_shown(self, what: Shows, metric: str = "") -> bool:
-        """Whether a metric shows something.
+        """True if a metric shows something.
 
         Args:
             what: That.

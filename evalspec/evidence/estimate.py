@@ -1,4 +1,4 @@
-"""What a check returns for a metric: an estimate that can give its bounds and p-values, or a fact.
+"""Estimates and facts that a check returns for a metric: an estimate can give its bounds and p-values.
 
 Estimates live only while a check runs; what is kept of them is a `evalspec.evidence.test.Test`.
 """
@@ -189,5 +189,5 @@ class Measured:
 
     @classmethod
     def of(cls, found: Estimate | Fact | Parts | Measured) -> Measured:
-        """What was found as one of these, with no reason where it comes without."""
+        """Wrap an estimate or fact as one of these, with no reason where it comes without."""
         return found if isinstance(found, Measured) else cls(found)

@@ -1,4 +1,4 @@
-"""What everything in a record is made of."""
+"""Base classes of everything in a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the method of an estimate tells code: its family, and why it gives no bound.
+"""Facts that code reads from the method of an estimate: its family, and why it gives no bound.
 
 A record keeps a method as one string, ``exact binomial on ...`` or ``BCa; no bound: 3 rows``, in all its versions.
 Nothing else reads it.
@@ -26,7 +26,7 @@ class IntervalFamily(StrEnum):
 
     @property
     def counted(self) -> bool:
-        """It is of a share that counts rows or queries."""
+        """True if it is of a share that counts rows or queries."""
         return self is not IntervalFamily.OTHER
 
 
@@ -46,12 +46,12 @@ def why_no_value(method: str) -> str:
 
 
 def is_timed(method: str) -> bool:
-    """It counts the queries that took longer."""
+    """True if it counts the queries that took longer."""
     return _TIMED in method
 
 
 def is_distance(method: str) -> bool:
-    """It is of the largest difference of two distributions."""
+    """True if it is of the largest difference of two distributions."""
     return _DISTANCE in method
 
 

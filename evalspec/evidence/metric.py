@@ -1,4 +1,4 @@
-"""What a metric is called, its unit, its direction, its parts."""
+"""Metrics: name, unit, direction, parts."""
 
 from __future__ import annotations
 

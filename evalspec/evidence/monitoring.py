@@ -1,4 +1,4 @@
-"""What is handed over to those who watch production."""
+"""Expectations that are handed over to those who watch production."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ def name_in(note: str) -> str:
 
 
 def text_in(note: str) -> str:
-    """What a note says, without the name that it is on, where it is on one."""
+    """Text of a note, without the name that it is on, where it is on one."""
     return note.partition(": ")[2] or note
 
 
 def limit_line(kind: str, limit: str) -> str:
-    """What a kind of check cannot show, as it stands in ``Record.not_tested``."""
+    """Line on what a kind of check cannot show, as it stands in ``Record.not_tested``."""
     return f"{kind} cannot show: {limit}"

@@ -1,4 +1,4 @@
-"""What a spec says of deciding, and a record repeats."""
+"""Policy of a spec for deciding, as a record repeats it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Waiver(Frozen):
 
 
 class Claim(Frozen):
-    """What somebody says of the model; shown beside what was measured, never used as evidence."""
+    """Claim that somebody makes of the model; shown beside what was measured, never used as evidence."""
 
     metric: str
     value: str

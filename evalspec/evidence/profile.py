@@ -1,4 +1,4 @@
-"""What a profile asks of a spec, as a record repeats it."""
+"""Items that a profile asks of a spec, as a record repeats them."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class RequestedItem(Frozen):
 
     @property
     def wanted(self) -> str:
-        """What it asks for, and where it is missing why what comes near does not count."""
+        """Item in words, and where it is missing why what comes near does not count."""
         return f"{self.asks} ({'; '.join(self.near)})" if self.near else self.asks
 
     @property
     def full_name(self) -> str:
-        """What stands in the list of requirements where it is missing."""
+        """Name in the list of requirements where it is missing."""
         return f"{PROFILE}/{self.name}"
 
 

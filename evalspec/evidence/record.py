@@ -81,7 +81,7 @@ class DatasetRecord(Frozen):
 
 
 class Counts(Frozen):
-    """What became of the rows or queries that a check set out to use."""
+    """Counts of the rows or queries that a check set out to use: used, failed, left out."""
 
     attempted: int = 0
     used: int = 0
@@ -115,7 +115,7 @@ class Continued(Frozen):
 
 
 class Resumption(Frozen):
-    """What a run that was interrupted kept when it was gone on with, and what it measured again."""
+    """Checks that a resumed run kept, and those that it measured again."""
 
     kept: tuple[str, ...] = Field((), description="Checks whose measurements were kept.")
     again: dict[str, str] = Field(default_factory=dict, description="Check that was measured again: why.")

@@ -1,4 +1,4 @@
-"""What screens say of a run: defects that no requirement asked about."""
+"""Suspicions of the screens of a run: defects that no requirement asked about."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Suspicion(Frozen):
 
 
 class Screening(Frozen):
-    """What the screens of a run looked at and saw."""
+    """Screens of a run: which of them looked, and what they suspect."""
 
     level: float = Field(LEVEL, description="Family-wise, by Holm, over all that was asked of samples.")
     questions: int = Field(0, description="p-values that were computed, the large ones too.")

@@ -1,4 +1,4 @@
-"""What a run wrote about one requirement: everything a verdict needs, decided by arithmetic alone."""
+"""Test of one requirement as a run wrote it: everything a verdict needs, decided by arithmetic alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record holds as it stands in sentences: digests and lists."""
+"""Wording of what a record holds: digests and lists in sentences."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def in_percent(share: float) -> str:
 
 
 def verb(count: int, one: str, many: str) -> str:
-    """What so many do: ``has`` of one, ``have`` of more."""
+    """Verb for so many: ``has`` of one, ``have`` of more."""
     return one if count == 1 else many
 
 

@@ -1,1 +1,1 @@
-"""What a spec is written in: YAML with places, units, requirement sentences, where, the base class of every part."""
+"""Language of a spec: YAML with places, units, requirement sentences, where, the base class of every part."""

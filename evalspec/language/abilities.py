@@ -1,4 +1,4 @@
-"""What a loaded model may be able to do beside answering, and what it then tells: one protocol for each ability.
+"""Abilities that a loaded model may have beside answering, and the facts that come of them: one protocol for each.
 
 A runtime implements those that its framework allows; who needs one asks for it with ``isinstance``.
 """
@@ -61,7 +61,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class OperatorTrace:
-    """What ran on one batch.
+    """Operators that ran on one batch.
 
     Args:
         operators: In the order in which they ran.
@@ -88,7 +88,7 @@ class OperatorTrace:
 
 @dataclass(frozen=True, slots=True)
 class KillPlan:
-    """What is done to a server, again and again.
+    """Plan of killing a server, again and again.
 
     Args:
         repeats: How often.
@@ -117,7 +117,7 @@ class KillPlan:
 
 @dataclass(frozen=True, slots=True)
 class KillResult:
-    """What came of it once. Times count from the moment of the kill.
+    """Outcome of one kill. Times count from the moment of the kill.
 
     Args:
         healthy_s: When the server said that it is ready again, or None: not in time.
@@ -136,7 +136,7 @@ class KillResult:
 
 @dataclass(frozen=True, slots=True)
 class QueryOutcome:
-    """What came of a query of a server; times on `evalspec.clocks.now_ns`.
+    """Outcome of a query of a server; times on `evalspec.clocks.now_ns`.
 
     Args:
         query: Its number, from 0.
@@ -206,7 +206,7 @@ class Serializes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerTiming:
-    """What a server says of its time: for the requests of a query, or, as counters do, for all that it ever had.
+    """Times that a server tells of itself: for the requests of a query, or, as counters do, for all that it ever had.
 
     Args:
         requests: So many.
@@ -236,11 +236,11 @@ class ReportsTiming(Protocol):
         ...
 
     def told(self, outputs: Any) -> ServerTiming:
-        """What its answers to one query say; ``outputs`` are what that stage gave. Not timed."""
+        """Times in its answers to one query; ``outputs`` are what that stage gave. Not timed."""
         ...
 
     def counted(self) -> ServerTiming | None:
-        """What it has counted so far; None: it does not tell. Not timed."""
+        """Counts until now; None: it does not tell. Not timed."""
         ...
 
 

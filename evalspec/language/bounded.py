@@ -25,7 +25,7 @@ _COMMENT = 65_535
 
 
 def no_file(path: Path) -> str | None:
-    """What stands at a path in place of a file or folder, in words; None: one of the two, or nothing.
+    """Description of what stands at a path in place of a file or folder; None: one of the two, or nothing.
 
     Args:
         path: Without links in it.

@@ -1,4 +1,4 @@
-"""What a check can say of its own fields, so that nothing else has to know them.
+"""Declarations that a check can make of its own fields, so that nothing else has to know them.
 
 A field says it in its type: ``queries: Annotated[int, Effort()] = 500``.
 """

@@ -47,9 +47,9 @@ class Defect:
         return samples
 
     def probe(self, probe: Probe) -> Probe:
-        """What one process found out."""
+        """Findings of one process."""
         return probe
 
     def facts(self, model: str, facts: Cells) -> Cells:
-        """What is known of a model: its size, its precision."""
+        """Facts known of a model: its size, its precision."""
         return facts

@@ -24,5 +24,5 @@ def sections(check: type[Check]) -> dict[str, str]:
 
 
 def first_line(check: type[Check]) -> str:
-    """What a check is, in one line; empty where it has no docstring."""
+    """First line of a check's docstring; empty where it has none."""
     return text_of(check).partition("\n")[0]

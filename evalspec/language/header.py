@@ -1,4 +1,4 @@
-"""What is known of a dataset before it is read."""
+"""Facts known of a dataset before it is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evalspec.errors import Problem, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What can be known of a dataset without reading its rows.
+    """Facts that can be known of a dataset without reading its rows.
 
     Args:
         rows: Number of rows, or None where the format doesn't say before it is read.
@@ -23,7 +23,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """What is wrong with a part of the spec, given the columns of a dataset.
+    """Fault of a part of the spec, given the columns of a dataset.
 
     Args:
         path: Where it stands inside its entry.
@@ -60,14 +60,7 @@ class Matched:
 
 
 def misspelt(column: str, dataset: str, columns: Mapping[str, str], named: Container[str] = ()) -> Problem | None:
-    """That a column is not there and another one is called nearly so; None: it is there, or nothing is like it.
-
-    Args:
-        column: As the spec has it.
-        dataset: Its name.
-        columns: Those of the dataset.
-        named: What the spec names beside it: a column among them was not meant by another name.
-    """
+    """Problem of a column that is not there while one of nearly that name is; None: it is there, or none is like it."""
     remedy = None if column in columns else did_you_mean(column, [one for one in columns if one not in named])
     if remedy is None:
         return None

@@ -1,4 +1,4 @@
-"""What a check is handed: rows, predictions, timings. Arrays are described here, made elsewhere."""
+"""Inputs of a check: rows, predictions, timings. Arrays are described here, made elsewhere."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Answered(Protocol):
 
 
 def task_of(answers: Answered) -> Task:
-    """What a model gives for a row.
+    """Task of a model: the kind of answer that it gives for a row.
 
     Args:
         answers: Its answers.
@@ -106,7 +106,7 @@ def task_of(answers: Answered) -> Task:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """What a model said of every row of a dataset, in the dataset's row order.
+    """Answers of a model to every row of a dataset, in the dataset's row order.
 
     Args:
         model: Name of the model in the spec.
@@ -157,12 +157,12 @@ class Predictions:
 
     @property
     def task(self) -> Task:
-        """What it gives for a row."""
+        """Kind of answer that it gives for a row."""
         return task_of(self)
 
     @property
     def is_classification(self) -> bool:
-        """It gives one class for a row."""
+        """True if it gives one class for a row."""
         return self.task == "classes"
 
 
@@ -188,7 +188,7 @@ OUTCOMES: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """What was read of the machine while something was measured, by a process beside it.
+    """Readings of the machine while something was measured, by a process beside it.
 
     Args:
         times_ns: shape (t,), on the clock of the samples beside it (0: start of measuring).
@@ -253,7 +253,7 @@ PER_QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What a worker is asked to measure.
+    """Schedule of a measurement, for a worker.
 
     Args:
         kind: ``single_stream``: one query after the other; ``multi_stream``: one item of each of ``batch`` streams at
@@ -317,7 +317,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a probe found in one fresh process: facts and series, no decision.
+    """Findings of a probe in one fresh process: facts and series, no decision.
 
     Args:
         probe: Its name: a module of ``evalspec/measure/probes``.
@@ -339,7 +339,7 @@ class Probe:
 
 
 class Inputs(Protocol):
-    """What a check may ask for while it runs."""
+    """Inputs that a check may ask for while it runs."""
 
     @property
     def rng(self) -> np.random.Generator:
@@ -433,7 +433,7 @@ class Inputs(Protocol):
         ...
 
     def slice_where(self, name: str) -> str:
-        """What a slice of the spec says, as it is written there."""
+        """Condition of a slice of the spec, as it is written there."""
         ...
 
     def slice_mask(self, name: str, dataset: str) -> SliceMask:
@@ -475,7 +475,7 @@ class Inputs(Protocol):
         ...
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
-        """What a model (default: the check's own) says when it is asked now, of rows that the check made.
+        """Answers of a model (default: the check's own) to rows that the check made, asked for now.
 
         Altered copies, or the rows of `table` as they are: then the model is asked a second time, in another process
         than the one that made `predictions`. Nothing is shared: the same rows under another name are asked about again.

@@ -109,7 +109,7 @@ class LoadedModel(Protocol):
 
     @property
     def observed(self) -> Mapping[str, Cell]:
-        """What was got: ``precision``, ``device``, ``provider``, ``threads``, ``framework``."""
+        """Facts observed when it ran: ``precision``, ``device``, ``provider``, ``threads``, ``framework``."""
         ...
 
     @property
@@ -194,20 +194,20 @@ class Model(Part):
 
     @property
     def elsewhere(self) -> bool:
-        """It runs on another machine, whose counters can't be read here."""
+        """True if it runs on another machine, whose counters can't be read here."""
         return False
 
     @property
     def starts_server(self) -> bool:
-        """It says by which command its server is started, for the time of a run."""
+        """True if it names the command by which its server is started for the time of a run."""
         return False
 
     def runs_code(self) -> tuple[str, ...]:
-        """What of it runs only under --trust, in words; empty: nothing that its fields could tell."""
+        """Parts of it that run only under --trust, in words; empty: nothing that its fields could tell."""
         return ("code that the spec names",) if self.needs_trust else ()
 
     def may_hide_code(self, access: Access) -> str | None:
-        """What in its files may be read under --trust only, in words; None: nothing that could be seen.
+        """Content of its files that may be read under --trust only, in words; None: nothing that could be seen.
 
         Looked at before a run starts, so that it is refused then; what loads a file looks again, and decides.
 
@@ -225,7 +225,7 @@ class Model(Part):
         raise NotImplementedError
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
-        """What a file is to the model: files here that decide what it answers, whatever ``artifact:`` states.
+        """Files here that decide what it answers, whatever ``artifact:`` states, by what each is to the model.
 
         Folders stand for all files in them. Part of every key under which an answer is kept.
 
@@ -376,7 +376,7 @@ Need = NeedRows | NeedPredictions | NeedTiming
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a plan knows when it counts.
+    """Facts that a plan knows when it counts.
 
     Args:
         served: Models that are servers.
@@ -396,7 +396,7 @@ def _no_counts() -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found. It does not decide.
+    """Result of a check. It does not decide.
 
     Args:
         estimates: Metric: estimate, fact or parts. Every metric that a requirement names must be there, or in
@@ -538,11 +538,11 @@ class Check(Part):
         return None
 
     def check_names(self, names: SpecNames) -> str | None:
-        """What is wrong with it, given the spec's names, in one sentence with the remedy; None: nothing."""
+        """Fault of it, given the spec's names, in one sentence with the remedy; None: nothing is wrong."""
         return None
 
     def runs_code(self) -> tuple[str, ...]:
-        """What of it runs only under --trust, in words."""
+        """Parts of it that run only under --trust, in words."""
         return ()
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
@@ -550,11 +550,11 @@ class Check(Part):
         return {}
 
     def needs(self) -> tuple[Need, ...]:
-        """What must be made before it runs."""
+        """Needs that must be met before it runs."""
         raise NotImplementedError
 
     def timings(self, known: Known) -> tuple[NeedTiming, ...]:
-        """What it times, counted as it will ask for it; where nothing more is known, that of `needs`."""
+        """Timings that it takes, counted as it will ask for them; where nothing more is known, those of `needs`."""
         return tuple(need for need in self.needs() if isinstance(need, NeedTiming))
 
     def inspects(self) -> tuple[NeedRows, ...]:
@@ -565,7 +565,7 @@ class Check(Part):
         return ()
 
     def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
-        """What `inspects` names tells the plan.
+        """Facts for the plan from the rows that `inspects` names.
 
         Args:
             tables: Dataset: its columns that are looked at, all rows for which ``where`` holds.
@@ -592,7 +592,7 @@ class Check(Part):
         return None
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterable[Misfit]:
-        """What is wrong with it, given the columns of its datasets, beside columns of `needs` that are not there.
+        """Faults of it, given the columns of its datasets, beside columns of `needs` that are not there.
 
         Args:
             headers: Dataset: its columns; others are not known yet.
@@ -621,18 +621,18 @@ class Check(Part):
         return ()
 
     def same(self, requirement: Requirement) -> Same | None:
-        """What this requirement claims, where a requirement of another check may claim the same: both count once.
+        """Claim of this requirement, where a requirement of another check may claim the same: both count once.
 
         Equal claims must come from the same test of the same rows. None: it is a claim of its own.
         """
         return None
 
     def defects(self) -> tuple[Defect, ...]:
-        """What `evalspec selftest` plants for this check before the defects of its kind of evidence; mildest first."""
+        """Defects that `evalspec selftest` plants for this check before those of its evidence; mildest first."""
         return ()
 
     def scans(self, inputs: Inputs) -> tuple[Scan, ...]:
-        """What it will ask `Inputs.scan` for, so that checks which look at the same rows share a pass over them.
+        """Scans that it will ask `Inputs.scan` for, so that checks which look at the same rows share a pass over them.
 
         Asked of the same inputs once, before anything else is drawn from their ``rng``: whatever a watcher draws comes
         from there, so that it is the same whoever had the rows go by.

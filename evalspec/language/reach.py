@@ -1,4 +1,4 @@
-"""What a metric can be at the least and at the most: sentences that no value, or every value, meets are refused."""
+"""Range of a metric's values: sentences that no value, or every value, meets are refused."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def check_rows(requirement: Requirement, dataset: str, rows: int | None) -> str 
 
 
 def never_fails(sentence: str, reason: str, instead: str) -> SpecError:
-    """That every value meets a sentence: a gate that can't go red.
+    """Error of a sentence that every value meets: a gate that can't go red.
 
     Args:
         sentence: As written.
@@ -117,7 +117,7 @@ def never_fails(sentence: str, reason: str, instead: str) -> SpecError:
 
 
 def _edge_shown(metric: Metric, kind: str) -> bool:
-    """It can be shown to be the best that it can be."""
+    """True if it can be shown to be the best that it can be."""
     # That a search finds nothing can be shown, where it would have found something; that a share is 0 can not.
     return metric.exact or metric.edge_shown or kind == "count"
 

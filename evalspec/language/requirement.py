@@ -55,12 +55,12 @@ class Requirement:
 
     @property
     def is_ratio(self) -> bool:
-        """It is held as a ratio: a factor other than 1 and no offset."""
+        """True if it is held as a ratio: a factor other than 1 and no offset."""
         return self.model is not None and self.factor != 1.0 and not self.has_offset
 
     @property
     def upper(self) -> bool:
-        """It bounds the value from above."""
+        """True if it bounds the value from above."""
         return self.op in ("<=", "<")
 
     def name(self, check_id: str) -> str:
@@ -72,7 +72,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """What a requirement on a paired difference claims, in whichever check it stands.
+    """Claim of a requirement on a paired difference, in whichever check it stands.
 
     Args:
         metric: Of `quality`, with its part where it has one.
@@ -126,7 +126,7 @@ def split_sentence(text: str) -> Sentence:
 
 
 def _no_sentence(text: str) -> Problem:
-    """What is wrong with a text that is no sentence."""
+    """Problem of a text that is no sentence."""
     tight = _TIGHT.fullmatch(text)
     if tight is None or (f" {tight['op']} " in text and tight["op"] in OPERATORS and "[" not in tight["left"]):
         return Problem(f"{text!r} is no requirement", remedy=_GRAMMAR)
@@ -255,7 +255,7 @@ def _check_operator(sentence: Sentence, metric: Metric) -> None:
 
 
 def _no_value(sentence: Sentence, metric: Metric) -> Problem:
-    """What is wrong with a right side that is neither a number nor a model."""
+    """Problem of a right side that is neither a number nor a model."""
     left = f"{metric.name} {sentence.op}"
     tight = _TIGHT_SIGN.fullmatch(sentence.right)
     if tight is not None:

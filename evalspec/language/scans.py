@@ -26,7 +26,7 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a check wants to see of a dataset.
+    """Part of a dataset that a check wants to see.
 
     Args:
         dataset: Its name.

@@ -94,7 +94,7 @@ def _at_the_end(metric: Metric, one: Requirement) -> str | None:
 
 
 def _beyond_all(one: Requirement, held: float) -> str | None:
-    """That an unbounded quantity is held where no machine and no model is; None: it isn't."""
+    """Sentence on an unbounded quantity whose limit no machine and no model reaches; None: one may."""
     unit = UNITS.get(one.unit)
     if unit is None:
         return None
@@ -126,7 +126,7 @@ def _told(value: float, unit: str) -> float:
 
 
 def _far_beyond(metric: Metric, one: Requirement, test: Test) -> str | None:
-    """That a limit is very far from what was measured, or as far as all rows; None: it isn't."""
+    """Sentence on a limit that is very far from what was measured, or as far as all rows; None: it isn't."""
     if test.value is None or one.op == "==":
         return None
     threshold = one.factor if one.is_ratio else one.threshold
@@ -148,7 +148,7 @@ def _far_beyond(metric: Metric, one: Requirement, test: Test) -> str | None:
 
 
 def _known_blind(one: Requirement, test: Test, blind: Mapping[str, tuple[float, str]]) -> str | None:
-    """That an answer which never looks at the row would pass it as well; None: it wouldn't, or there is none."""
+    """Sentence on a limit that an answer which never looks at the row would pass; None: it wouldn't, or none exists."""
     own = one.metric if one.part is None else f"{one.metric}({one.part})"
     scores = [blind[own]] if own in blind else []
     if not scores and one.part is None:

@@ -128,7 +128,7 @@ def parse_quantity(value: object, unit: str) -> float:
 
 
 def bare_remedy(number: float, unit: str) -> str:
-    """What a bare number may have meant: ``0.5 % or 50 %?``."""
+    """Remedy for a bare number, with what it may have meant: ``0.5 % or 50 %?``."""
     if unit in ("fraction", "%"):
         return f"{number:g} % or {number * 100:g} %?" if abs(number) <= 1 else f"write {number:g} %"
     choices = units_like(unit)

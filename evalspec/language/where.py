@@ -100,7 +100,7 @@ class Where:
 
 
 def parse_where(text: str) -> Where:
-    """What a ``where`` says.
+    """Parse a ``where``.
 
     Raises:
         SpecError: It is no comparison of columns with literals; names the piece that is not understood.
@@ -122,7 +122,7 @@ def parse_where(text: str) -> Where:
 
 
 def check_columns(where: Where, columns: Mapping[str, str]) -> list[Problem]:
-    """What is wrong with a ``where`` on a dataset with these columns (name: arrow type as text)."""
+    """Problems of a ``where`` on a dataset with these columns (name: arrow type as text)."""
     problems = []
     for name in where.columns:
         if name not in columns:
@@ -143,7 +143,7 @@ def check_literals(where: Where, columns: Mapping[str, str]) -> list[Problem]:
 
 
 def _instead(literal: Scalar, family: str) -> str:
-    """What to write in place of a literal."""
+    """Advice on what to write in place of a literal."""
     if family == "text":
         return f"write {_cut(repr(str(literal)))}"
     if family == "date":
@@ -312,7 +312,7 @@ def _literals(term: Term) -> list[tuple[str, Scalar]]:
 
 
 def column_family(type_text: str) -> Literal["text", "number", "truth value", "date"] | None:
-    """What a column of this arrow type can be held against; None: nothing is known of it."""
+    """Kind of literal that a column of this arrow type can be held against; None: nothing is known of it."""
     inner = re.match(r"dictionary<values=([^,]+),", type_text)
     name = inner[1] if inner else type_text
     if name in ("string", "large_string", "string_view"):

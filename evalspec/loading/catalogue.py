@@ -98,7 +98,7 @@ def markdown(name: str, registry: Registry) -> str:
 
 
 def values_of(about: Mapping[str, Any]) -> str:
-    """What may stand in a field, in words, from its JSON Schema."""
+    """Values that a field may have, in words, from its JSON Schema."""
     if "const" in about:
         return f"`{about['const']}`"
     if "enum" in about:

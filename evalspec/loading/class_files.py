@@ -1,4 +1,4 @@
-"""What can be said of a model's answers before it gives any: its classes, and the columns of files with answers."""
+"""Facts of a model's answers before it gives any: its classes, and the columns of files with answers."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def column_roles(dataset: Dataset, access: Access, label: str) -> ColumnRoles:
 
 
 def _called(name: str, words: Collection[str]) -> bool:
-    """It is one of these names, or one with ``_id`` or ``id`` behind it."""
+    """True if it is one of these names, or one with ``_id`` or ``id`` behind it."""
     plain = name.lower()
     return plain in words or plain.removesuffix("id").rstrip("_") in words
 

@@ -1,4 +1,4 @@
-"""What must hold between the parts of a spec, known without opening any file."""
+"""Rules between the parts of a spec that are known without opening any file."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _sentences_failed(problems: Problems, entry: Entry) -> bool:
 
 
 def unknown_part(check: Check, requirement: Requirement, names: SpecNames) -> Problem | None:
-    """That a requirement is about a part that its metric does not have; None: it has it, or that is not known yet."""
+    """Problem of a requirement about a part that its metric does not have; None: it has it, or it is not known yet."""
     metric = check.metric(requirement.metric)
     if requirement.part is None or metric is None:
         return None
@@ -160,7 +160,7 @@ def without_score(datasets: Mapping[str, Dataset], entries: Sequence[Entry]) -> 
 
 
 def rollbacks(problems: Problems, wanted: Sequence[SpecRollback], entries: Sequence[Entry]) -> tuple[Rollback, ...]:
-    """What production is watched for, each about a metric that this spec measures before."""
+    """Criteria that production is watched for, each about a metric that this spec measures before."""
     metrics = {metric.name: metric for entry in entries for metric in entry.check.metrics}
     found = []
     for index, one in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""What the files say without being measured: that they are there, their columns, their rows."""
+"""Facts that files tell without being measured: that they are there, their columns, their rows."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def read_headers(
 
 
 def _cut_otherwise(dataset: Dataset, header: Header) -> Problem | None:
-    """That the cells of a file with one column are parted by something else than it is read with."""
+    """Problem of a file whose cells are parted otherwise than it is read."""
     other = other_delimiter(tuple(header.columns))
     if other is None or "delimiter" not in type(dataset).model_fields:
         return None
@@ -131,7 +131,7 @@ def _cut_otherwise(dataset: Dataset, header: Header) -> Problem | None:
 
 
 def other_delimiter(columns: Sequence[str]) -> str | None:
-    """What seems to stand between the cells of a file of which one column only was read; None: nothing does."""
+    """Delimiter that seems to stand between the cells of a file of which one column only was read; None: nothing does."""
     return next((mark for mark in DELIMITERS if mark in columns[0]), None) if len(columns) == 1 else None
 
 
@@ -272,7 +272,7 @@ class NeedsCheck:
             self.problems.add(find_text(self.problems, entry.path, column), problem)
 
     def _by(self, entry: Entry) -> None:
-        """What a check cuts its dataset by: slices whose columns it has, and columns whose values are groups."""
+        """Check what a check cuts its dataset by: slices whose columns it has, and columns whose values are groups."""
         dataset = getattr(entry.check, "dataset", None)
         header = self.headers.get(dataset) if isinstance(dataset, str) else None
         by = getattr(entry.check, "by", None)

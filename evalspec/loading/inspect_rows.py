@@ -40,7 +40,7 @@ class Readable:
     access: Access
 
     def small(self, name: str) -> bool:
-        """It can be read at little cost."""
+        """True if it can be read at little cost."""
         if name not in self.headers or name not in self.datasets:
             return False
         try:
@@ -98,7 +98,7 @@ def inspect_small(problems: Problems, entries: Sequence[Entry], there: Readable)
 
 
 def looked_at(check: Check, datasets: Mapping[str, Dataset], rows: Mapping[str, int | None], access: Access) -> object:
-    """What a check sees of the rows that it looks at.
+    """Facts that a check tells from the rows that it looks at.
 
     Args:
         check: The check.
@@ -120,7 +120,7 @@ def looked_at(check: Check, datasets: Mapping[str, Dataset], rows: Mapping[str, 
 
 
 def refused(check: Check, datasets: Mapping[str, Dataset], error: InputError, file: str) -> Problem:
-    """What `looked_at` raised, as what is wrong with a spec."""
+    """Problem of a spec that `looked_at` raised."""
     read = next(need.dataset for need in check.inspects() if need.columns)
     problem = _with_file(error.problem, datasets[read])
     return problem.at(file=file, line=None, column=None, path=f"{check.dimension}: {check.name}")

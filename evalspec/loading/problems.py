@@ -34,7 +34,7 @@ _BOUNDS = {
 
 
 class Problems:
-    """What is wrong with one spec so far."""
+    """Problems of one spec so far."""
 
     def __init__(self, root: Node) -> None:
         """Places are those of ``root``."""

@@ -83,7 +83,7 @@ class Item(Part):
         return self.name or self.states or "_or_".join(self.kinds)
 
     def words(self, *, soft: bool) -> str:
-        """What it asks for, in words; ``soft``: a warning is enough."""
+        """Request in words; ``soft``: a warning is enough."""
         if self.states is not None:
             return STATED[self.states]
         wanted = [f"`{field}` {or_list(choices)}" for field, choices in self.having.items()]
@@ -249,7 +249,7 @@ def _check_item(problems: Problems, path: Steps, item: Item, parts: Sequence[typ
 
 
 def _choices(part: type[Check], field: str) -> tuple[str, ...]:
-    """What a field may be, where it has choices; steps into a field are parted by points."""
+    """Choices of a field, where it has any; steps into a field are parted by points."""
     steps = field.split(".")
     info = fields_at(part, steps[:-1]).get(steps[-1])
     return () if info is None else tuple(_literals(info.annotation))

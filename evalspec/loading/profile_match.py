@@ -1,4 +1,4 @@
-"""What of a spec answers an item of a profile, and what comes near and does not."""
+"""Parts of a spec that answer an item of a profile, and those that come near and do not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIXED = "mixed"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a spec's checks have to be about to answer anything.
+    """Subject that a spec's checks have to be about to answer anything.
 
     Args:
         model: Name of the model.

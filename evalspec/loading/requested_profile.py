@@ -53,7 +53,7 @@ def read(
 
 
 def hold(loaded: LoadedProfile, checks: Sequence[Check], models: Mapping[str, Model], fields: SpecFields) -> Profile:
-    """What of a spec answers each item of a profile.
+    """Answers of a spec to each item of a profile.
 
     A check answers where at least one of its requirements blocks (of a soft or recommended item: or warns), on one of
     the metrics that the item names. A check that only reports proves nothing, nor does one of a model that is not the

@@ -1,4 +1,4 @@
-"""What stands in a folder, for a new spec: files that look like a model, a test set or a label column."""
+"""Files of a folder, for a new spec: those that look like a model, a test set or a label column."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Looks:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found, as a new spec says it; what was not has a name that is to be replaced.
+    """Contents of a folder as a new spec names them; what was not found has a name that is to be replaced.
 
     Args:
         models: Role: kind and path.
@@ -82,7 +82,7 @@ class Finding:
     trained: frozenset[str]
 
     def lines(self, roles: Container[str]) -> list[str]:
-        """What was found of these roles, and what was not, in lines."""
+        """Lines on the files of these roles that were found, and on those that were not."""
         named = {role: path for role, (_, path) in (*self.models.items(), *self.datasets.items()) if role in roles}
         here = [f"{path} ({role})" for role, path in named.items() if role in self.found]
         lines = [f"Found here: {', '.join(here)}.", self.left(roles)]

@@ -90,7 +90,7 @@ class SpecWithout(Without):
 
 
 class SpecClaim(Claim):
-    """What somebody says of the model; shown beside what was measured, never used as evidence."""
+    """Claim that somebody makes of the model; shown beside what was measured, never used as evidence."""
 
     metric: str = Field(description="Name of a metric.")
     value: Annotated[str, BeforeValidator(_as_text), WithJsonSchema({"type": ["string", "number"]})] = Field(
@@ -107,7 +107,7 @@ class SpecRollback(Part):
 
 
 class SpecFields(Part):
-    """What must hold before a model ships: of the system that serves it, of the model, of the data it was judged on."""
+    """Requirements that must hold before a model ships: of the system, of the model, of the data it was judged on."""
 
     evalspec: Literal[1] = Field(description="Version of the spec's language.")
     name: SpecName = Field(description="Names the folder of its reports.")

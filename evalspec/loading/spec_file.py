@@ -230,7 +230,7 @@ class _Loader:
         )
 
     def _texts(self, section: str, name: str, field: str) -> dict[str, str]:
-        """What a field of a dataset or a model says, where its values are texts."""
+        """Texts of a field of a dataset or a model, where its values are texts."""
         parts = self.root.child(section)
         entry = parts.child(name) if parts is not None else None
         found = entry.child(field) if entry is not None else None
@@ -327,7 +327,7 @@ class _Loader:
         return headers
 
     def _note(self, models: dict[str, Model], datasets: dict[str, Dataset], headers: dict[str, Header]) -> None:
-        """What was not verified, in sentences."""
+        """Note what was not verified, in sentences."""
         counted = [name for name in headers if headers[name].rows is None]
         if counted:
             rows = ", ".join(counted)

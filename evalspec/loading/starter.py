@@ -51,7 +51,7 @@ _TOKEN = re.compile(r"@(\w+)@")
 
 
 class Started(NamedTuple):
-    """What was written.
+    """Files that were written.
 
     Args:
         spec: The spec's file.
@@ -94,7 +94,7 @@ def profile_template(profile: str, folder: Path, registry: Registry) -> tuple[st
 
 
 def _values(loaded: LoadedProfile, found: Finding, tokens: frozenset[str]) -> dict[str, str]:
-    """What stands in a template for each of its tokens."""
+    """Values of the tokens of a template."""
     roles = tokens | {"candidate"}
     about = [f"{loaded.file.name}: {loaded.file.about}", *found.lines(roles)]
     values = {
@@ -110,7 +110,7 @@ def _values(loaded: LoadedProfile, found: Finding, tokens: frozenset[str]) -> di
 
 
 def _of_columns(columns: ColumnRoles, trained: Container[str]) -> dict[str, str]:
-    """What the columns of the test set are named for: row names, what rows share, slices, classes, leakage."""
+    """Values of the tokens for columns of the test set: row names, what rows share, slices, classes, leakage."""
     shared, groups = columns.cluster, ", ".join(map(plain, columns.groups))
     key = f", key: {plain(columns.key)}" if columns.key else ""
     recalls = "".join(f"\n      - recall({name}) >= 70 %" for name in columns.classes if _PART.fullmatch(name))

@@ -1,4 +1,4 @@
-"""What ``validate`` says of a spec that is right."""
+"""Summary that ``validate`` prints of a spec that is right."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def doubts(spec: Spec) -> Iterator[str]:
 
 
 def profile_lines(spec: Spec) -> Iterator[str]:
-    """What the profile asks for and the spec does not have; nothing where it names no profile."""
+    """Items that the profile asks for and the spec does not have; none where it names no profile."""
     profile = spec.profile
     if profile is None:
         return

@@ -1,4 +1,4 @@
-"""What a plan says: checks, order, n, time, and what each requirement can detect."""
+"""Explanation of a plan: checks, order, n, time, and what each requirement can detect."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _ENDED = {"not_run": "not run", "invalid": "invalid", "error": "crashed"}
 
 @dataclass(frozen=True, slots=True)
 class Detects:
-    """What one requirement can decide.
+    """Detectable differences of one requirement.
 
     Args:
         name: Of the requirement.

@@ -1,4 +1,4 @@
-"""What a caller must allow before a plan can run: code, and secrets. Nothing is run, and no file read, to find out."""
+"""Permissions that a plan needs before it can run: code, and secrets. Nothing is run, and no file read, to find out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Permission:
 
 
 def lacking(plan: Plan, access: Access, environment: Mapping[str, str] | None = None) -> tuple[Permission, ...]:
-    """What a run of the plan would be refused for, as far as the spec's fields tell.
+    """Permissions without which a run of the plan would be refused, as far as the spec's fields tell.
 
     Args:
         plan: Its checks and their models count; what ``--only`` leaves out does not.

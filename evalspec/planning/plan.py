@@ -45,7 +45,7 @@ class PlannedCheck:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will do.
+    """Plan of a run.
 
     Args:
         spec: The spec.

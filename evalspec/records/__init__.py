@@ -1,1 +1,1 @@
-"""What is done with records that exist: reports, verification."""
+"""Work on records that exist: reports, verification."""

@@ -190,7 +190,7 @@ def _pairs(before: Record, after: Record) -> dict[str, Found]:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What the rows are made with."""
+    """Facts that the rows are made from."""
 
     before: Record
     after: Record
@@ -264,7 +264,7 @@ class _View:
         return abs(found.value - found.none) < (self.smallest.ratio if found.is_ratio else self.smallest.points)
 
     def _fact(self, ours: Test, theirs: Test) -> tuple[Word, str]:
-        """What became of a number without an interval, and how far it moved."""
+        """Change of a number without an interval, and how far it moved."""
         assert ours.value is not None and theirs.value is not None
         if ours.value == theirs.value:
             return "same", ""

@@ -97,7 +97,7 @@ def find_runs(where: Path, root: Path) -> Path:
 
 
 def spec_name(path: Path) -> str:
-    """What a spec file calls itself; nothing else of it need be right.
+    """Name that a spec file gives itself; nothing else of it need be right.
 
     Raises:
         SpecError: It is no YAML, or has no name.
@@ -109,7 +109,7 @@ def spec_name(path: Path) -> str:
 
 
 def _read(runs: Path) -> tuple[list[PastRun], tuple[tuple[str, str], ...]]:
-    """What every record came to, and which could not be read and why."""
+    """Outcome of every record, and those that could not be read with the reason."""
     known = index.load(runs)
     entries: dict[str, index.IndexEntry] = {}
     found: list[PastRun] = []

@@ -1,4 +1,4 @@
-"""What the records of a spec came to, kept beside them so that they need not all be read again.
+"""Index of the records of a spec, kept beside them so that they need not all be read again.
 
 It is a cache and nothing else: each entry says of which file it was made, and counts only while that file is the very
 same. It is written whole beside its place and renamed, so that several processes never see half of it; where it can't
@@ -24,7 +24,7 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """What a record came to.
+    """Outcome of one record.
 
     Args:
         stamp: Of which file, see `stamp_of`.
@@ -36,7 +36,7 @@ class IndexEntry:
 
 
 def stamp_of(path: Path, beside: Path) -> str:
-    """What of two files, and of what reads them, is another once any has changed.
+    """Stamp of two files and of the code that reads them: another one once any has changed.
 
     Args:
         path: A record.

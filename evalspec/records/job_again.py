@@ -1,4 +1,4 @@
-"""What a child is handed that makes a check of a run again from its evidence."""
+"""Job for a child that makes a check of a run again from its evidence."""
 
 from __future__ import annotations
 

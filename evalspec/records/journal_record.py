@@ -15,7 +15,7 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class JournaledRecord:
-    """What a journal says of a run.
+    """Record of a run as its journal tells it.
 
     Args:
         events: All up to the end of the run.
@@ -38,7 +38,7 @@ class JournaledRecord:
     skipped: str | None = None
 
     def observed(self, model: str, check: str, pairs: Set[tuple[str, str]]) -> Iterator[Mapping[str, Any]]:
-        """What was got when a model answered, and when a check ran it.
+        """Facts observed when a model answered, and when a check ran it.
 
         Args:
             model: The model.
@@ -101,5 +101,5 @@ def journaled(folder: Path) -> JournaledRecord:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """What a line should hold as a mapping; a line that was made otherwise holds nothing."""
+    """Mapping that a line should hold; empty where the line was made otherwise."""
     return value if isinstance(value, dict) else {}

@@ -108,7 +108,7 @@ def _text(value: Any) -> bool:
 
 
 def at(record: Any, place: Sequence[str]) -> Any:
-    """What stands at a place of a record, items of lists by name; None: nothing does."""
+    """Value at a place of a record, items of lists by name; None: there is none."""
     for name in place:
         if isinstance(record, Mapping):
             record = record.get(name)
@@ -120,7 +120,7 @@ def at(record: Any, place: Sequence[str]) -> Any:
 
 
 def sentence(what: str, found: Sequence[Leaf], now: str) -> str:
-    """That a record differs from something.
+    """Sentence on how a record differs from something.
 
     Args:
         what: The part of the record.

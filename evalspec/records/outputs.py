@@ -81,7 +81,7 @@ def check_decided(record: Record, folder: Path) -> None:
 
 
 def _outcome(verdict: Verdict) -> list[tuple[str, str]]:
-    """What a verdict says, whatever its sentences are."""
+    """Outcome of a verdict, whatever its sentences are."""
     ended = [(one.name, f"{one.status} {one.blocking} {one.waived}") for one in verdict.decisions]
     return [("the verdict", f"{verdict.word} {verdict.exit_code}"), *ended]
 
@@ -109,7 +109,7 @@ def write_reports(record: Record, folder: Path) -> None:
 
 
 def say(record: Record, folder: Path) -> list[str]:
-    """What a terminal shows after a run."""
+    """Lines that a terminal shows after a run."""
     verdict = verdict_of(record)
     lines = [f"{record.spec}: {verdict.headline}", f"  {verdict.reason}"]
     if record.draft:
@@ -125,14 +125,14 @@ def say(record: Record, folder: Path) -> list[str]:
 
 
 def _unasked(record: Record) -> Iterator[str]:
-    """What screens saw, each with the requirement that would decide it."""
+    """Suspicions of the screens, each with the requirement that would decide it."""
     for one in () if record.screens is None else record.screens.suspicions:
         yield f"  Nobody asked, but {one.sentence}"
         yield from (f"      {line}" for line in one.suggestion.splitlines())
 
 
 def _tried(record: Record) -> Iterator[str]:
-    """What became of each check of a draft: that it ran, and on what, or why it did not."""
+    """Fate of each check of a draft: that it ran, and on what, or why it did not."""
     for check in record.checks:
         if check.status != "measured":
             yield f"  {ENDED[check.status]:<8} {check.id}: {check.reason}"

@@ -48,7 +48,7 @@ class RemadePart:
 
 @dataclass(slots=True)
 class Remade:
-    """What was made again of a record.
+    """Parts of a record that were made again.
 
     Args:
         parts: All of them.

@@ -145,7 +145,7 @@ class _Again:
     """Datasets that can't be read again as they were, with the reason."""
 
     def names(self) -> None:
-        """That everything which the plan reads stands in the record, but for what could not be read."""
+        """Check that everything which the plan reads stands in the record, but for what could not be read."""
         if self.base.interrupted:
             return
         checks, spec = self.planned.checks, self.planned.spec
@@ -167,7 +167,7 @@ class _Again:
                     self.remade.differs.append(f"{path}: the record does not name it as {what}")
 
     def models(self) -> None:
-        """What stands on disk of each model, and which of them is the subject."""
+        """Make again what stands on disk of each model, and which of them is the subject."""
         base, spec = self.base, self.planned.spec
         models, datasets = ({one.name: one for one in many} for many in (base.models, base.datasets))
         named = (check.model for check in spec.checks if check.uses_model)
@@ -228,7 +228,7 @@ class _Again:
             self._measured(check, planned, timings)
 
     def screens(self) -> None:
-        """What nobody asked."""
+        """Make again what the screens suspect."""
         screens = self.base.screens
         if screens is None:
             return
@@ -337,5 +337,5 @@ def _status_and_reason(check: Any) -> list[Any]:
 
 
 def _has_values(check: CheckRecord) -> bool:
-    """It was measured, whatever became of it then."""
+    """True if it was measured, whatever became of it then."""
     return bool(check.measured or check.blocks or any(test.value is not None for test in check.tests))

@@ -10,7 +10,7 @@ from evalspec.verdict.profile import as_run, holding
 
 
 def run_notes(before: Record, after: Record) -> Iterator[str]:
-    """What two runs are, where they are not an earlier and a later whole run of one spec."""
+    """Notes on two runs that are not an earlier and a later whole run of one spec."""
     if before.spec != after.spec:
         yield f"they are runs of two specs: {before.spec}, then {after.spec}"
     if before.started > after.started:
@@ -64,7 +64,7 @@ MOVES = ("machine cpu_steal_s_since_boot", "machine cpu_MHz")
 
 
 def _facts(record: Record) -> dict[str, object]:
-    """What a run took place with: field, its value."""
+    """Circumstances of a run: field, its value."""
     found: dict[str, object] = {f"model {one.name}": short_digest(one.digest) for one in record.models}
     # Stages of one name may be set otherwise, so the digest stands beside them.
     found |= {

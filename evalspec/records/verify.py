@@ -29,7 +29,7 @@ from evalspec.version import __version__
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What came of making a run again.
+    """Result of making a run again.
 
     Args:
         same: What came out as the record has it.
@@ -132,7 +132,7 @@ def _base(record: Record, journal: JournaledRecord) -> Record:
 
 
 def _versions(record: Record) -> str | None:
-    """That another version of the program, or of the rule of verdicts, made the record; None: this one did."""
+    """Note that another version of the program, or of the rule of verdicts, made the record; None: this one did."""
     rule = RULE_VERSION if record.verdict is None else record.verdict.rule
     if (record.evalspec, rule) == (__version__, RULE_VERSION):
         return None

@@ -1,4 +1,4 @@
-"""What a spec sets aside on purpose, for the top of the report: requirements waived, items of its profile left out."""
+"""Exceptions that a spec makes on purpose, for the top of the report: waivers, items of its profile left out."""
 
 from __future__ import annotations
 

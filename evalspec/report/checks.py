@@ -161,7 +161,7 @@ def _doubt(check: CheckRecord, rows: Sequence[RequirementRow], doubts: Collectio
 
 
 def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
-    """What the numbers hold for: models, datasets, conditions, what became of the rows."""
+    """Facts that the numbers hold for: models, datasets, conditions, what became of the rows."""
     models = [
         *(name for name in check.models if name not in check.baseline_models),
         *(f"{name} (compared with)" for name in check.baseline_models),
@@ -181,7 +181,7 @@ def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
 
 
 def _measured(check: CheckRecord, doubts: Collection[str]) -> tuple[tuple[str, str, bool], ...]:
-    """What was measured, and whether it is in doubt; of values by part only a few, for the blocks show them better."""
+    """Measured values, and whether each is in doubt; of values by part only a few, for the blocks show them better."""
     parts = [name for name in check.measured if "(" in name]
     hidden = set(parts[MAX_PARTS:])
     entries = []

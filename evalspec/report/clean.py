@@ -11,7 +11,7 @@ from evalspec.report.names import quantity
 
 
 def clean_notes(record: Record, check: CheckRecord) -> tuple[str, ...]:
-    """What a model scores without the rows seen in training, for a check that scored all of the same rows.
+    """Notes on a model's score without the rows seen in training, for a check that scored all of the same rows.
 
     Said only where it is the same number: the same model, dataset and metric, and the same score of all rows.
 

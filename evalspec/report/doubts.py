@@ -16,7 +16,7 @@ NOT_TRUSTED = "not to be trusted"
 
 
 def measured_anyway(check: CheckRecord | None, test: Test) -> tuple[str, float, str] | None:
-    """What was measured for an inadmissible requirement where the requirement itself has no value of it.
+    """Measurement for an inadmissible requirement where the requirement itself has no value of it.
 
     A requirement over all parts is decided from those that are sound; the ones that are not stand in its check.
 
@@ -66,6 +66,6 @@ def doubted(check: CheckRecord, rows: Iterable[RequirementRow]) -> frozenset[str
 
 
 def _is_void_part(name: str, test: Test) -> bool:
-    """It is a part of the test's metric that the test was not decided from."""
+    """True if it is a part of the test's metric that the test was not decided from."""
     part = part_of(name)
     return bool(part) and metric_of(name) == test.metric and part not in {one.part for one in test.parts}

@@ -1,4 +1,4 @@
-"""What the dimensions say together: one subject, one cell, claims and baselines beside what was measured."""
+"""Dimensions together: one subject, one cell, claims and baselines beside what was measured."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DatasetUse:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRow:
-    """What somebody says, beside what was measured."""
+    """Claim of somebody, beside what was measured."""
 
     metric: str
     claimed: str
@@ -101,7 +101,7 @@ class Together:
 
 
 def together(record: Record, rows: Sequence[RequirementRow], parts: Sequence[Section]) -> Together:
-    """What the record says across dimensions; everything is derived from it."""
+    """View of the record across dimensions; everything is derived from it."""
     agreements = _agreements(record)
     grouped = by_check(rows)
     doubts = {check.id: doubted(check, grouped.get(check.id, ())) for check in record.checks}
@@ -238,7 +238,7 @@ def _agreement(
 def _asked(
     what: str, used: Sequence[Use], value: Callable[[ModelRecord], tuple[str | None, str | None]]
 ) -> ConsistencyRow:
-    """What was asked of a model beside what was observed."""
+    """Row on what was asked of a model beside what was observed."""
 
     def text(check: CheckRecord, model: ModelRecord) -> str:
         asked, observed = value(model)

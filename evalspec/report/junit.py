@@ -69,7 +69,7 @@ def _fill(suite: ElementTree.Element, place: str, rows: Sequence[RequirementRow]
 
 
 def _outcome(case: ElementTree.Element, row: RequirementRow, record: Record) -> None:
-    """What a case carries beside its name; a PASS carries nothing."""
+    """Fill a case with what it carries beside its name; a PASS carries nothing."""
     status = row.decision.status
     said = visible(row.said or row.sentence)
     if status == "ERROR":

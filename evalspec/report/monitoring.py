@@ -1,4 +1,4 @@
-"""What production is watched against: expected ranges, rows that drift is measured from, criteria to go back."""
+"""Figures for watching production: expected ranges, rows that drift is measured from, criteria to go back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be done next, for the top of the page: what keeps the verdict from READY, put together by its cause."""
+"""Next steps, for the top of the page: what keeps the verdict from READY, put together by its cause."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _verb(row: RequirementRow) -> str:
 
 
 def _more(row: RequirementRow) -> str:
-    """Whether more data would decide it: ``data``, ``close`` (too close to the threshold), or nothing is known."""
+    """Word on whether more data would decide it: ``data``, ``close`` (too close to the threshold); empty: unknown."""
     test = row.test
     if row.decision.status != "INCONCLUSIVE" or row.decision.looks_violated or test is None:
         return ""

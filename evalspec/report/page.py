@@ -62,7 +62,7 @@ class StatusShare:
 
 @dataclass(frozen=True, slots=True)
 class Untested:
-    """What was left out, and by kind of check what it cannot show."""
+    """Parts that were left out, and by kind of check what it cannot show."""
 
     lines: tuple[str, ...]
     limits: tuple[tuple[str, str], ...]
@@ -147,7 +147,7 @@ def _begun(line: str, ids: Set[str]) -> str:
 
 
 def untested(record: Record) -> Untested:
-    """What was not tested: what the run left out, and beside each kind of check what it cannot show."""
+    """Parts that were not tested: what the run left out, and beside each kind of check what it cannot show."""
     said = {limit_line(check.check, check.cannot_show): (check.check, check.cannot_show) for check in record.checks}
     limits = tuple(said[line] for line in record.not_tested if line in said)
     return Untested(tuple(line for line in record.not_tested if line not in said), limits)

@@ -1,4 +1,4 @@
-"""What the spec's profile asks for, and what answers it, as the page shows it."""
+"""Items of the spec's profile and their answers, as the page shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody needs to do it again: every digest, seed, version and control."""
+"""Means to do it again: every digest, seed, version and control."""
 
 from __future__ import annotations
 

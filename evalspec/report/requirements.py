@@ -63,7 +63,7 @@ class RequirementRow:
 
     @property
     def holds(self) -> bool:
-        """It is PASS."""
+        """True if it is PASS."""
         return self.decision.status == "PASS"
 
     @property
@@ -89,14 +89,14 @@ class RequirementRow:
 
     @property
     def fact(self) -> str:
-        """That the value is a fact, of the whole file or of this run; empty: it is an estimate."""
+        """Word on a value that is a fact, of the whole file or of this run; empty: it is an estimate."""
         if self.test is None:
             return ""
         return "in this run" if self.test.in_this_run else "exact fact" if self.test.exact else ""
 
     @property
     def basis(self) -> str:
-        """What the value rests on: the method, or that it is a fact."""
+        """Basis of the value: the method, or that it is a fact."""
         return ", ".join(part for part in (self.fact, self.test.method if self.test else "") if part)
 
 

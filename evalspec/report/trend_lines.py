@@ -25,7 +25,7 @@ def trend_lines(found: History) -> list[str]:
 
 
 def head(found: History) -> Iterator[str]:
-    """What is shown and what is not."""
+    """Lines on what is shown and what is not."""
     first, last = found.runs[0], found.runs[-1]
     span = day(first.started) if len(found.runs) == 1 else f"{day(first.started)} to {day(last.started)}"
     yield f"{found.spec}: {plural(len(found.runs), 'run')}, {span}; the last is {last.headline}"
@@ -57,7 +57,7 @@ def day(moment: str) -> str:
 
 
 def run_notes(run: PastRun, found: History) -> Iterator[str]:
-    """What else is to be known of a run; other runs that are shown are called by their number."""
+    """Notes on a run; other runs that are shown are called by their number."""
     numbers = {one.run: str(number) for number, one in enumerate(found.runs, 1)}
     if run.only:
         yield f"only a part was run: {', '.join(run.only)}"
@@ -93,7 +93,7 @@ def _table(found: History, trend: Trend) -> Iterator[str]:
 
 
 def place_notes(place: HistoryPlace) -> Iterator[str]:
-    """What is to be known of a point."""
+    """Notes on a point."""
     if place.breaks:
         yield f"not comparable with the one before: {place.breaks}"
     yield from place.notes

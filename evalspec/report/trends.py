@@ -87,7 +87,7 @@ def render_trends(found: History) -> str:
 
 
 def _rest(run: PastRun) -> str:
-    """What the verdict's headline says beside its word."""
+    """Words of the verdict's headline beside the first."""
     return run.headline.removeprefix(run.word).strip().strip("()")
 
 

@@ -1,4 +1,4 @@
-"""What screens saw though no requirement asks about it, as the pages show it under the verdict."""
+"""Suspicions of screens that no requirement asks about, as the pages show them under the verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a screen is handed, and what it gives back."""
+"""Evidence that a screen is handed, and the look that it gives back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a screen saw.
+    """Observations of one screen.
 
     Args:
         suspicions: Those whose effect is large enough to matter, each with the p-value that it has by itself.
@@ -35,7 +35,7 @@ class Look:
 
 
 class Evidence(Protocol):
-    """What a run has anyway: rows, answers, timings and what checks wrote. Nothing is measured for a screen."""
+    """Evidence of a run: rows, answers, timings and what checks wrote. Nothing is measured for a screen."""
 
     @property
     def rng(self) -> np.random.Generator:

@@ -24,7 +24,7 @@ def screen_names() -> tuple[str, ...]:
 
 
 def look(name: str, evidence: Evidence) -> Look:
-    """What one screen sees.
+    """Let one screen look.
 
     Args:
         name: ``dimension/name``.
@@ -35,7 +35,7 @@ def look(name: str, evidence: Evidence) -> Look:
 
 
 def screening(looks: Mapping[str, Look], blind: Mapping[str, str]) -> Screening:
-    """What may be said: exact facts, and what stays at the family-wise level among all that was asked.
+    """Suspicions that may be said: exact facts, and what stays at the family-wise level among all that was asked.
 
     Args:
         looks: Screen: what it saw.

@@ -24,7 +24,7 @@ TIMES = (1.5, 10.0, 1000.0)
 
 
 def candidates(plan: Plan, planned: PlannedCheck) -> tuple[Defect, ...]:
-    """What is planted for a check, in this order: what the check names itself, answers, timings, rows."""
+    """Defects planted for a check, in this order: what the check names itself, answers, timings, groups, rows."""
     return (
         *planned.check.defects(),
         *_of_answers(plan, planned),

@@ -52,7 +52,7 @@ def start(job: None) -> Handler:
 
 
 class PlantedTimings(Replay):
-    """What was measured before, with a defect in it."""
+    """Measurements of a run, with a defect in them."""
 
     def __init__(self, evidence: Path, check: str, defect: Defect) -> None:
         """``evidence`` and ``check`` as of `Replay`."""
@@ -94,7 +94,7 @@ class PlantedTables(Tables):
 
 
 class PlantedInputs(RunInputs):
-    """What a check is handed in a run, with a defect in it."""
+    """Inputs of a check in a run, with a defect in them."""
 
     def __init__(self, job: CheckJob, timing: PlantedTimings, defect: Defect) -> None:
         """``timing`` with the same defect."""
@@ -110,5 +110,5 @@ class PlantedInputs(RunInputs):
         return self._defect.answers_again(super().predict(rows, dataset, name, model))
 
     def model_facts(self, model: str | None = None) -> Cells:
-        """What is known of a model, changed."""
+        """Facts of a model, changed."""
         return self._defect.facts(model or self._job.check.model, super().model_facts(model))

@@ -1,4 +1,4 @@
-"""What a self-test says of each requirement."""
+"""Outcome of a self-test for each requirement."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Trial:
 def selftest(
     plan: Plan, folder: Path, access: Access, limits: Limits, observer: Observer
 ) -> tuple[RequirementOutcome, ...]:
-    """What each requirement of a spec does when the evidence of a run has a defect; nothing of the run is changed.
+    """Outcome of each requirement of a spec when the evidence of a run has a defect; nothing of the run is changed.
 
     Args:
         plan: Of the spec.

@@ -77,14 +77,14 @@ class MoreOf(Defect):
         return replace(samples, telemetry=replace(told, series=series))
 
     def probe(self, probe: Probe) -> Probe:
-        """What processes found."""
+        """Findings of processes."""
         if probe.model != self.model:
             return probe
         series = {name: values * self.times for name, values in probe.series.items()}
         return replace(probe, facts=self._more(probe.facts), series=series)
 
     def facts(self, model: str, facts: Cells) -> Cells:
-        """What is known of it."""
+        """Facts of the model."""
         return self._more(facts) if model == self.model else facts
 
     def _more(self, cells: Cells) -> Cells:

@@ -82,7 +82,7 @@ def quantity_of(text: str) -> Quantity | None:
 
 
 def kind_of(unit: str) -> str:
-    """What a unit is a unit of; one that is none of ours is its own kind."""
+    """Kind of quantity of a unit; one that is none of ours is its own kind."""
     return UNITS[unit].kind if unit in UNITS else unit
 
 
@@ -92,7 +92,7 @@ def scale_of(unit: str) -> float:
 
 
 def leaves_out(claim: Claim, unit: str) -> tuple[str, ...]:
-    """What it would have to state; what it says to exclude states its boundary."""
+    """Facts that it would have to state; what it says to exclude states its boundary."""
     kind = "size" if claim.metric in OF_SIZE else kind_of(unit)
     stated = {what for what, words in WAYS.items() if any(word in claim.conditions for word in words)}
     if claim.excludes:
@@ -128,7 +128,7 @@ def follows(claim: Claim, claims: Sequence[Claim]) -> tuple[str, ...]:
 
 
 def claimed_of_both(claims: Sequence[Claim], model: str, baseline: str) -> tuple[str, ...]:
-    """What is claimed of two models alike, in words: ``latency_p50 35 ms against 120 ms (3.429x)``.
+    """Claims on two models alike, in words: ``latency_p50 35 ms against 120 ms (3.429x)``.
 
     Args:
         claims: All of them.
@@ -169,7 +169,7 @@ def _beside_others(claim: Claim, said: Quantity, others: Sequence[Claim]) -> Ite
 
 
 def _part_of_whole(claim: Claim, said: Quantity, others: Sequence[Claim]) -> Iterator[str]:
-    """What share of a whole a part is: ``energy_of_memory`` of ``energy_per_inference``, if of the same conditions."""
+    """Share of a whole that a part is: ``energy_of_memory`` of ``energy_per_inference``, if of the same conditions."""
     quantity, of, _ = claim.metric.partition(PART_OF)
     for other in others if of else ():
         theirs = quantity_of(other.value)

@@ -1,4 +1,4 @@
-"""What others claim, beside what was measured: what a claim leaves out, and which costs it hides. Never evidence."""
+"""Claims of others beside what was measured: what a claim leaves out, and which costs it hides. Never evidence."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _examined(claim: Claim, record: Record, doubts: Doubts) -> Examined:
 
 
 def _same_quantity(claim: Claim, record: Record, doubts: Doubts) -> _Beside | None:
-    """What measured it nearest to the claim's own conditions; of the model that it names, where that is one of ours."""
+    """Measurement nearest to the claim's own conditions; of the model that it names, where that is one of ours."""
     names = [model.name for model in record.models]
     wanted = claim.conditions.get("model")
     found: list[_Beside] = []
@@ -168,7 +168,7 @@ def _unlike(claim: Claim, here: Mapping[str, Cell]) -> int:
 
 
 def _unmeasured(claim: Claim, record: Record) -> dict[str, Cell]:
-    """What is known of the model that a claim names, or of the subject, where nothing measured the quantity."""
+    """Facts of the model that a claim names, or of the subject, where nothing measured the quantity."""
     named = [model for model in record.models if model.name == claim.conditions.get("model")]
     subject = [model for model in record.models if model.digest is not None and model.digest == record.subject]
     found = next(iter((*named, *subject)), None)
@@ -178,7 +178,7 @@ def _unmeasured(claim: Claim, record: Record) -> dict[str, Cell]:
 
 
 def _here(record: Record, check: CheckRecord, own: str) -> dict[str, Cell]:
-    """What a check's numbers hold for, by the names that claims have for it."""
+    """Conditions that a check's numbers hold for, by the names that claims have for them."""
     model = next((one for one in record.models if one.name == own), None)
     known: dict[str, Cell] = {"model": own} if own else {}
     if model is not None:
@@ -304,7 +304,7 @@ def _is_left_out(stage: str, excludes: Sequence[str], alone: bool, served: Seque
 
 
 def _left_out_elsewhere(claim: Claim, record: Record) -> Iterator[str]:
-    """What other checks measured of a cost that is left out."""
+    """Measurements by other checks of a cost that is left out."""
     for word in claim.excludes:
         for cost in COSTS.get(_plain(word), ()):
             shown = (

@@ -302,7 +302,7 @@ def _reason(record: Record, word: Word, blocking: list[Decision], decisions: tup
 
 
 def _narrowed(record: Record) -> list[str]:
-    """What the spec itself asks less of than it seems to."""
+    """Places in which the spec itself asks less than it seems to."""
     lines = []
     if record.policy.confidence < USUAL_CONFIDENCE:
         lines.append(f"decided at {record.policy.confidence * 100:g} % confidence: more than 1 in 20 may be wrong")

@@ -130,7 +130,7 @@ def _stages(wanted: Callable[[str], bool], nothing: str, *, server: bool = True)
 
 
 def _share(check: CheckRecord, stages: Sequence[str], nothing: str) -> Found:
-    """Whether some stages together are a large share of a query."""
+    """Finding that some stages together are a large share of a query, or that they are not."""
     ours = {stage: share for stage, share in stage_shares(check).items() if stage in stages}
     if not ours:
         return "not found", nothing, (check.id,)

@@ -1,4 +1,4 @@
-"""What was held against itself under another name: nothing would be found there."""
+"""Models and datasets held against themselves under another name: nothing would be found there."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def against_itself(record: Record, check: CheckRecord) -> str | None:
 
 
 def _as_run(model: ModelRecord) -> tuple[object, ...]:
-    """What tells a model from another one; one without a digest is like no other."""
+    """Facts that tell a model from another one; one without a digest is like no other."""
     # Two functions of one module are two models.
     parts = frozenset(one.what for one in model.contents)
     settings = (model.kind, model.precision, model.device, model.batch, model.preprocess_digest)

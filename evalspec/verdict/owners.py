@@ -26,7 +26,7 @@ Judged = tuple[CheckRecord, Test]
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a pattern of requirements points to.
+    """Conclusion that a pattern of requirements points to.
 
     Args:
         owner: Where to look.
@@ -40,7 +40,7 @@ class Conclusion:
 
 
 def conclude(record: Record) -> tuple[Conclusion, ...]:
-    """What the pattern of failing requirements points to; where evidence is missing nothing is said.
+    """Conclusions from the pattern of failing requirements; where evidence is missing nothing is said.
 
     Only what is decided counts: FAIL on one side, PASS on the other. A requirement against another model tells what
     a change did, not where errors come from, and is left out.

@@ -1,4 +1,4 @@
-"""What a profile asks for and the spec does not have: NOT_RUN, and blocks unless it was set aside on purpose."""
+"""Items that a profile asks for and the spec does not have: NOT_RUN, and blocking unless set aside on purpose."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def missing(record: Record) -> list[Decision]:
 
 
 def holding(record: Record) -> dict[str, Without]:
-    """What is set aside on the run's date, by the item's name."""
+    """Items that are set aside on the run's date, by name."""
     today = record.started[:10]
     return {one.of: one for one in record.without if one.expires is None or one.expires >= today}
 

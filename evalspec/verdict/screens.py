@@ -1,4 +1,4 @@
-"""What screens change of a verdict, by the policy: nothing, or each of them blocks."""
+"""Effect of screens on a verdict, by the policy: none, or each of them blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evalspec.evidence.verdict import Decision
 
 
 def name_of(one: Suspicion) -> str:
-    """What a suspicion that blocks is called among requirements."""
+    """Name of a suspicion that blocks, among requirements."""
     return f"screens/{one.screen}({one.subject})"
 
 
@@ -27,7 +27,7 @@ def blocked(record: Record) -> Iterator[Decision]:
 
 
 def cautions(record: Record) -> list[str]:
-    """That nobody looked for what nobody asked, or that some could not."""
+    """Cautions that nobody looked for what nobody asked, or that some could not."""
     if record.policy.screens == "off":
         return ["no screen looked for what nobody asked: policy.screens is `off`"]
     if record.screens is None or record.policy.screens == "block":

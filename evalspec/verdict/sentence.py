@@ -94,7 +94,7 @@ def _parts_without(test: Test, side: str) -> str:
 
 
 def _divided(test: Test, confidence: float) -> str:
-    """That a bound away from the threshold is one over all parts, each of which has its share of the level."""
+    """Note that a bound away from the threshold is one over all parts, each of which has its share of the level."""
     count = len(test.parts)
     if test.must_hold != count or count < 2 or test.part_unit is not None:
         return ""

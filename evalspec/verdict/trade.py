@@ -1,4 +1,4 @@
-"""What the candidate gains and loses against each other model, on every objective that the spec names."""
+"""Gains and losses of the candidate against each other model, on every objective that the spec names."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Trade:
 
     @property
     def sentence(self) -> str:
-        """What is gained and what it costs."""
+        """Gain and cost, in one sentence."""
         gains, losses = self.named("gain"), self.named("loss")
         open_ = self.named("not shown")
         if gains and losses:

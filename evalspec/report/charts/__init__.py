@@ -1,1 +1,1 @@
-"""What the report draws: charts, strips, tables, trends."""
+"""Drawings of the report: charts, strips, tables, trends."""

@@ -148,7 +148,7 @@ BlockView = TableView | ForestView | BarsView | MatrixView | ExamplesView | Text
 
 
 def block_view(block: AnyBlock) -> BlockView:
-    """What the templates need to draw a block."""
+    """View of a block for the templates."""
     match block:
         case Table():
             return table_view(block)

@@ -109,7 +109,7 @@ def chart_view(block: Curve | Points | Histogram) -> ChartView:
 
 
 def _line_keys(block: Axes) -> tuple[LineKey, ...]:
-    """What the legend says of reference lines; one that can't be drawn is said to be missing."""
+    """Entries of reference lines in the legend; one that can't be drawn is said to be missing."""
     found = []
     for number, reference in enumerate(block.references, 1):
         drawn = fits(reference, block)
@@ -169,7 +169,7 @@ def _histogram_series(block: Histogram) -> list[Series]:
 
 
 def _words(block: Axes, series: Sequence[Series]) -> str:
-    """What a chart shows, for those who don't see it."""
+    """Description of a chart, for those who don't see it."""
     kind = {"curve": "line chart", "points": "scatter plot", "histogram": "histogram"}[getattr(block, "block", "curve")]
     y_words, x_words = axis_words(block.y_label, block.y_unit), axis_words(block.x_label, block.x_unit)
     parts = [f"{block.title}: {kind} of {y_words} against {x_words}"]

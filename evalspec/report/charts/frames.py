@@ -56,7 +56,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What an axis covers."""
+    """Range that an axis covers."""
 
     low: float
     high: float
@@ -205,7 +205,7 @@ def frame_of(block: Axes, series: Sequence[Series], lines: Sequence[Line | Ends]
 
 
 def axis_words(label: str, unit: str) -> str:
-    """What an axis is called, with its unit."""
+    """Title of an axis, with its unit."""
     return visible(f"{label} ({unit})" if unit and unit not in ("fraction", "count", "score") else label)
 
 
@@ -254,7 +254,7 @@ def _base(positive: Sequence[float]) -> int:
 
 
 def _span(values: Sequence[float], log: bool, *, nice: bool) -> Span:
-    """What an axis covers: all values, on a linear one to the next mark where it may be ``nice``."""
+    """Range of an axis: all values, on a linear one to the next mark where it may be ``nice``."""
     if log:
         positive = [value for value in values if value > 0] or [1.0]
         low, high = min(positive), max(positive)

@@ -66,7 +66,7 @@ WIDER = 240.0
 
 
 def text_room(text: str, width: float = NARROWEST) -> float:
-    """What a text takes of a strip of this width, in percent, with the gap to the next one."""
+    """Room that a text takes of a strip of this width, in percent, with the gap to the next one."""
     return 100.0 * (CHARACTER * len(text) + GAP) / width
 
 

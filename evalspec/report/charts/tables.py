@@ -49,12 +49,12 @@ class TableView:
 
     @property
     def long(self) -> bool:
-        """It may go over from one page to the next."""
+        """True if it may go over from one page to the next."""
         return len(self.rows) > LONG
 
     @property
     def wide(self) -> bool:
-        """It needs the whole width of the page."""
+        """True if it needs the whole width of the page."""
         rows = [[cell.text for cell in row] for row in (self.columns, *self.rows)]
         return sum(max(map(len, texts)) + 2 for texts in zip(*rows, strict=True)) > ROOM
 

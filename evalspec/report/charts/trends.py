@@ -247,7 +247,7 @@ def _mark_title(index: int, point: Point, shown: Badge) -> str:
 
 
 def _title(trend: Trend) -> str:
-    """What the chart shows, for those who don't see it."""
+    """Description of the chart, for those who don't see it."""
     values = [place.point for place in trend.places if place.point is not None and place.point.sound]
     gaps = sum(place.point is not None and not place.point.sound for place in trend.places)
     breaks = sum(bool(place.breaks) for place in trend.places)

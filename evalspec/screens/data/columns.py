@@ -45,7 +45,7 @@ ENTITIES = 20
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """What may be wrong with a column.
+    """Suspected fault of a column.
 
     Args:
         sentence: With numbers.
@@ -266,7 +266,7 @@ def _moved(one: ColumnPair, reference: str, current: str) -> ColumnChange | None
 
 
 def _rescaled(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> str:
-    """That one factor makes the sides alike, in words; empty: none does."""
+    """Words on one factor that makes the sides alike; empty: none does."""
     first, second = float(np.median(ours)), float(np.median(theirs))
     ratio = second / first if first else 0.0
     if ratio <= 0 or 1 / RESCALED < ratio < RESCALED or _distance(ours, theirs / ratio) > FITS:

@@ -32,7 +32,7 @@ def look(evidence: Evidence) -> Look:
 
 
 def _of_pair(evidence: Evidence, model: str, baseline: str, dataset: str) -> Iterator[Suspicion | None]:
-    """What each group says."""
+    """Suspicion about each group, or None."""
     from scipy.special import bdtrc
 
     rows = evidence.index(dataset)[independent_rows(evidence, dataset)]
