@@ -131,7 +131,7 @@ def _cut_otherwise(dataset: Dataset, header: Header) -> Problem | None:
 
 
 def other_delimiter(columns: Sequence[str]) -> str | None:
-    """Delimiter that seems to stand between the cells of a file of which one column only was read; None: nothing does."""
+    """Delimiter that seems to part the cells of a file of which only one column was read; None: there is none."""
     return next((mark for mark in DELIMITERS if mark in columns[0]), None) if len(columns) == 1 else None
 
 

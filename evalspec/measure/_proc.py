@@ -1,4 +1,4 @@
-"""What Linux tells of processors and processes: /proc and /sys, read again and again at little cost."""
+"""Readings of processors and processes under Linux: /proc and /sys, again and again at little cost."""
 
 from __future__ import annotations
 

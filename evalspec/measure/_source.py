@@ -1,4 +1,4 @@
-"""What a sampler reads from, each behind the same narrow door."""
+"""Sources of a sampler, each behind the same narrow door."""
 
 from __future__ import annotations
 

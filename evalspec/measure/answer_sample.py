@@ -22,7 +22,7 @@ TAG = 0x6B657074
 
 
 class AnswerSample:
-    """What came back of some queries, each query as likely as any other, until there is time to read it.
+    """Sample of answers, each query as likely as any other, kept until there is time to read them.
 
     Every query has a random number (`keys`); those with the smallest are held, as many as make 1,024 rows, so how
     many queries there will be need not be known.

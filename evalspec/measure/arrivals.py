@@ -52,7 +52,7 @@ class RateSpike:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a schedule is, whatever was asked for.
+    """Description of a schedule as it is, whatever was asked for.
 
     Args:
         n: Arrivals.
@@ -182,7 +182,7 @@ def with_spikes(arrivals_ns: NDArray[np.int64], spikes: Sequence[RateSpike]) -> 
 def describe(
     arrivals_ns: NDArray[np.int64], *, rate_qps: float | None = None, gap_cv: float | None = None
 ) -> Described:
-    """What a schedule is, and whether that is what was asked for.
+    """Describe a schedule, and say whether that is what was asked for.
 
     The rate must agree within 3 / sqrt(n) (times the asked CV where that is over 1), the gaps' CV within three
     standard errors of a gamma process's, and the gaps' lag-1 correlation with 0 within 3 / sqrt(n).

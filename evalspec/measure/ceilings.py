@@ -1,4 +1,4 @@
-"""What a device can do at the most, measured on it: operations by a short product, bytes by a copy.
+"""Ceilings of a device, measured on it: operations by a short product, bytes by a copy.
 
 References:
     Williams, Waterman, Patterson (2009), Roofline, CACM 52(4). The Empirical Roofline Tool measures ceilings likewise.
@@ -51,7 +51,7 @@ class Ceiling:
 
     @property
     def median(self) -> float:
-        """What was reached half of the time."""
+        """Median: reached half of the time."""
         return float(np.median(self.rates))
 
     @property

@@ -1,4 +1,4 @@
-"""What a machine's ceilings are measured with: products, copies, flushed caches and a stopwatch, by device.
+"""Engines that measure a machine's ceilings: products, copies, flushed caches and a stopwatch, by device.
 
 The CUDA engine is written against torch's documentation and tested with stand-ins; it has not been seen on a GPU yet.
 """
@@ -51,7 +51,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """What does the work: ``torch 2.13 on cpu``."""
+        """Name of what does the work: ``torch 2.13 on cpu``."""
         ...
 
     @property
@@ -128,7 +128,7 @@ def last_cache_bytes(folder: Path = CACHES) -> int:
 
 
 class _Host:
-    """What CPU engines share: wall-clock times, and caches that are flushed by writing."""
+    """Base of CPU engines: wall-clock times, and caches that are flushed by writing."""
 
     smallest_copy_bytes = 2**19
     at_once = 1

@@ -61,7 +61,7 @@ def warm_connections(servable: Concurrent, schedule: Schedule, rotation: Rotatio
 
 
 class _Flood:
-    """What is asked next, and what came of it."""
+    """Queries to ask next, and the outcomes of those before."""
 
     def __init__(
         self, servable: Concurrent, schedule: Schedule, sink: Sink, rotation: Rotation, block: int, origin_ns: int

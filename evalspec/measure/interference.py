@@ -1,4 +1,4 @@
-"""What else went on while measuring: garbage collection, other processes, stolen time."""
+"""Interference while measuring: garbage collection, other processes, stolen time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says of itself while it is waited for: in each answer, or by counters before and after some queries."""
+"""Times that a server tells while it is waited for: in each answer, or by counters before and after some queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNREAD = 5
 
 @dataclass(slots=True)
 class _Entry:
-    """What was said of one query, or of each of some queries.
+    """Times of one query, or of each of some queries.
 
     Args:
         told: As means of a query.
@@ -62,7 +62,7 @@ class Listener:
         """Some queries were."""
 
     def found(self) -> ProbeResult:
-        """What it heard.
+        """Times that were heard.
 
         Returns:
             Text ``told``: names of what the server did. Series ``told_ns:NAME`` of each, shape (k,), NaN where nothing
@@ -94,7 +94,7 @@ class _Speaking(Listener):
         self._served.append((outputs, waited_ns))
 
     def _taken(self) -> list[tuple[ServerTiming, float]]:
-        """What was said of the queries of a stretch, and how long each was waited for."""
+        """Times told of the queries of a stretch, and how long each was waited for."""
         served, self._served = self._served, []
         return [(self._rows.told(outputs), waited_ns) for outputs, waited_ns in served]
 
@@ -183,7 +183,7 @@ def listen(rows: Servable, outputs: Any) -> Listener:
 
 
 def _each(before: ServerTiming, after: ServerTiming, queries: int) -> ServerTiming:
-    """What was counted in between, for each query; nothing where counters went backwards, as after a restart."""
+    """Times counted in between, for each query; nothing where counters went backwards, as after a restart."""
     parts = {name: (ns - before.parts_ns.get(name, 0.0)) / queries for name, ns in after.parts_ns.items()}
     requests = after.requests - before.requests
     if requests < 0 or not all(ns >= 0 for ns in parts.values()):

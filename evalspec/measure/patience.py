@@ -32,7 +32,7 @@ class Patience:
         """Times that it failed."""
 
     def answer(self, ask: Callable[[], T]) -> T:
-        """What comes of asking.
+        """Ask until there is an answer, or patience ends.
 
         Raises:
             EvalspecError: The last failure of a server that does not answer at all.

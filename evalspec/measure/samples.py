@@ -127,7 +127,7 @@ class Sink:
         outcome: int = ANSWERED,
         answers: NDArray[np.float64] | None = None,
     ) -> None:
-        """What came of a planned query.
+        """Record the outcome of a planned query.
 
         Args:
             query: Its number.
@@ -167,7 +167,7 @@ class Sink:
         return self._rows[first : self.count if stop is None else stop]
 
     def amend(self, query: int, *, outcome: int, answers: NDArray[np.float64] | None) -> None:
-        """What came of a query, found out after it was measured."""
+        """Amend the outcome of a query by what was found out after it was measured."""
         row = self._rows[query]
         row["outcome"] = outcome
         row["answers"] = np.nan
@@ -215,7 +215,7 @@ def read_samples(
     process: int,
     details: Mapping[str, Cell] | None = None,
 ) -> Samples:
-    """What a `Sink` holds, also after its process was killed.
+    """Samples that a `Sink` holds, also after its process was killed.
 
     Args:
         path: The file.

@@ -1,4 +1,4 @@
-"""What a measuring loop is handed, and the order in which it serves it."""
+"""Rows and model of a measuring loop, and the order in which it serves them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FixedBatch(Protocol):
 
     @property
     def fixed_batch(self) -> int | None:
-        """That number, or None."""
+        """Fixed number of rows in a batch, or None."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What one worker measures of one schedule, of whatever kind: warm-up, blocks, and facts of the run."""
+"""Session of one worker for one schedule, of whatever kind: warm-up, blocks, and facts of the run."""
 
 from __future__ import annotations
 

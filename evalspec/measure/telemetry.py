@@ -40,7 +40,7 @@ THROTTLED = 0x8 | 0x20 | 0x40 | 0x80
 def readings(
     telemetry: Telemetry | None, name: str, start_ns: int | None = None, end_ns: int | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """What a series was in a window, without the readings that failed.
+    """Readings of a series in a window, without those that failed.
 
     Args:
         telemetry: What was read, or None.
@@ -81,7 +81,7 @@ def reasons(masks: ArrayLike) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TelemetrySources:
-    """What can be read here.
+    """Sources that can be read here.
 
     Args:
         sources: Open, to be closed by whoever asked.
@@ -138,7 +138,7 @@ CLIENT = ("cpu_steal_share", "cpu_others_share", "processor_count", "reading_ms"
 
 
 def of_client(telemetry: Telemetry) -> Telemetry:
-    """What counters of this machine say of a model that another one runs: nothing, but how busy the asking one was.
+    """Telemetry of this machine for a model that another one runs: nothing, but how busy the asking one was.
 
     Args:
         telemetry: As it was read.

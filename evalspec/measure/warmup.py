@@ -24,7 +24,7 @@ LEAST_LIMIT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """What was done before measuring; its queries are not kept.
+    """Warm-up that was done before measuring; its queries are not kept.
 
     Args:
         queries: How many.

@@ -376,7 +376,7 @@ class _Run:
             return child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
 
     def _screens(self) -> Screening | None:
-        """What nobody asked about; None: nobody looks, or there is not all of the run to look at."""
+        """Suspicions of the screens; None: nobody looks, or there is not all of the run to look at."""
         if self.spec.policy.screens == "off" or self.options.draft or self.plan.only or not self.plan.checks:
             return None
         own, earlier = self.folder / "evidence", self.options.timings_from

@@ -31,7 +31,7 @@ def screen_job(
     folder: Path,
     timings: Path,
 ) -> ScreenJob | None:
-    """What the screens of a run look at; None: it has read no dataset.
+    """Job of the screens of a run; None: it has read no dataset.
 
     Args:
         job: Of any check of the run.

@@ -125,14 +125,14 @@ class Http(RuntimeModel):
 
     @property
     def model_path(self) -> str:
-        """What the protocol's paths of the model begin with; empty for plain JSON."""
+        """Beginning of the protocol's paths of the model; empty for plain JSON."""
         if self.protocol == "json":
             return ""
         return f"/v2/models/{self.model_name}" + (f"/versions/{self.version}" if self.version else "")
 
     @property
     def health_path(self) -> str | None:
-        """What is asked for whether it is ready; None: only a connection can tell."""
+        """Path that is asked for whether it is ready; None: only a connection can tell."""
         return self.health or (f"{self.model_path}/ready" if self.protocol == "oip" else None)
 
     @property

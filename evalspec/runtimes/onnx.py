@@ -70,7 +70,7 @@ class Onnx(FileModel):
 
 
 def providers(device: str, precision: str | None) -> list[Any]:
-    """What onnxruntime is asked for.
+    """Providers that onnxruntime is asked for.
 
     Operators that a GPU has no kernel for (shapes) run on the CPU, so the CPU is listed second.
     """

@@ -22,7 +22,7 @@ FILE = "record.json"
 
 
 class BlessedRun(Model):
-    """What ``evalspec bless`` set down: answers of an earlier run, held against today's row by row.
+    """Answers of an earlier run that ``evalspec bless`` set down, held against today's row by row.
 
     Its answers count for the datasets whose rows are still the same; nothing is timed against it.
     """

@@ -97,7 +97,7 @@ class Csv(Dataset):
         return schema
 
     def _is_small(self, access: Access, path: Path) -> bool:
-        """It is under 8 MiB, unpacked: a small file may hold any number of bytes."""
+        """True if it is under 8 MiB, unpacked: a small file may hold any number of bytes."""
         if path.stat().st_size > SMALL_BYTES:
             return False
         if path.suffix.lower() not in COMPRESSED:

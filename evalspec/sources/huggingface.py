@@ -132,7 +132,7 @@ class Huggingface(Dataset):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """What `datasets` raises over files and names, as one sentence."""
+        """Turn what `datasets` raises over files and names into one sentence."""
         datasets = _datasets(offline=self.name is None)
         try:
             yield

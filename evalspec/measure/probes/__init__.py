@@ -1,4 +1,4 @@
-"""What a worker can be asked to find out, one file each: ``probe(context)`` gives facts and series.
+"""Probes of a worker, one file each: ``probe(context)`` gives facts and series.
 
 A probe runs in a fresh process that holds one model. It measures and counts; it decides nothing. What only a
 framework knows (operators of a graph, tensor types, flags) it asks of the loaded model, through a protocol of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a probe is handed.
+    """Context of a probe.
 
     Args:
         model: As the spec has it.
@@ -47,7 +47,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a probe found; see `evalspec.language.inputs.Probe`."""
+    """Result of a probe; see `evalspec.language.inputs.Probe`."""
 
     facts: Cells = field(default_factory=dict)
     series: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)

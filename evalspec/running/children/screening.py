@@ -204,7 +204,7 @@ class RunEvidence:
 
 
 def looked(evidence: RunEvidence, name: str) -> Look:
-    """What one screen sees in a run."""
+    """Let one screen look at a run."""
     return look(name, evidence.for_screen(name))
 
 
@@ -214,7 +214,7 @@ def as_message(one: Look) -> Message:
 
 
 def as_look(message: Message) -> Look:
-    """What a child told."""
+    """Look in the answer of a child."""
     return Look(tuple(Suspicion.model_validate(one) for one in message["suspicions"]), int(message["questions"]))
 
 

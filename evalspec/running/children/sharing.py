@@ -61,7 +61,7 @@ class SharedChild:
         return answer
 
     def screen(self, packed: str, name: str, *, progress: Progress, time_s: float) -> Message:
-        """What a screen sees.
+        """Let a screen look.
 
         Args:
             packed: The job of the screens.

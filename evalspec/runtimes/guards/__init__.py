@@ -1,1 +1,1 @@
-"""What a model file must not do, and what it really is."""
+"""Guards around model files: forbidden content, and what a file really is."""

@@ -1,4 +1,4 @@
-"""What a model really is: its precision, its size, its parameters."""
+"""Observation of a model as it is: its precision, its size, its parameters."""
 
 from __future__ import annotations
 

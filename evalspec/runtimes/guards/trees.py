@@ -30,7 +30,7 @@ _FITTED = ("tree_", "estimators_", "_predictors")
 
 
 def check_trees(estimator: Any) -> str | None:
-    """What is wrong with the trees anywhere inside an estimator; None: nothing.
+    """Fault of the trees anywhere inside an estimator; None: there is none.
 
     Args:
         estimator: As loaded, before it is asked anything.

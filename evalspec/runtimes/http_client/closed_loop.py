@@ -22,7 +22,7 @@ class Busy(ConnectionPool):
 
     @property
     def connections(self) -> int:
-        """That are kept busy."""
+        """Number of connections that are kept busy."""
         return len(self._all)
 
     def run(self, request_of: Callable[[int], bytes | None], took: Took) -> None:

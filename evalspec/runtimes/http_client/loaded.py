@@ -78,7 +78,7 @@ class LoadedHttp(Loaded):
         return request_bytes(model.address, f"{model.model_path}/infer", own | dict(self.headers), body)
 
     def ask(self, request: bytes) -> Reply:
-        """What the server answers.
+        """Reply of the server.
 
         Raises:
             HttpError: It does not, or with another status than one of success.
@@ -100,7 +100,7 @@ class LoadedHttp(Loaded):
         return oip.decode(reply)
 
     def counted(self) -> ServerTiming | None:
-        """What the server has counted of this model so far; None: it does not tell."""
+        """Counters of the server for this model until now; None: it does not tell."""
         if self.model.protocol != "oip":
             return None
         return statistics.counters(told(self.model, self.headers, self.connection, f"{self.model.model_path}/stats"))
@@ -183,6 +183,6 @@ def _observed(model: ServerFields, server: Mapping[str, Any], metadata: Mapping[
 
 
 def _encryption(connection: Connection) -> dict[str, Cell]:
-    """What https was agreed upon; empty for http."""
+    """Facts of the https that was agreed upon; empty for http."""
     agreed = connection.encryption
     return {} if agreed is None else {"encryption": agreed}

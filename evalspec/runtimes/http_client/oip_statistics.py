@@ -16,7 +16,7 @@ PARTS = ("queue", "compute_input", "compute_infer", "compute_output", "cache_hit
 
 
 def counters(found: Mapping[str, Any]) -> ServerTiming | None:
-    """What a model has counted since the server started, all of its versions together.
+    """Counters of a model since the server started, all of its versions together.
 
     Args:
         found: What ``GET v2/models/NAME[/versions/V]/stats`` answers; counts and ns are numbers, or text as JSON made

@@ -28,7 +28,7 @@ Took = Callable[[int, "Outcome"], None]
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one query; times on `evalspec.clocks.now_ns`.
+    """Outcome of one query; times on `evalspec.clocks.now_ns`.
 
     Args:
         sent_ns: When its first byte was handed over; 0: it never was.

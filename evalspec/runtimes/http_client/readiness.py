@@ -1,4 +1,4 @@
-"""Whether a server is ready, and what it says of itself."""
+"""Readiness of a server, and the facts that it tells of itself."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _base(model: ServerFields, path: str) -> Address:
 
 
 def told(model: ServerFields, headers: Mapping[str, str], connection: Connection, path: str) -> dict[str, Any]:
-    """What a server says of itself, or of a model; empty where it says nothing."""
+    """Facts that a server tells of itself, or of a model; empty where it tells none."""
     for _ in range(TRIES):
         try:
             reply = connection.ask(request_bytes(model.address, path, headers), ASK_S)

@@ -48,11 +48,11 @@ class SampleSink(Protocol):
         self, query: int, *, sent_ns: int, end_ns: int, first_ns: int = 0, outcome: int = ANSWERED,
         answers: NDArray[np.float64] | None = None,
     ) -> None:  # fmt: skip
-        """What came of a planned query."""
+        """Record the outcome of a planned query."""
         ...
 
     def amend(self, query: int, *, outcome: int, answers: NDArray[np.float64] | None) -> None:
-        """What came of a query, found out after it was measured."""
+        """Amend the outcome of a query by what was found out after it was measured."""
         ...
 
 
@@ -283,7 +283,7 @@ class RemoteRows(ServedRows):
 
 
 class _Held:
-    """What comes of each query while it is driven: times go to the sink, answers wait."""
+    """Queries while they are driven: times go to the sink, answers wait."""
 
     def __init__(self, rows: RemoteRows, queries: list[Query], sink: SampleSink, origin_ns: int) -> None:
         self._rows = rows

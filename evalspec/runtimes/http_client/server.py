@@ -1,4 +1,4 @@
-"""What the client reads of a server that a spec names, and of one that was reached."""
+"""Fields that the client reads of a server that a spec names, and of one that was reached."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ServerFields(Protocol):
 
     @property
     def protocol(self) -> Literal["oip", "json"]:
-        """What it speaks."""
+        """Protocol that it speaks."""
         ...
 
     @property
@@ -34,7 +34,7 @@ class ServerFields(Protocol):
 
     @property
     def model_path(self) -> str:
-        """What the protocol's paths of the model begin with."""
+        """Beginning of the protocol's paths of the model."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class ServerFields(Protocol):
 
     @property
     def health_path(self) -> str | None:
-        """What is asked for whether it is ready; None: only a connection can tell."""
+        """Path that is asked for whether it is ready; None: only a connection can tell."""
         ...
 
     @property
@@ -112,7 +112,7 @@ class Server(Protocol):
         ...
 
     def ask(self, request: bytes) -> Reply:
-        """What it answers."""
+        """Reply of the server."""
         ...
 
     def decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
@@ -120,5 +120,5 @@ class Server(Protocol):
         ...
 
     def counted(self) -> ServerTiming | None:
-        """What it has counted of the model so far; None: it does not tell."""
+        """Counters of the model until now; None: it does not tell."""
         ...

@@ -1,4 +1,4 @@
-"""What a server says in its answers of the time that it took: the header ``Server-Timing``.
+"""Times that a server tells in its answers: the header ``Server-Timing``.
 
 References:
     W3C, Server Timing, https://www.w3.org/TR/server-timing/.
@@ -34,7 +34,7 @@ _BETWEEN = {
 
 @dataclass(slots=True)
 class Durations:
-    """What one header, or several of one answer joined by commas, says.
+    """Durations in one header, or in several of one answer joined by commas.
 
     Args:
         ms: Name: its ``dur``, in ms; that of several entries of one name together.
@@ -101,7 +101,7 @@ def _short(entry: str, hidden: Redaction) -> str:
 
 
 def told(replies: Sequence[Reply], hidden: Redaction = NOTHING) -> ServerTiming:
-    """What the answers to one query say, all together; nothing where one of them holds no time.
+    """Times in the answers to one query, all together; nothing where one of them holds no time.
 
     Args:
         replies: At least one.

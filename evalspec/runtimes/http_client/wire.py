@@ -121,7 +121,7 @@ def request_bytes(address: Address, path: str, headers: Mapping[str, str], body:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered.
+    """Reply of a server.
 
     Args:
         status: Of HTTP.
@@ -135,7 +135,7 @@ class Reply:
 
 
 def status_outcome(status: int) -> int:
-    """What became of a query that was answered with this status."""
+    """Outcome of a query that was answered with this status."""
     if 200 <= status < 300:
         return ANSWERED
     if 400 <= status < 500:
@@ -144,7 +144,7 @@ def status_outcome(status: int) -> int:
 
 
 def parse_json(body: bytes) -> Any:
-    """What a body of JSON holds.
+    """Value of a body of JSON.
 
     Raises:
         HttpError: It is none; such as one that was cut off.

@@ -1,1 +1,1 @@
-"""What is inside an ONNX file, and what onnxruntime does with it."""
+"""Insides of an ONNX file, and what onnxruntime does with it."""

@@ -1,4 +1,4 @@
-"""What an ONNX file says of itself, read without its weights.
+"""Graph of an ONNX file, read without its weights.
 
 References:
     The ONNX specification, onnx/onnx.proto: the field numbers below.

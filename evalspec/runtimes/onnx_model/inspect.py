@@ -1,4 +1,4 @@
-"""What onnxruntime does with a model: profiled runs of one batch, as it is served and as it is written."""
+"""Operators of a model under onnxruntime: profiled runs of one batch, as it is served and as it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What quantization did to each tensor of a graph: signal-to-noise ratios against the float graph."""
+"""Noise that quantization adds to each tensor of a graph: signal-to-noise ratios against the float graph."""
 
 from __future__ import annotations
 

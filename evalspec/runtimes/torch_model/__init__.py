@@ -1,1 +1,1 @@
-"""What is inside a torch archive, and what torch does with it."""
+"""Insides of a torch archive, and what torch does with it."""

@@ -1,4 +1,4 @@
-"""What is inside a ``.pt2`` archive, read before torch unpacks it.
+"""Contents of a ``.pt2`` archive, read before torch unpacks it.
 
 Loading an exported program is not only reading weights. torch evaluates its size expressions as Python, generates
 and executes source from its names and guards, looks operators up by dotted path, and unpickles some constants with
@@ -111,7 +111,7 @@ SIZE_METHODS = ("size", "stride", "storage_offset", "ndim", "shape")
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """What an archive holds.
+    """Contents of an archive.
 
     Args:
         compiled: Compiled code instead of a graph.
@@ -141,7 +141,7 @@ def inspect_archive(path: Path, shown: str, access: Access) -> Archive:
 
 
 def hidden_code(path: Path, shown: str) -> str | None:
-    """What in an archive can run code, in words, as its zip directory tells without torch; None: nothing was seen.
+    """Content of an archive that can run code, in words, as its zip directory tells without torch; None: none was seen.
 
     It is for a sentence before a run. What torch itself would read, `inspect_archive` looks at.
     """
@@ -259,7 +259,7 @@ def _harmless(key: str, text: str) -> bool:
 
 
 def harmless_expression(text: str, *, guard: bool = False) -> bool:
-    """Whether it is arithmetic on sizes and nothing else.
+    """True if it is arithmetic on sizes and nothing else.
 
     Args:
         text: What torch evaluates.
@@ -302,7 +302,7 @@ def _symbol_names(node: ast.AST) -> list[ast.expr]:
 
 
 def harmless_treespec(text: str) -> bool:
-    """Whether the structure of inputs or outputs is made of tuples, lists and dicts only."""
+    """True if the structure of inputs or outputs is made of tuples, lists and dicts only."""
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What torch does with a model: every operator of one batch, seen as it is dispatched.
+"""Operators of a model under torch: every one of one batch, seen as it is dispatched.
 
 References:
     torch.utils.flop_counter: the formulas for products, convolutions and attention.
@@ -86,7 +86,7 @@ def inspect_module(
 
 
 def flags() -> Cells:
-    """What changes precision or speed beside the module."""
+    """Flags that change precision or speed beside the module."""
     import torch
 
     return {
@@ -129,7 +129,7 @@ def watcher(held: Iterable[Any]) -> Any:
 
 
 def _is_view(func: Any, reads: list[Any], writes: list[Any]) -> bool:
-    """It gives another view of what it is given."""
+    """True if it gives another view of what it is given."""
     if func.is_view or func._schema.name.rpartition("::")[2] in ("detach", "alias", "lift_fresh", "_unsafe_view"):
         return True
     if func._schema.is_mutable:

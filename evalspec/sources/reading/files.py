@@ -135,7 +135,7 @@ def check_format(access: Access, path: Path, kind: str, *, text: bool = False) -
 
 
 def _archive(path: Path) -> tuple[str, str | None]:
-    """What a zip archive is, by what lies in it, and what to do with it."""
+    """Kind of a zip archive, by what lies in it, and advice on what to do with it."""
     import zipfile
 
     try:
@@ -169,7 +169,7 @@ def reading(access: Access, path: Path, kind: str) -> Iterator[None]:
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
-    """What the readers of pyarrow, numpy and zipfile raise over a file's content; asked for when one is raised.
+    """Exceptions of pyarrow's, numpy's and zipfile's readers over a file's content; asked for when one is raised.
 
     Errors of Python itself are among it: readers of other people's making raise them over content they did not expect.
     """

@@ -49,7 +49,7 @@ class Footer:
 
 
 def read_footer(path: Path) -> Footer | None:
-    """What a file's footer says; None: pyarrow must be asked.
+    """Facts in a file's footer; None: pyarrow must be asked.
 
     Raises:
         OSError: The file can't be read.

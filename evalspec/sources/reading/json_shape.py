@@ -1,4 +1,4 @@
-"""What lines of JSON would become, seen before they are parsed: Arrow's reader ends the process over deep ones."""
+"""Shape that lines of JSON would have, seen before they are parsed: Arrow's reader ends the process over deep ones."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class Batches:
 def _columns(
     dataset: Dataset, access: Access, columns: Sequence[str] | None
 ) -> tuple[Where | None, dict[str, str | None], list[str], list[str] | None]:
-    """What ``where`` says, columns that mean something, columns wanted, and columns to read (None: all).
+    """Parsed ``where``, columns that mean something, columns wanted, and columns to read (None: all).
 
     Raises:
         InputError: A column that means something isn't there.
@@ -197,7 +197,7 @@ def _missing(name: str, what: str, missing: int, of: str) -> InputError:
 
 
 def clusters(table: pa.Table, column: str) -> NDArray[np.int64]:
-    """What rows share, as codes 0..k-1 in the order of first appearance.
+    """Clusters of rows, as codes 0..k-1 in the order of first appearance.
 
     Returns:
         shape (n,).

@@ -96,7 +96,7 @@ def hash_values(array: pa.Array, name: str = "") -> Words:
 
 
 def _words(array: pa.Array, name: str) -> tuple[int | Words, Words]:
-    """What a value is, and its payload: shape (n,), or (2, n) where it is a hash itself."""
+    """Kind of a value, and its payload: shape (n,), or (2, n) where it is a hash itself."""
     kind = array.type
     if pa.types.is_null(kind):
         return _NULL, np.zeros(len(array), np.uint64)

@@ -1,4 +1,4 @@
-"""What all sources do to a table: choose columns, and bring columns to the few types that the rest knows."""
+"""Tables of all sources: columns chosen, and brought to the few types that the rest knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `agreement` reads, computes and shows."""
+"""Measurement of `agreement`: ratings read, coefficients, blocks."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Column = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Agreement(Check):
-    """Whether people who label the same rows say the same, beyond what chance would make equal.
+    """Agreement of people who label the same rows, beyond what chance would make equal.
 
     ## What it measures
     Each column in `raters:` holds what one rater said of the rows (an empty cell: nothing).
@@ -140,5 +140,5 @@ class Agreement(Check):
         return None
 
     def needs(self) -> tuple[Need, ...]:
-        """What the raters said."""
+        """Rows with the raters' columns."""
         return (NeedRows(self.dataset, self.raters),)

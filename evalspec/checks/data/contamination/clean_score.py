@@ -1,4 +1,4 @@
-"""What a model scores on clean rows beside all rows: the consequence of rows that it was trained on."""
+"""Score of a model on clean rows beside all rows: the consequence of rows that it was trained on."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def change(
 
 
 def _statistic(how: Score) -> tuple[Any, tuple[int, ...] | None]:
-    """What of a metric can be resampled, and the classes that count (None: all; empty: none by itself)."""
+    """Part of a metric that can be resampled, and the classes that count (None: all; empty: none by itself)."""
     if isinstance(how, Area):
         return OfArea((how.positive,)), (how.positive,)
     if isinstance(how, MacroArea):

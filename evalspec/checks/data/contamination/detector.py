@@ -22,7 +22,7 @@ COPIES = ("exact_duplicates", "near_duplicates", "ngram_overlap")
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What one way of looking found, over all training sets.
+    """Matches of one way of looking, over all training sets.
 
     Args:
         kind: One word for it, in evidence: ``exact``, ``near``, ``span``.
@@ -121,7 +121,7 @@ class Detector(Protocol):
         ...
 
     def levels(self) -> tuple[Level, ...]:
-        """What was found."""
+        """Matches of each way of looking."""
         ...
 
     def pairs(self) -> tuple[RowPair, ...]:

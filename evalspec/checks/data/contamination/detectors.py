@@ -1,4 +1,4 @@
-"""What `contamination` looks for beside text and numbers: pictures, embeddings, keys; and the consequence."""
+"""Detectors of `contamination` beside text and numbers: pictures, embeddings, keys; and the consequence."""
 
 from __future__ import annotations
 
@@ -78,18 +78,18 @@ def further_facts(levels: Sequence[Level], usable: Mask, detectors: Sequence[Det
 
 
 def further_blocks(detectors: Sequence[Detector]) -> tuple[AnyBlock, ...]:
-    """What embeddings of independent rows look like beside those found."""
+    """Blocks on embeddings of independent rows beside those that match."""
     return tuple(one.table() for one in detectors if isinstance(one, EmbeddingDetector))
 
 
 def further_notes(detectors: Sequence[Detector]) -> tuple[str, ...]:
-    """What was not looked at, and what the reader should know of it."""
+    """Notes on what was not looked at, and on what the reader should know of it."""
     kinds = PictureDetector | EmbeddingDetector | KeyDetector
     return tuple(note for one in detectors if isinstance(one, kinds) for note in one.notes)
 
 
 def consequence(check: Contamination, inputs: Inputs, asked: TestSide, levels: Sequence[Level]) -> CleanScore:
-    """What the model scores without the rows that were found to be copies.
+    """Score of the model without the rows that are copies.
 
     Neighbours in embeddings and shared keys are no copies: they stand in the table, and count nowhere.
 

@@ -27,7 +27,7 @@ class FirstMatches:
         self._set = ""
 
     def begin(self, train_set: str) -> None:
-        """What follows is of this training set."""
+        """Take what follows as rows of this training set."""
         self._set = train_set
         self._train_row[train_set] = np.full(len(self._asked.usable), -1, np.int64)
         self._closeness[train_set] = np.full(len(self._asked.usable), np.nan)
@@ -67,7 +67,7 @@ class FirstMatches:
             shown.append((test, first_row + train, rows.take(pa.array([train]))))
 
     def level(self, kind: str, metric: str, method: str, recall: float = 1.0, but: Level | None = None) -> Level:
-        """What was found.
+        """Matches so far.
 
         Args:
             kind: In evidence.

@@ -27,7 +27,7 @@ KIND, METRIC, TITLE = "key", "shared_keys", "same key"
 
 @dataclass
 class _Found:
-    """What one training set holds, by the first test row of each key.
+    """Keys of one training set, by the first test row of each key.
 
     Args:
         row: shape (m,), the first training row with the key; -1: none.

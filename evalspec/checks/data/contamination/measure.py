@@ -1,4 +1,4 @@
-"""What `contamination` reads, counts and shows."""
+"""Measurement of `contamination`: rows compared, copies counted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContaminationResult:
-    """What was compared, and what was found.
+    """Rows that were compared, and the copies among them.
 
     Args:
         test: Name of the test set.
@@ -382,7 +382,7 @@ def _write(inputs: Inputs, compared: ContaminationResult, file: str, texts: bool
 
 
 def _subwords(check: Contamination, inputs: Inputs) -> Subwords | None:
-    """What splits texts into the tokens of n-grams; None: they are made of words or characters."""
+    """Splitter of texts into the tokens of n-grams; None: they are made of words or characters."""
     if check.ngram.tokenizer is None:
         return None
     from evalspec.sources.reading.subwords import Subwords

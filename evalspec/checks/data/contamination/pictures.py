@@ -21,7 +21,7 @@ MUCH = 0.01
 
 @dataclass
 class _Kept:
-    """What one training set holds.
+    """Pictures kept of one training set.
 
     Args:
         search: The closest training picture of each test picture.
@@ -51,7 +51,7 @@ class PictureDetector:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is compared and shown."""
+        """Columns that are compared and shown."""
         return self._asked.named
 
     @property
@@ -61,7 +61,7 @@ class PictureDetector:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was not looked at, and that pictures look alike anyway."""
+        """Notes on what was not looked at, and that pictures look alike anyway."""
         flat, test = int((self._ours.flat & self._asked.usable).sum()), self._asked.name
         found = (
             [f"{flat:,} pictures of {test} are missing or of one tone: only exact copies are found."] if flat else []

@@ -22,7 +22,7 @@ LETTERS_BEFORE, LETTERS_OF_SPAN = 120, 400
 
 @dataclass(frozen=True, slots=True)
 class SpanMatches:
-    """What a rule says of the test rows.
+    """Matches of a rule among the test rows.
 
     Args:
         rows: shape (m,), flagged.
@@ -97,7 +97,7 @@ class SpanSearch:
         return self._result
 
     def level(self) -> Level:
-        """What was found."""
+        """Matches so far."""
         judged = self._judged()
         first_set, first_row = self._first_seen(judged)
         train_row: dict[str, np.ndarray] = {}

@@ -34,7 +34,7 @@ FRACTIONS = tuple(metric.name for metric in SLICED if metric.unit == "fraction" 
 
 
 class Contamination(Check):
-    """Whether rows of the test set occur in training, equal or nearly so, or share spans of text with it.
+    """Copies of test rows in training: equal, nearly equal, or sharing spans of text.
 
     ## What it measures
 

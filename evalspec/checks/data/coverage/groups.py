@@ -102,7 +102,7 @@ class ConditionRows:
 def tally_scan(
     inputs: Inputs, dataset: str, key: str, conditions: Sequence[Condition], counted: CountedColumns
 ) -> Scan:
-    """What counts the rows of a dataset.
+    """Scan that counts the rows of a dataset.
 
     Args:
         inputs: Names of columns.
@@ -121,7 +121,7 @@ def tally_scan(
 
 
 def where_of(inputs: Inputs, condition: Condition) -> str:
-    """What a condition says; without a ``where`` of its own that of the slice of its name."""
+    """Condition as a ``where``; without one of its own that of the slice of its name."""
     return inputs.slice_where(condition.name) if condition.where is None else condition.where
 
 

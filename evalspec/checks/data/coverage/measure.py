@@ -1,4 +1,4 @@
-"""What `coverage` counts and shows."""
+"""Measurement of `coverage`: groups and conditions counted."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def measure(check: Coverage, inputs: Inputs) -> CheckResult:
 
 
 def scans_of(check: Coverage, inputs: Inputs) -> tuple[Scan, ...]:
-    """What is to be seen: the test set, and the population where it is a dataset.
+    """Scans of the test set, and of the population where it is a dataset.
 
     Args:
         check: Its fields.

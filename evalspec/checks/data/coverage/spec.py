@@ -66,7 +66,7 @@ class Condition(Part):
 
 
 class Coverage(Check):
-    """Whether a test set holds what deployment will bring, and enough rows of it to say anything.
+    """Coverage of what deployment will bring by a test set, with enough rows of it to say anything.
 
     ## What it measures
     `conditions:` are named predicates (`{name: night, where: lux < 10}`) or names of the spec's `slices:`. The groups
@@ -253,7 +253,7 @@ class Coverage(Check):
         return ceil((NormalDist().inv_cdf(confidence) / (2.0 * self.width_pp / 100.0)) ** 2)
 
     def check_names(self, names: SpecNames) -> str | None:
-        """That conditions without a `where:` are slices."""
+        """Fault of a condition without a `where:` that is no slice."""
         for one in self.declared:
             if one.where is None and one.name not in names.slices:
                 problem = Problem(
@@ -314,7 +314,7 @@ class Coverage(Check):
                 yield Misfit(("population", name), slip)
 
     def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:
-        """What groups are made of must be in the population too, where that is a dataset, as the same kind of value."""
+        """Columns of groups, which the population needs too where it is a dataset, as the same kind of value."""
         population = self.population
         if not isinstance(population, str) or not self.by:
             return ()

@@ -1,4 +1,4 @@
-"""What a Croissant file says of a dataset: types of its columns, digests of its files. Read as plain JSON.
+"""Croissant files: types of a dataset's columns, digests of its files. Read as plain JSON.
 
 References:
     MLCommons, Croissant format specification 1.1 (2026), https://docs.mlcommons.org/croissant.
@@ -28,7 +28,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Croissant:
-    """What was read.
+    """Description of a dataset, read from a Croissant file.
 
     Args:
         columns: Column: what it holds; None: something that has no type here.

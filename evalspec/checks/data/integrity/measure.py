@@ -1,4 +1,4 @@
-"""What `integrity` computes."""
+"""Measurement of `integrity`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TWICE = "Rows that stand twice"
 
 @dataclass
 class IntegrityResult:
-    """What was found.
+    """Violations of rules, and all else that stands out.
 
     Args:
         rows: Of the dataset.
@@ -119,7 +119,7 @@ def measure(check: Integrity, inputs: Inputs) -> CheckResult:
 
 
 def scans_of(check: Integrity, inputs: Inputs) -> tuple[Scan, ...]:
-    """What is to be seen: all columns.
+    """Scans of all columns.
 
     Args:
         check: Its fields.
@@ -332,7 +332,7 @@ def _file(name: str, path: Path, digest: str, found: IntegrityResult) -> None:
 
 
 def _name_columns(found: IntegrityResult) -> None:
-    """What stands out and breaks no rule."""
+    """Name columns that stand out and break no rule."""
     notes = []
     for name, state in found.columns.items():
         facts = state.facts

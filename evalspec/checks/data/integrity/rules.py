@@ -60,7 +60,7 @@ class Broken:
 
 @dataclass
 class Facts:
-    """What was counted in a column.
+    """Counts of one column.
 
     Args:
         type: Of its cells.

@@ -1,4 +1,4 @@
-"""What `integrity` shows and writes down."""
+"""Blocks of `integrity`, and the rows that it writes down."""
 
 from __future__ import annotations
 

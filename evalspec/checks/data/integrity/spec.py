@@ -30,7 +30,7 @@ TYPE_OF: Mapping[str, Kind] = {"text": "text", "number": "number", "truth value"
 
 
 class ColumnRule(Part):
-    """What must hold for every cell of a column."""
+    """Rule that must hold for every cell of a column."""
 
     type: Kind | None = Field(None, description="What the cells are; whole numbers are numbers too.")
     min: Bound | None = Field(None, description="Smallest value; of times as text: `2026-01-01`.")
@@ -83,7 +83,7 @@ class ColumnRule(Part):
 
 
 class Integrity(Check):
-    """Whether the rows are what a schema says they are, and the files those that were meant.
+    """Integrity of the rows, by a schema, and of the files, by their digests.
 
     ## What it measures
 
@@ -230,7 +230,7 @@ def _no_value_fits(values: Sequence[str | int | float | bool], holds: str | None
 
 
 def _no_pattern(pattern: str) -> Problem | None:
-    """That a pattern is no regular expression; None: it is one."""
+    """Problem of a pattern that is no regular expression; None: it is one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -41,7 +41,7 @@ Classifier = Literal["logistic", "boosting"]
 
 @dataclass(frozen=True, eq=False)
 class Doubts:
-    """What confident learning says of rows.
+    """Rows that confident learning doubts.
 
     Args:
         rows: shape (m,), rows of the dataset that were judged, rising.

@@ -1,4 +1,4 @@
-"""What `labels` reads, counts and decides on."""
+"""Measurement of `labels`: rows read, wrong labels counted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SUSPICIOUS = 100
 
 @dataclass(frozen=True, eq=False)
 class LabelsResult:
-    """What is handed to the blocks.
+    """Results that the blocks are made from.
 
     Args:
         rows: Labels and audit.
@@ -97,7 +97,7 @@ def measure(check: Labels, inputs: Inputs) -> CheckResult:
 
 
 def _copied(check: Labels, rows: LabelledRows) -> list[str]:
-    """That the audit of every row found nothing, as a copy of the label would."""
+    """Note that the audit of every row found nothing, as a copy of the label would."""
     if check.audited is None or len(rows.given) < SUSPICIOUS or not rows.audited.all() or rows.wrong.any():
         return []
     every = f"the audit agrees with the label in each of {len(rows.given):,} rows"
@@ -138,7 +138,7 @@ def _slices(check: Labels, inputs: Inputs, looked: NDArray[np.bool_]) -> tuple[t
 
 
 def _doubts(check: Labels, inputs: Inputs, rows: LabelledRows) -> tuple[Doubts | None, str | None]:
-    """What confident learning says, or why it says nothing."""
+    """Doubts of confident learning, or the reason why there are none."""
     if not check.judges:
         return None, "it needs `features:`, or `predictions:` with `out_of_sample: true`"
     reason = missing_packages()
@@ -217,7 +217,7 @@ def _from_model(
 
 
 def _accuracy(check: Labels, inputs: Inputs, rows: LabelledRows) -> tuple[TrueAccuracy | None, tuple[str, ...]]:
-    """What wrong labels leave of the accuracy of ``predictions:``."""
+    """Accuracy that wrong labels leave of ``predictions:``."""
     if check.predictions is None or check.audited is None or not rows.audited.any():
         return None, ()
     answers: Predictions = inputs.predictions(check.dataset, check.predictions)
@@ -281,7 +281,7 @@ def _or_none(rate: Proportion) -> Estimate:
 
 
 def _not_random(found: LabelsResult) -> str | None:
-    """That audited rows have other classes, or lie in other slices, than the others do."""
+    """Reason why audited rows are no random sample: other classes, or other slices, than those of the others."""
     rows = found.rows
     slices = {cell.name: cell.inside for cell in (*found.cells, *found.small)}
     return not_random(rows.given, slices, rows.audited, rows.clusters)

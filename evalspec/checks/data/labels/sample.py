@@ -1,4 +1,4 @@
-"""Whether the rows that were audited can be a random sample of all rows."""
+"""Randomness of an audit: the rows that were audited can be a random sample of all rows, or they can't."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `labels` shows, and the list of rows that it writes for people to look at."""
+"""Blocks of `labels`, and the list of rows that it writes for people to look at."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _accuracy(model: str, found: TrueAccuracy, confidence: float) -> Table:
 
 
 def accuracy_sentence(model: str, found: TrueAccuracy, confidence: float) -> str:
-    """What wrong labels leave of an accuracy, in one sentence."""
+    """Accuracy that wrong labels leave, in one sentence."""
     claimed, wrong = found.claimed.value, found.errors.value
     lower, upper = found.at_worst(confidence)
     said = f"The accuracy of {model} is {claimed:.3f} against labels of which {100 * (wrong or 0.0):.3g} % are wrong"

@@ -38,7 +38,7 @@ Column = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Labels(Check):
-    """Whether the labels are right, how often they are not, and where.
+    """Wrong labels: how many there are, and where.
 
     ## What it measures
     - `label_error_rate`: share of rows whose label is not the true one, of rows drawn at random that somebody looked
@@ -211,7 +211,7 @@ class Labels(Check):
         return tuple(" & ".join(entry) for entry in self.entries)
 
     def check_names(self, names: SpecNames) -> str | None:
-        """That slices which are too small to count are bounded, where all others together are required something of."""
+        """Fault of slices that are too small to count and not bounded, where something is required of all together."""
         asked = [one for one in self.requirements if one.metric == "label_error_concentration" and one.part is None]
         bounded = self.blocking if any(one in self.blocking for one in asked) else self.requirements
         if not asked or not self.enumerates(names.slices) or any(one.metric == TOO_SMALL for one in bounded):
@@ -270,7 +270,7 @@ class Labels(Check):
 
 
 def missing_packages() -> str | None:
-    """What confident learning needs and is not installed, with the line to type; None: all is there."""
+    """Packages that confident learning needs and that are not installed, with the line to type; None: all are there."""
     wanted = (("cleanlab", "cleanlab"), ("scikit-learn", "sklearn"))
     missing = [name for name, module in wanted if find_spec(module) is None]
     if not missing:

@@ -99,7 +99,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _sort(kind: pa.DataType) -> str:
-    """What values of this type can be equal to."""
+    """Kind of values that values of this type can be equal to."""
     if pa.types.is_decimal(kind):
         return str(kind)
     if pa.types.is_timestamp(kind):
@@ -130,7 +130,7 @@ class TooFar(Exception):
 
 
 def scale_of(heads: Mapping[str, pa.Table], name: str, what: str) -> pa.DataType:
-    """What times or positions of all sets are compared as.
+    """Type as which times or positions of all sets are compared.
 
     Args:
         heads: Set: its first rows.

@@ -1,4 +1,4 @@
-"""What `leakage` counts: entities, times, positions and labels that two sets share."""
+"""Measurement of `leakage`: entities, times, positions and labels that two sets share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Findings:
-    """What was found so far.
+    """Findings until now.
 
     Args:
         shared: Metric: test rows that it counts.
@@ -43,7 +43,7 @@ class Findings:
     missing: dict[str, str] = field(default_factory=dict)
 
     def add(self, metric: str, found: Shared | str) -> None:
-        """What was found, or why there is nothing."""
+        """Add a number, or the reason why there is none."""
         if isinstance(found, str):
             self.missing[metric] = found
         else:

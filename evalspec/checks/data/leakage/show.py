@@ -1,4 +1,4 @@
-"""What `leakage` shows and writes."""
+"""Blocks of `leakage`, and the rows that it writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LETTERS_SHOWN = 100
 def blocks(
     check: Leakage, inputs: Inputs, test: pa.Table, shared: Mapping[str, Shared], told: LabelSignal | None
 ) -> tuple[AnyBlock, ...]:
-    """What is shared, what each column tells, and rows to look at.
+    """Blocks on what is shared, on what each column tells, and rows to look at.
 
     Args:
         check: Its fields.

@@ -34,7 +34,7 @@ AS_TIME = "store it as a date, a timestamp or a number; a csv reads it as one wi
 
 
 class Leakage(Check):
-    """Whether training data, or a single column, hold the answers that only the test set should know.
+    """Leakage of answers that only the test set should know, through training data or a single column.
 
     ## What it measures
     - `group_overlap`: test rows whose entity (`group: patient`, or `group: [hospital, patient]`) occurs in training.
@@ -199,7 +199,7 @@ class Leakage(Check):
         return check_rows(requirement, self.test, rows.get(self.test))
 
     def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:
-        """What the spec names must be everywhere; other columns that a training set lacks are left out, and told."""
+        """Columns that the spec names and all sets need; others that a training set lacks are left out, with a note."""
         train = tuple(self.train)
         aside = frozenset(labels[name] for name in (self.test, *train) if name in labels)
         named = (*self.placing, *self.columns)

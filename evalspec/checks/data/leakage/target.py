@@ -36,7 +36,7 @@ QUARTILES = (0.25, 0.5, 0.75)
 
 @dataclass
 class LabelSignal:
-    """What the columns tell of the label.
+    """Signal of the columns about the label.
 
     Args:
         parts: Column: how well it tells it.

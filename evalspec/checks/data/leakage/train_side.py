@@ -1,4 +1,4 @@
-"""What `leakage` keeps of training rows that go by: of each test entity, time and position the row that gives it away.
+"""Training side of `leakage`: of each test entity, time and position the training row that gives it away.
 
 Memory grows with the rows of the test set, however many training rows there are.
 """

@@ -1,4 +1,4 @@
-"""What `saturation` computes."""
+"""Measurement of `saturation`."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ COLLECTED = "collected"
 
 
 class Saturation(Check):
-    """Whether a test set can still tell a better model from a worse one, and how old it is.
+    """Saturation of a test set: its power to tell a better model from a worse one, and its age.
 
     ## What it measures
     - `headroom`: what is left between the score of a model (`predictions:`, `metric:`) and the best that it could be
@@ -119,7 +119,7 @@ class Saturation(Check):
         return self
 
     def check_names(self, names: SpecNames) -> str | None:
-        """That the day of collection stands there where its age is asked for."""
+        """Fault of a dataset without a day of collection, where its age is asked for."""
         if not any(requirement.metric == OF_AGE for requirement in self.requirements):
             return None
         found = collected(names.origins.get(self.dataset, {}), self.dataset)

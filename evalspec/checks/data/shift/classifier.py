@@ -44,7 +44,7 @@ CLASSIFIER = "gradient boosting (scikit-learn HistGradientBoosting, 60 trees of 
 
 @dataclass(frozen=True)
 class ClassifierResult:
-    """What the classifier made of it.
+    """Result of the classifier.
 
     Args:
         auc: On held-out rows.

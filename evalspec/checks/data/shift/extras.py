@@ -1,4 +1,4 @@
-"""What `shift` looks at beside its columns: a model's answers and embeddings, texts, categories never seen, a score."""
+"""Shift beside columns: a model's answers and embeddings, texts, categories never seen, a score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `shift` computes."""
+"""Measurement of `shift`."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def measure(check: Shift, inputs: Inputs) -> CheckResult:
 
 
 def scans_of(check: Shift, inputs: Inputs) -> tuple[Scan, ...]:
-    """What is to be seen: of either dataset the columns that are looked at, and a sample of the rows.
+    """Scans of either dataset: the columns that are looked at, and a sample of the rows.
 
     Args:
         check: Its fields.
@@ -222,7 +222,7 @@ def _distance(check: Shift, inputs: Inputs, pair: RawColumnPair) -> stats.Distan
 
 
 class _Clustered:
-    """What rows that share clusters do to the bounds; for that all rows are held in memory."""
+    """Effect of shared clusters on the bounds; for that all rows are held in memory."""
 
     def __init__(
         self, check: Shift, inputs: Inputs, names: Sequence[str], pairs: Sequence[RawColumnPair], clusters: Clusters

@@ -1,4 +1,4 @@
-"""What `shift` makes of a model's answers: how they moved, and whether its embeddings tell the rows apart."""
+"""Shift of a model's answers: how they moved, and how far its embeddings tell the rows apart."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS_SHOWN = 40
 
 @dataclass(slots=True)
 class Outputs:
-    """What was found.
+    """Shift of a model's answers and embeddings.
 
     Args:
         estimates: Metric: estimate or parts.
@@ -81,7 +81,7 @@ def compare_outputs(check: Shift, inputs: Inputs) -> Outputs:
 
 
 def outputs_of(answers: Predictions) -> dict[str, Output]:
-    """What a model's answers are compared by, by name.
+    """Outputs by which a model's answers are compared, by name.
 
     Args:
         answers: Of any task.

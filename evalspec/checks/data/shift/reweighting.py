@@ -1,4 +1,4 @@
-"""What a shift does to a score: the reference's rows, weighted to be as frequent as they are in the current data."""
+"""Effect of a shift on a score: the reference's rows, weighted to be as frequent as they are in the current data."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def reweigh(
 
 
 def _features(pool: classifier.Pool, expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What weights are balanced on, shape (2k, at most 21).
+    """Features that weights are balanced on, shape (2k, at most 21).
 
     What moved most of the numbers' means and spreads and of the categories' shares, and the expected score.
     """

@@ -1,4 +1,4 @@
-"""What `shift` shows: every column's distance, the columns that moved most, what gives the rows away."""
+"""Blocks of `shift`: every column's distance, the columns that moved most, the features that give the rows away."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _table(
 
 
 def _reach(check: Shift, distance: Distance, confidence: float) -> tuple[Cell, Cell]:
-    """What so many rows can tell from 0, and from the tolerance; nothing where no distance is small enough."""
+    """Distances that so many rows can tell from 0, and from the tolerance; nothing where none is small enough."""
     below = distance.below_by(confidence)
     room = None if below is None else check.tolerance - below
     return distance.told_from_zero(confidence), None if room is None or room < 0 else room

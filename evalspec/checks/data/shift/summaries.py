@@ -1,4 +1,4 @@
-"""What is kept of a dataset while its rows go by once: summaries of its columns, and rows drawn evenly.
+"""Summaries of a dataset whose rows go by once: its columns, and rows drawn evenly.
 
 Summaries of columns can be merged, so that parts of a dataset may be looked at apart from each other.
 """
@@ -214,7 +214,7 @@ class TableSummary:
 
 
 def summary_scans(dataset: str, names: Sequence[str], rng: np.random.Generator, whose: str) -> tuple[Scan, ...]:
-    """What has to be seen of a dataset for its summary: each column, and a sample of the rows.
+    """Scans for the summary of a dataset: each column, and a sample of the rows.
 
     Args:
         dataset: Its name.

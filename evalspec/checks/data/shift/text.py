@@ -1,4 +1,4 @@
-"""What texts consist of: their characters, their words, and words that the reference does not have."""
+"""Shift of texts: their characters, their words, and words that the reference does not have."""
 
 from __future__ import annotations
 

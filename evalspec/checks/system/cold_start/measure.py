@@ -1,4 +1,4 @@
-"""What `cold_start` computes and shows."""
+"""Measurement of `cold_start`, and its blocks."""
 
 from __future__ import annotations
 

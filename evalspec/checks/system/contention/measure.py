@@ -1,4 +1,4 @@
-"""What `contention` computes and shows."""
+"""Measurement of `contention`, and its blocks."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _percentile(samples: Samples, p: float, *, at_least: bool = False) -> float:
 
 
 def _notes(check: Contention, quantities: dict[str, PairedQuantity], confidence: float) -> list[str]:
-    """That the load left no mark, which may mean that it was no load for this model."""
+    """Note that the load left no mark, which may mean that it was no load for this model."""
     uppers = []
     for beside in quantities.values():
         ratio = beside.pairs.ratio()

@@ -100,7 +100,7 @@ class Contention(Check):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What the ratio is asked of."""
+        """Parts that the ratio is asked of."""
         return tuple(QUANTILES) if self.scenario == "single_stream" else (THROUGHPUT,)
 
     @property

@@ -1,4 +1,4 @@
-"""What `energy` computes."""
+"""Measurement of `energy`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `energy` shows."""
+"""Blocks of `energy`."""
 
 from __future__ import annotations
 

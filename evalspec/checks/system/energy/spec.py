@@ -22,7 +22,7 @@ Boundary = Literal["gpu", "package", "package_and_memory", "gpu_and_package", "p
 
 
 class Energy(Check):
-    """What an answer costs in joules, at the very throughput that was measured with it.
+    """Energy of an answer in joules, at the very throughput that was measured with it.
 
     ## What it measures
     Inside a `boundary:` that the spec names: `energy_per_inference` [J] and its inverse `throughput_per_watt`

@@ -1,4 +1,4 @@
-"""What `latency` computes."""
+"""Measurement of `latency`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `latency` shows: the distribution, its tail, its course, a table of percentiles."""
+"""Blocks of `latency`: the distribution, its tail, its course, a table of percentiles."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Arrivals(Part):
 
     @property
     def problem(self) -> str | None:
-        """What does not fit together, in one sentence with the remedy."""
+        """Fault of arrivals that do not fit together, in one sentence with the remedy."""
         recorded = self.kind == TRACE
         if (self.burstiness is not None) != (self.kind == "gamma"):
             return "`burstiness:` goes with `kind: gamma`, such as burstiness: 0.25; give both or neither"

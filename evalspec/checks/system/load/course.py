@@ -1,4 +1,4 @@
-"""What `load` shows of its course: queries under way over time, and the seconds in which the SLO did not hold."""
+"""Course of a load: queries under way over time, and the seconds in which the SLO did not hold."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _rows(check: Load, part: str, run: AtRate) -> Iterator[tuple[Cell, ...]]:
 
 
 def _stretches(one: Driven, *, ramp: bool) -> dict[str, NDArray[np.bool_]]:
-    """What each query is of, by stretch in the order of time; shapes (q,)."""
+    """Stretch of each query, in the order of time; shapes (q,)."""
     at = np.arange(len(one.due_ns))
     begins = int(np.argmax(one.steady)) if one.steady.any() else len(at)
     before = at < begins

@@ -1,4 +1,4 @@
-"""Whether the load generator was the bottleneck, for each requirement at its own percentile and threshold."""
+"""Load generator as a bottleneck, for each requirement at its own percentile and threshold."""
 
 from __future__ import annotations
 

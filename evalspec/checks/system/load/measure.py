@@ -1,4 +1,4 @@
-"""What `load` computes."""
+"""Measurement of `load`."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def _by_objective(
     missing: dict[str, str],
     confidence: float,
 ) -> None:
-    """What needs an objective: goodput, the highest rate, its ratio to offline."""
+    """Add the metrics that need an objective: goodput, the highest rate, its ratio to offline."""
     objective = check.objective
     if objective is None:
         missing |= dict.fromkeys(
@@ -365,7 +365,7 @@ def _notes(check: Load, found: LoadResult, confidence: float) -> list[str]:
 
 
 def _void_notes(check: Load, run: AtRate, confidence: float) -> list[str]:
-    """What of a rate is not to be trusted: all of it, or only some percentiles, and whether anything hangs on them."""
+    """Notes on a rate that is not to be trusted: all of it, or some percentiles, and whether anything hangs on it."""
     if isinstance(run.invalid, OnlyWorse):
         return [f"disturbed: {run.invalid}; only what held in spite of it counts."]
     if run.invalid is not None:
@@ -384,7 +384,7 @@ def _void_notes(check: Load, run: AtRate, confidence: float) -> list[str]:
 
 
 def _run_notes(run: AtRate) -> list[str]:
-    """What is particular of one run, without its rate."""
+    """Notes on one run, without its rate."""
     notes = []
     found, change, spells = run.saturation, run.step, run.period
     if found is not None and found.growing:

@@ -69,7 +69,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a trace holds, as far as the plan needs it.
+    """Contents of a trace, as far as the plan needs them.
 
     Args:
         queries: Rows.
@@ -82,7 +82,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Estimated:
-    """What the check will ask for.
+    """Extent of a run: queries and time.
 
     Args:
         queries: Timed queries, warm-up left out; what a search asks for is not in them.
@@ -150,7 +150,7 @@ def short_queries(objective: Requirement, rate_qps: float) -> int:
 
 
 def estimated(check: Load, processes: int, recorded: Recorded | None) -> Estimated:
-    """What the check will ask for in a run that is no draft.
+    """Extent of a run that is no draft.
 
     Args:
         check: Its fields.
@@ -202,7 +202,7 @@ def _planned(check: Load, processes: int, recorded: Recorded | None) -> tuple[in
 
 
 def _search(check: Load, processes: int) -> tuple[str, float]:
-    """What a search asks for, in words, and a guess at its time."""
+    """Extent of a search, in words, and a guess at its time."""
     objective = check.objective
     assert objective is not None
     rate = max(check.all_rates)

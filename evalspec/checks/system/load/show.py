@@ -1,4 +1,4 @@
-"""What `load` shows: latency against load, its course and tail, goodput, errors, and how well it was driven."""
+"""Blocks of `load`: latency against load, its course and tail, goodput, errors, and how well it was driven."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def _first_ms(one: Samples) -> NDArray[np.float64]:
 
 
 def _outcomes(runs: Mapping[str, AtRate]) -> Table | None:
-    """What became of the queries; None where all were answered."""
+    """Outcomes of the queries; None where all were answered."""
     counts = {part: run.outcomes() for part, run in runs.items()}
     names = list(dict.fromkeys(name for found in counts.values() for name in found))
     if names in ([], ["answered"]):

@@ -38,7 +38,7 @@ _COUNTED = "binomial on the share of queries over, with a design effect; over-sa
 
 
 class Load(Check):
-    """What a system serves in time when queries come on their own, at the rates that it is meant for.
+    """Load that a system serves in time when queries come on their own, at the rates that it is meant for.
 
     ## What it measures
     At each rate of `rates:` [qps]: `latency_p50` to `latency_p99_9` [ms] from the moment at which a query was due,
@@ -267,7 +267,7 @@ class Load(Check):
         return None
 
     def _missing(self, requirement: Requirement) -> str | None:
-        """What a metric needs and the check does not have."""
+        """Field that a metric needs and the check does not have."""
         metric = requirement.metric
         if metric in ("max_rate", "goodput", "offline_server_ratio") and self.objective is None:
             return f"{metric} needs `slo:` with a percentile, such as latency_p99 <= 100 ms"

@@ -20,7 +20,7 @@ MOST_SHOWN = 60
 
 
 def read_trace(arrivals: Arrivals, table: pa.Table, rows: int | None) -> Trace:
-    """What a trace says, each value of it looked at.
+    """Trace of a dataset, each value of it looked at.
 
     Args:
         arrivals: A trace.

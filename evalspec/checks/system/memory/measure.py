@@ -1,4 +1,4 @@
-"""What `memory` computes and shows."""
+"""Measurement of `memory`, and its blocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOST, DEVICE = "peak_host_memory", "peak_device_memory"
 
 @dataclass(frozen=True)
 class Used:
-    """What the processes of one model used.
+    """Memory that the processes of one model used.
 
     Args:
         host: By batch size, MiB: the largest of its processes.
@@ -186,7 +186,7 @@ def _missing(model: str, used: Used, facts: Mapping[str, object]) -> dict[str, s
 def _beside(
     ours: Mapping[str, Fact | Parts], theirs: Mapping[str, Fact | Parts]
 ) -> dict[str, Comparison | ComparisonParts]:
-    """What both models told, beside each other."""
+    """Memory of both models, beside each other."""
     found: dict[str, Comparison | ComparisonParts] = {}
     for name, mine in ours.items():
         other = theirs.get(name)

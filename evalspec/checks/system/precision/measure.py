@@ -1,4 +1,4 @@
-"""What `precision` computes and shows."""
+"""Measurement of `precision`, and its blocks."""
 
 from __future__ import annotations
 

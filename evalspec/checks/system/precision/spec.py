@@ -19,7 +19,7 @@ AGAINST_REFERENCE = ("output_difference", "relative_difference", "argmax_disagre
 
 
 class Precision(Check):
-    """What a model really computes in and where it runs, beside what the spec says of it.
+    """Precision in which a model really computes and device on which it runs, beside what the spec says of it.
 
     ## What it measures
     `operator_coverage` [%]: share of the operators that ran on the device asked for (`device:`).
@@ -91,7 +91,7 @@ class Precision(Check):
         return tuple(needs)
 
     def check_names(self, names: Names) -> str | None:
-        """What is wrong: a model set beside itself."""
+        """Fault of a model that is set beside itself."""
         if self.reference is not None and self.reference == self.model:
             return f"{self.model} is its own reference; name another model"
         return None

@@ -1,4 +1,4 @@
-"""What `recovery` computes and shows."""
+"""Measurement of `recovery`, and its blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `roofline` computes."""
+"""Measurement of `roofline`."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Placed:
 
     @property
     def bound(self) -> Bound | None:
-        """What takes the time; None without ceilings."""
+        """Bound of the model: compute or memory; None without ceilings."""
         if self.fractions is None or self.compute is None or self.intensity is None:
             return None
         at = ridge(float(np.median(self.compute)), float(np.median(self.near)))

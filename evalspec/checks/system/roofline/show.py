@@ -1,4 +1,4 @@
-"""What `roofline` shows."""
+"""Blocks of `roofline`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GIGA = 1e9
 
 
 def diagnosis(bound: Bound, on_calls: float | None) -> str:
-    """What bounds the model and what could help, in a sentence or two.
+    """Diagnosis in a sentence or two: what bounds the model and what could help.
 
     Args:
         bound: The class.

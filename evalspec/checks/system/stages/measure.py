@@ -1,4 +1,4 @@
-"""What `stages` computes and shows."""
+"""Measurement of `stages`, and its blocks."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
 
 
 def _writing_note(shares: Mapping[str, float]) -> list[str]:
-    """That a served model waits for text: more time goes into requests and answers than into what it is asked for."""
+    """Note that a served model waits for text: requests and answers take longer than what it is asked for."""
     writing = {name: shares[name] for name in WRITING if name in shares}
     model = next((name for name in (INFERENCE, SERVER) if name in shares), None)
     if model is None or "serialize" not in writing or sum(writing.values()) <= shares[model]:

@@ -1,4 +1,4 @@
-"""What a server says of its own time, held against how long it was waited for: one stage becomes several."""
+"""Times that a server tells, held against how long it was waited for: one stage becomes several."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def typical(times: NDArray[np.float64]) -> float:
 
 
 def apart(probes: Sequence[Probe], stages: Sequence[str]) -> WaitStages:
-    """What the server said in all processes, if it can be believed; otherwise why not, and the stage stays one.
+    """Stages of the wait as the server tells them, if it can be believed; otherwise one, with the reason.
 
     Args:
         probes: One per process, at least one.
@@ -101,7 +101,7 @@ def apart(probes: Sequence[Probe], stages: Sequence[str]) -> WaitStages:
 
 
 def _unread(probes: Sequence[Probe]) -> list[str]:
-    """That some of what it said can't be read."""
+    """Note that some of its times can't be read."""
     words = list(dict.fromkeys(text for one in probes for text in one.texts.get("told_unread", ())))
     if not words:
         return []
@@ -151,7 +151,7 @@ def _split(probes: Sequence[Probe], taken: Sequence[str]) -> tuple[list[dict[str
 def _rest(
     probes: Sequence[Probe], sums: Sequence[NDArray[np.float64]]
 ) -> tuple[list[NDArray[np.float64]] | None, list[str]]:
-    """What is left of the server's total beside its parts, in each process; None: it says no total, or a wrong one."""
+    """Rest of the server's total beside its parts, in each process; None: it gives no total, or a wrong one."""
     rest = [one.series[TOTAL] - parts for one, parts in zip(probes, sums, strict=True)]
     if any(np.isnan(one).any() for one in rest) or not any(one.any() for one in rest):
         return None, []
@@ -161,7 +161,7 @@ def _rest(
 
 
 def stage_names(told: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """What the parts that a server tells of are called as stages.
+    """Names of the parts that a server tells of, as stages.
 
     Args:
         told: As it calls them, each once.
@@ -184,7 +184,7 @@ def stage_names(told: Sequence[str], taken: Sequence[str]) -> list[str]:
 
 
 def _too_much(split: Sequence[Series]) -> str | None:
-    """That the server says to have taken longer than it was waited for."""
+    """Reason to disbelieve a server that claims to have taken longer than it was waited for."""
     if list(split[0]) == [TRANSFER]:
         return "all of its times are 0"
     for found in split:
@@ -197,7 +197,7 @@ def _too_much(split: Sequence[Series]) -> str | None:
 
 
 def _negative(split: Sequence[Series], what: str) -> list[str]:
-    """That it does so in some queries, as rounded times may."""
+    """Note that it does so in some queries, as rounded times may."""
     over = sum(int((found[TRANSFER] < 0).sum()) for found in split)
     if not over:
         return []

@@ -1,4 +1,4 @@
-"""What `sustained` computes."""
+"""Measurement of `sustained`."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def measure(check: Sustained, inputs: Inputs) -> CheckResult:
 
 
 def _warm(ends: Sequence[Ends]) -> list[str]:
-    """That the machine had not cooled down between processes."""
+    """Note that the machine had not cooled down between processes."""
     fastest = max(one.start for one in ends)
     slow = [str(index + 1) for index, one in enumerate(ends) if one.start < (1.0 - DRIFT_FLOOR) * fastest]
     if not slow:

@@ -1,4 +1,4 @@
-"""What `sustained` shows."""
+"""Blocks of `sustained`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LEAST_PROCESSES = 5
 
 
 class Sustained(Check):
-    """Whether a model goes on as fast as it began, once the machine has become warm.
+    """Sustained speed: a model goes on as fast as it began, once the machine has become warm.
 
     ## What it measures
     Batches back to back for `duration:` (30 s at least). `sustained_ratio` [x]: throughput in the last fifth by that

@@ -1,4 +1,4 @@
-"""What batches of a size cost beside time, as far as telemetry tells, and which size is best for what."""
+"""Costs of batches of a size beside time, as far as telemetry tells, and the size that is best for each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Costs:
 
 
 def costs(samples: Sequence[Samples], device: str) -> Costs:
-    """What telemetry says of processes that served batches of one size.
+    """Costs of processes that served batches of one size, from telemetry.
 
     Args:
         samples: Of these processes.

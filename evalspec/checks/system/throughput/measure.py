@@ -1,4 +1,4 @@
-"""What `throughput` computes and shows."""
+"""Measurement of `throughput`, and its blocks."""
 
 from __future__ import annotations
 
