@@ -134,10 +134,10 @@ class ProcessTree:
         return self._known
 
     def _all(self, pid: int) -> tuple[int, ...]:
-        found = [pid]
-        for one in found:
-            found += _started(one, self._proc)
-        return tuple(dict.fromkeys(found))
+        pids = [pid]
+        for one in pids:
+            pids += _started(one, self._proc)
+        return tuple(dict.fromkeys(pids))
 
 
 class Resident:
@@ -209,11 +209,11 @@ class _Files:
         self._scale = scale
 
     def _numbers(self) -> list[float]:
-        found = []
+        numbers = []
         for file in self._files:
             with contextlib.suppress(OSError, ValueError):
-                found.append(float(file.read_bytes()) * self._scale)
-        return found
+                numbers.append(float(file.read_bytes()) * self._scale)
+        return numbers
 
     def close(self) -> None:
         """Nothing is held."""
@@ -232,8 +232,8 @@ class CpuClock(_Files):
 
     def read(self) -> Mapping[str, float]:
         """MHz."""
-        found = self._numbers()
-        return {self._name: sum(found) / len(found) if found else math.nan}
+        numbers = self._numbers()
+        return {self._name: sum(numbers) / len(numbers) if numbers else math.nan}
 
 
 class CpuTemperature(_Files):
@@ -249,8 +249,8 @@ class CpuTemperature(_Files):
 
     def read(self) -> Mapping[str, float]:
         """Degrees Celsius."""
-        found = self._numbers()
-        return {self._name: max(found) if found else math.nan}
+        numbers = self._numbers()
+        return {self._name: max(numbers) if numbers else math.nan}
 
 
 class CpuThrottle(_Files):
@@ -266,15 +266,15 @@ class CpuThrottle(_Files):
 
     def read(self) -> Mapping[str, float]:
         """A count."""
-        found = self._numbers()
-        return {self._name: sum(found) if len(found) == len(self._files) else math.nan}
+        numbers = self._numbers()
+        return {self._name: sum(numbers) if len(numbers) == len(self._files) else math.nan}
 
 
 def _named(folder: Path, devices: str, kind: str, wanted: Sequence[str], values: str) -> list[Path]:
     """Files with values of the devices whose kind is wanted."""
-    found: list[Path] = []
+    files: list[Path] = []
     for device in sorted(folder.glob(devices)):
         with contextlib.suppress(OSError):
             if (device / kind).read_text(encoding="utf-8").strip() in wanted:
-                found += sorted(device.glob(values))
-    return found
+                files += sorted(device.glob(values))
+    return files

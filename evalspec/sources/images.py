@@ -118,15 +118,15 @@ class Images(Dataset):
         folder = access.path(self.path)
         if not folder.is_dir():
             raise InputError(f"{self.path!r} is a file; kind images reads a folder")
-        found = sorted(
+        files = sorted(
             (file for file in bounded(folder.rglob("*"), self.path) if _is_image(file)),
             key=lambda file: file.relative_to(folder).as_posix(),
         )
-        if not found:
+        if not files:
             raise InputError(f"there is no image in {self.path!r}", choices=sorted(SUFFIXES))
-        for file in found:
+        for file in files:
             access.path(str(file))
-        return tuple(found)
+        return tuple(files)
 
     def _relative(self, access: Access, file: Path) -> str:
         return file.relative_to(access.path(self.path)).as_posix()

@@ -21,17 +21,17 @@ def probe(context: Context) -> ProbeResult:
         raise NotRunError("only a served model (kind: http) can be killed and started")
     options = {**context.options, "log": Path(context.options["log"])}
     kill = KillPlan(**options, seed=context.seed)
-    found = context.loaded.recover(context.rows, kill, context.access, context.progress)
-    count = [len(one.due_s) for one in found]
-    lags = [one.lag_p99_ms for one in found]
+    kills = context.loaded.recover(context.rows, kill, context.access, context.progress)
+    count = [len(one.due_s) for one in kills]
+    lags = [one.lag_p99_ms for one in kills]
     known = [lag for lag in lags if lag is not None]
     return ProbeResult(
-        facts={"repeats": len(found), "lag_p99_ms": max(known) if len(known) == len(lags) else None},
+        facts={"repeats": len(kills), "lag_p99_ms": max(known) if len(known) == len(lags) else None},
         series={
-            "healthy_s": np.array([np.nan if one.healthy_s is None else one.healthy_s for one in found]),
-            "repeat": np.repeat(np.arange(len(found), dtype=np.float64), count),
-            "due_s": np.concatenate([one.due_s for one in found]),
-            "end_s": np.concatenate([one.end_s for one in found]),
-            "outcome": np.concatenate([one.outcome for one in found]).astype(np.float64),
+            "healthy_s": np.array([np.nan if one.healthy_s is None else one.healthy_s for one in kills]),
+            "repeat": np.repeat(np.arange(len(kills), dtype=np.float64), count),
+            "due_s": np.concatenate([one.due_s for one in kills]),
+            "end_s": np.concatenate([one.end_s for one in kills]),
+            "outcome": np.concatenate([one.outcome for one in kills]).astype(np.float64),
         },
     )

@@ -159,8 +159,8 @@ def _timed(engine: Engine, call: Callable[[int], object], calls: int, least_s: f
 
 def _roofs(engine: Engine, computed: str) -> list[Ceiling]:
     names = (computed, *WIDER.get(computed, ()))
-    found = [gemm_ceiling(engine, name) for name in names]
-    return [one for one in found if one is not None]
+    ceilings = [gemm_ceiling(engine, name) for name in names]
+    return [one for one in ceilings if one is not None]
 
 
 def _facts(inside: OperatorTrace, moved: BytesMoved, warm: Times, cold: Times, larger: Times | None) -> dict[str, Cell]:

@@ -28,9 +28,9 @@ def placeholders(template: Any) -> tuple[str, ...]:
 
 def _names(template: Any) -> Iterator[str]:
     if isinstance(template, str):
-        found = PLACEHOLDER.fullmatch(template)
-        if found is not None:
-            yield found[1]
+        match = PLACEHOLDER.fullmatch(template)
+        if match is not None:
+            yield match[1]
     elif isinstance(template, Mapping):
         for value in template.values():
             yield from _names(value)
@@ -69,8 +69,8 @@ def fill(template: Any, arrays: Mapping[str, NDArray[Any]], *, per_row: bool = F
 
 def _filled(template: Any, values: Mapping[str, Any], rows: int) -> Any:
     if isinstance(template, str):
-        found = PLACEHOLDER.fullmatch(template)
-        return template if found is None else values[found[1]]
+        match = PLACEHOLDER.fullmatch(template)
+        return template if match is None else values[match[1]]
     if isinstance(template, Mapping):
         if set(template) == {EACH}:
             of_rows = ({name: value[row] for name, value in values.items()} for row in range(rows))
@@ -96,14 +96,14 @@ def _steps(path: str) -> list[str | int]:
     steps: list[str | int] = []
     place = 0
     while place < len(text):
-        found = STEP.match(text, place)
-        if found is None:
+        match = STEP.match(text, place)
+        if match is None:
             raise InputError(
                 f"{path!r} is no path to an answer", remedy="write such as predictions, outputs[0].data, $[*].score"
             )
-        key, index = found.groups()
+        key, index = match.groups()
         steps.append(key if key is not None else "*" if index == "*" else int(index))
-        place = found.end()
+        place = match.end()
     if not path:
         raise InputError("a path to an answer is empty", remedy="write $ for the whole answer")
     return steps

@@ -359,16 +359,16 @@ class ConnectionPool:
 
 def _looked_up(address: Address) -> tuple[int, tuple[object, ...]]:
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise HttpError(NOT_CONNECTED, f"the host {address.host!r} is not known: {error.strerror or error}") from error
     # A name may stand for an address of each family, and the server listens on one.
-    for family, kind, protocol, _, place in found if len(found) > 1 else ():
+    for family, kind, protocol, _, place in addresses if len(addresses) > 1 else ():
         with socket.socket(family, kind, protocol) as link, contextlib.suppress(OSError):
             link.settimeout(1.0)
             link.connect(place)
             return family, place
-    return found[0][0], found[0][4]
+    return addresses[0][0], addresses[0][4]
 
 
 @contextlib.contextmanager

@@ -169,8 +169,8 @@ def listening(port: int) -> int | None:
     import psutil
 
     try:
-        found = psutil.net_connections("tcp")
+        connections = psutil.net_connections("tcp")
     except (psutil.Error, OSError):
         return None
-    pids = [one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port]
+    pids = [one.pid for one in connections if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port]
     return next((pid for pid in pids if pid is not None), None)

@@ -32,14 +32,14 @@ def recover(
     loaded: Server, rows: RemoteRows, kill: KillPlan, access: Access, progress: Callable[[float, float, str], None]
 ) -> list[KillResult]:
     """As `evalspec.language.abilities.Recoverable.recover`; the last server that was started is stopped at the end."""
-    found: list[KillResult] = []
+    kills: list[KillResult] = []
     server: ServerProcess | None = None
     try:
         for repeat in range(kill.repeats):
             progress(repeat, kill.repeats, f"kill {repeat + 1} of {kill.repeats}")
             asked = replace(kill, seed=kill.seed + repeat, pid=kill.pid if server is None else server.pid)
             before, (one, server) = server, _once(loaded, rows, asked, access)
-            found.append(one)
+            kills.append(one)
             if before is not None:
                 before.stop()
             if one.healthy_s is None:
@@ -47,7 +47,7 @@ def recover(
     finally:
         if server is not None:
             server.stop()
-    return found
+    return kills
 
 
 def _once(loaded: Server, rows: RemoteRows, kill: KillPlan, access: Access) -> tuple[KillResult, ServerProcess]:

@@ -171,7 +171,7 @@ def weight_files(path: Path, shown: str, external: Iterable[str]) -> tuple[Path,
         InputError: One is missing, or lies outside the model's folder.
     """
     folder = path.parent.resolve()
-    found = [path]
+    files = [path]
     for name in external:
         beside = (folder / name).resolve()
         if not beside.is_relative_to(folder):
@@ -180,5 +180,5 @@ def weight_files(path: Path, shown: str, external: Iterable[str]) -> tuple[Path,
             raise InputError(
                 f"{shown!r} keeps weights in {name!r}, which is not there", remedy="put it beside the model"
             )
-        found.append(beside)
-    return tuple(found)
+        files.append(beside)
+    return tuple(files)

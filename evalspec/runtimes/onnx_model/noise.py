@@ -45,11 +45,11 @@ def tensor_noise(quantized: Path, floats: Path, shown: str, batches: Sequence[Ba
         theirs = _activations(floats, shown, Path(folder) / "float.onnx", batches)
         ours = _activations(quantized, quantized.name, Path(folder) / "quantized.onnx", batches)
     both = {name: match for name, match in create_activation_matching(ours, theirs).items() if match.get("float")}
-    found = {name: error["xmodel_err"] for name, error in compute_activation_error(both).items()}
-    if not found:
+    ratios = {name: error["xmodel_err"] for name, error in compute_activation_error(both).items()}
+    if not ratios:
         raise NotRunError(f"{quantized.name} and {shown} have no quantized tensor in common: are they one network?")
-    decibels = np.nan_to_num(np.array(list(found.values()), dtype=np.float64), nan=LARGEST_DB, posinf=LARGEST_DB)
-    return TensorNoise(tuple(found), np.minimum(decibels, LARGEST_DB))
+    decibels = np.nan_to_num(np.array(list(ratios.values()), dtype=np.float64), nan=LARGEST_DB, posinf=LARGEST_DB)
+    return TensorNoise(tuple(ratios), np.minimum(decibels, LARGEST_DB))
 
 
 class _Reader:

@@ -73,12 +73,12 @@ def inspect_module(
     operators: tuple[Operator, ...] = tuple(watch.operators)
     counted = float(counter.get_total_flops())
     own = sum(one.operations for one in operators)
-    found = torch.utils._pytree.tree_leaves(outputs)
+    leaves = torch.utils._pytree.tree_leaves(outputs)
     return OperatorTrace(
         operators=operators,
         operations=max(counted, own),
         input_bytes=float(sum(array.nbytes for array in inputs.values())),
-        output_bytes=float(sum(value.nbytes for value in found if torch.is_tensor(value))),
+        output_bytes=float(sum(value.nbytes for value in leaves if torch.is_tensor(value))),
         flags=flags(),
         uncounted=tuple(sorted({one.kind for one in operators if one.kind.partition(".")[0] not in KNOWN})),
         how="torch's FlopCounterMode, and one operation for each element elsewhere",

@@ -68,17 +68,17 @@ def list_lengths(batches: Iterable[pa.RecordBatch]) -> dict[str, int | None]:
     Args:
         batches: Of columns of lists.
     """
-    found: dict[str, int | None] = {}
+    lengths: dict[str, int | None] = {}
     names: set[str] = set()
     for batch in batches:
         names |= set(batch.schema.names)
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if len(column):
                 length = one_length(_lists(column))
-                found[name] = length if found.get(name, length) == length else None
-        if names and all(name in found and found[name] is None for name in names):
+                lengths[name] = length if lengths.get(name, length) == length else None
+        if names and all(name in lengths and lengths[name] is None for name in names):
             break
-    return found
+    return lengths
 
 
 def _lists(column: pa.Array) -> pa.ChunkedArray:

@@ -31,11 +31,11 @@ def whole_types(stream: Stream, names: Sequence[str], declared: Container[str]) 
     Raises:
         pa.ArrowInvalid: A row is broken, whatever the types are.
     """
-    found: dict[str, pa.DataType] = {}
+    types: dict[str, pa.DataType] = {}
     while True:
-        shown = dict(found)
+        shown = dict(types)
         try:
-            for batch in stream(found):
+            for batch in stream(types):
                 shown |= {field.name: field.type for field in batch.schema}
             return shown
         except pa.ArrowInvalid as error:
@@ -44,7 +44,7 @@ def whole_types(stream: Stream, names: Sequence[str], declared: Container[str]) 
             later = None if name in declared else _next(shown.get(name))
             if later is None:
                 raise
-            found[name] = later
+            types[name] = later
 
 
 def _next(kind: pa.DataType | None) -> pa.DataType | None:

@@ -60,14 +60,14 @@ def many_files(access: Access, relative: str, kind: str, suffixes: tuple[str, ..
         InputError: There is none, or one of them is empty or lies outside the spec's folder.
     """
     if GLOB & set(relative) and not (access.folder / relative).exists():
-        found = _matches(access, relative)
+        paths = _matches(access, relative)
     else:
         path = access.path(relative)
         if not path.is_dir():
             return (_not_empty(access, path),)
         below = bounded(path.rglob("*"), relative)
-        found = [file for file in below if file.suffix.lower() in suffixes and not _hidden(file, path)]
-    files = sorted({file for file in found if file.is_file()}, key=lambda file: file.as_posix())
+        paths = [file for file in below if file.suffix.lower() in suffixes and not _hidden(file, path)]
+    files = sorted({file for file in paths if file.is_file()}, key=lambda file: file.as_posix())
     if not files:
         raise InputError(f"there is no {kind} file in {relative!r}", remedy=f"name them {' or '.join(suffixes)}")
     return tuple(_not_empty(access, access.path(str(file))) for file in files)
