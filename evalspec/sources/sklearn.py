@@ -83,9 +83,9 @@ class BundledSet(Dataset):
             np.random.default_rng(self.shuffle).shuffle(order)
         order = order[slice(*self.rows) if self.rows else slice(None)]
         data, target = bunch.data[order], bunch.target[order]
-        columns = {TARGET: target.astype(np.float64 if self.name == "diabetes" else np.int64)}
+        found = {TARGET: target.astype(np.float64 if self.name == "diabetes" else np.int64)}
         if self.name == "digits":
-            columns["pixels"] = data.astype(np.uint8)
+            found["pixels"] = data.astype(np.uint8)
         else:
-            columns |= dict(zip(COLUMNS[self.name], data.T, strict=True))
-        return pa.table({name: array_column(columns[name], name) for name in names})
+            found |= dict(zip(COLUMNS[self.name], data.T, strict=True))
+        return pa.table({name: array_column(found[name], name) for name in names})
