@@ -90,4 +90,4 @@ def test_at_most_one_sound_run_in_fifty_shows_a_screen(of: Plan) -> None:
 @pytest.mark.proof
 @pytest.mark.parametrize("story", list(PLANTED))
 def test_nine_of_ten_planted_defects_are_told(of: Plan, story: str) -> None:
-    assert sum(sees(of, story, 10_000 + seed) for seed in range(100)) >= 90
+    assert sum(sees(of, story, 10_000 + seed) for seed in range(30)) >= 27
