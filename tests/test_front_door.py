@@ -61,6 +61,7 @@ def test_step_by_step(spec: Path, tmp_path: Path) -> None:
     assert record.verdict is not None and record.verdict.word != "READY", "a part of a spec is never READY"
 
 
+@pytest.mark.proof
 def test_what_verify_says_of_a_run_from_python(spec: Path, tmp_path: Path) -> None:
     evalspec.run(spec, output=tmp_path / "run")
     command = [sys.executable, "-m", "evalspec", "verify", str(tmp_path / "run")]

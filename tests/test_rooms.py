@@ -149,7 +149,7 @@ def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     """A reader who looks for answers finds "Answers of a model" sooner than "What a model gives"."""
     wrong = [
         f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {text.splitlines()[0]}"
-        for path in sorted(ROOT.rglob("*.py"))
+        for path in sorted((ROOT / "evalspec").rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node))
         if text.split()[0] in ("It", "That", "What", "Whether")

@@ -123,6 +123,7 @@ def test_right_texts_pass_and_missed_labels_fail(run: tuple[int, dict[str, Any],
     assert conditions["references a row"] == "2" and conditions["bleu"].startswith("nrefs:2|case:mixed")
 
 
+@pytest.mark.proof
 def test_boxes_and_masks_arrive_and_other_metrics_say_so(run: tuple[int, dict[str, Any], Path]) -> None:
     _, record, folder = run
     reason = "model '{0}' gives {1}, and this metric needs classes"

@@ -66,6 +66,7 @@ def edit(run: Path, change: Callable[[dict[str, Any]], None]) -> Verification:
     return verify(run)
 
 
+@pytest.mark.proof
 def test_a_run_that_lacks_a_mandatory_check_is_undecided_and_says_so_everywhere(run: Path) -> None:
     record = read_record(run)
     assert record.verdict is not None and record.profile is not None

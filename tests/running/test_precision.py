@@ -37,6 +37,7 @@ model:
 """
 
 
+@pytest.mark.proof
 def test_precision_asked_against_observed(tmp_path: Path) -> None:
     for name in ("fp32.onnx", "classes.txt", "test.parquet"):
         shutil.copy(SUITE / name, tmp_path)

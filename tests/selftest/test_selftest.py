@@ -114,6 +114,7 @@ def test_a_deaf_check_can_not_go_red_and_a_plugin_that_hears_does_by_the_default
     assert found["abstention/abstention_rate"]["defect"] == "candidate is hardly sure of any answer to test"
 
 
+@pytest.mark.proof
 def test_rows_that_are_too_few_for_a_fail_are_named(base: Path) -> None:
     spec = base / "suite" / "evalspec.yaml"
     # None of four right is a tail of 0.8^4 = 0.41 where a fifth should be: no level calls that a violation.

@@ -71,6 +71,7 @@ def test_f14_tried_until_it_was_green(runs: dict[str, Path]) -> None:
     assert not [line for line in first["weakened"] if "before on this test set" in line]
 
 
+@pytest.mark.proof
 def test_f44_pictures_of_another_size_are_not_compared(runs: dict[str, Path]) -> None:
     """The field in which they differ is named, and the same pictures are compared."""
     refused = command("compare", str(runs["first"]), str(runs["other"]))

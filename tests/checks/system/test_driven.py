@@ -93,6 +93,7 @@ def test_a_system_in_time_and_one_that_is_overloaded(tmp_path: Path, clock: Fake
     assert any("over-saturated" in note for note in slow.notes)
 
 
+@pytest.mark.proof
 def test_batching_serves_what_one_at_a_time_does_not(tmp_path: Path, clock: FakeClock) -> None:
     fields = {"require": ["latency_p90 <= 60 ms"], "caching_audit": False, "queue_delay": "5 ms"}
 
@@ -120,6 +121,7 @@ def test_a_model_that_remembers_is_found_although_it_was_warmed_up(tmp_path: Pat
     assert any("Audit for caching: 399 items" in note for note in honest.notes)
 
 
+@pytest.mark.proof
 def test_cameras_in_lockstep(tmp_path: Path, clock: FakeClock) -> None:
     sentence = Latency.read_sentence("deadline_miss_rate <= 2 %", blocking=True)
     check = Latency.model_validate(

@@ -143,6 +143,7 @@ def test_it_is_counted_however_often(folder: Path) -> None:
     assert said in done.stdout
 
 
+@pytest.mark.proof
 def test_without_anything_to_measure_again_it_says_why(folder: Path) -> None:
     void(folder / "first", "memory", invalid="answers come from a cache", by_surroundings=False)
     done = again(folder)

@@ -206,6 +206,7 @@ def f1_of_confusion(shares: np.ndarray) -> float:
     return float(np.mean(2 * np.diag(shares) / (shares.sum(axis=0) + shares.sum(axis=1))))
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(("right", "share"), [((0.98, 0.8), 0.2), ((0.96, 0.9), 0.2), ((0.95, 0.8), 0.5)])
 def test_a_change_of_macro_f1_errs_no_more_often(
