@@ -123,6 +123,7 @@ def test_run_prints_json(run: Path) -> None:
     assert said["verdict"]["word"] == "READY"
 
 
+@pytest.mark.proof
 def test_several_specs_end_with_the_worst(good_and_bad: Path) -> None:
     code, said = json.loads((good_and_bad / "ended.json").read_text())
     assert code == 1, said

@@ -179,6 +179,7 @@ def test_a_full_disk_where_it_prints(holds: bool, code: int, tmp_path: Path) -> 
     assert json.loads((tmp_path / "run" / "record.json").read_text())["verdict"]["exit_code"] == code
 
 
+@pytest.mark.proof
 def test_a_full_disk_at_the_report_says_how_to_go_on(tmp_path: Path) -> None:
     """Record and journal are there."""
     code = "import sys\nimport evalspec.records.outputs as outputs\n"

@@ -143,6 +143,7 @@ def test_boxes_and_masks_arrive_and_other_metrics_say_so(run: tuple[int, dict[st
     assert masks[0].tolist() == [[0, 1, 2], [0, 1, 0]]
 
 
+@pytest.mark.proof
 def test_the_evidence_gives_the_same_again(run: tuple[int, dict[str, Any], Path]) -> None:
     _, _, folder = run
     verified = evalspec("verify", folder / "run")

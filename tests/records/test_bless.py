@@ -35,6 +35,7 @@ def digest(folder: Path) -> str:
     return read_record(folder / "run").datasets[0].digest
 
 
+@pytest.mark.proof
 def test_a_blessed_run_is_a_model_that_is_paired_row_by_row(there: Path) -> None:
     suite = there / "suite"
     target, record = bless(there / "run", "v1")

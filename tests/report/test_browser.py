@@ -105,7 +105,7 @@ def test_axe_finds_nothing(name: str, scheme: str, files: dict[str, str], open_p
     assert [(one["id"], one["impact"], [node["html"][:160] for node in one["nodes"][:3]]) for one in found] == []
 
 
-@pytest.mark.parametrize("width", [320, 360, 768, 1280])
+@pytest.mark.parametrize("width", [320, *(pytest.param(one, marks=pytest.mark.proof) for one in (360, 768, 1280))])
 @pytest.mark.parametrize("name", BUILDERS)
 def test_no_sideways_scrolling(name: str, width: int, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
     page = open_page(files[name], viewport={"width": width, "height": 800})
@@ -179,6 +179,7 @@ def test_the_point_under_the_pointer_is_named(files: dict[str, str], open_page: 
     assert "Confidence 0.52" in tab.locator(".tip").inner_text()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("attack", hostile.ATTACKS)
 def test_hostile_text_does_nothing(attack: str, tmp_path: Path, open_page: Callable[..., Opened]) -> None:
     record = hostile.worst(attack)

@@ -171,6 +171,7 @@ def test_a_bad_model_is_an_error_and_the_other_checks_stay(all_bad_models: Path,
     assert (all_bad_models / "reports/faults/latest/report.html").exists()
 
 
+@pytest.mark.proof
 def test_one_bad_model_ends_the_run_with_4(folder: Path) -> None:
     done = run(folder, "killed")
     assert done.returncode == 4, done.stdout + done.stderr

@@ -31,6 +31,8 @@ GONE = 0.05
 """Least difference of the shares of missing cells."""
 OUTSIDE = 0.02
 """Least share of rows beyond all values of the other side."""
+CODED = 5
+"""Rows with one value that is beyond the range by more than the range, from which on it is a code such as -999."""
 NEW = 0.01
 """Least share of rows of categories that the other side lacks."""
 RESCALED = 1.5
@@ -51,12 +53,12 @@ class ColumnChange:
         sentence: With numbers.
         require: The sentence that would decide it; empty: bounds of the column.
         bounds: Smallest and largest value that would do, where these are broken.
-        p_value: By itself.
+        p_value: By itself; None: a fact.
     """
 
     sentence: str
     require: str
-    p_value: float
+    p_value: float | None
     bounds: tuple[float, float] | None = None
 
 
@@ -156,7 +158,9 @@ def _many(evidence: Evidence, pair: Pair, moved: list[tuple[str, ColumnChange]],
     )
     fields = {"reference": pair[0], "current": pair[1]}
     suggestion = evidence.requirement("data", "shift", "drifted_columns <= 10 %", fields)
-    yield evidence.suspicion(" and ".join(pair), sentence, suggestion, max(change.p_value for _, change in moved))
+    yield evidence.suspicion(
+        " and ".join(pair), sentence, suggestion, max(change.p_value or 0.0 for _, change in moved)
+    )
 
 
 def _gone(one: ColumnPair, reference: str, current: str) -> ColumnChange | None:
@@ -214,9 +218,11 @@ def _outside(one: ColumnPair, reference: str, current: str) -> ColumnChange | No
     if share < OUTSIDE:
         return None
     side = max(int((theirs < low).sum()), int((theirs > high).sum()))
-    p_value = min(1.0, 2.0 * _all_in_one(side, len(theirs), len(ours)))
     values, counts = np.unique(beyond, return_counts=True)
     most = int(np.argmax(counts))
+    # One value again and again, farther off than all others reach: a code for something else, whatever the level.
+    coded = counts[most] >= CODED and not 2 * low - high <= values[most] <= 2 * high - low
+    p_value = None if coded else min(1.0, 2.0 * _all_in_one(side, len(theirs), len(ours)))
     what = (
         f"{one.name} is {values[most]:g} in {_percent(counts[most] / len(theirs))} of the rows of {current}"
         if counts[most] > len(beyond) / 2

@@ -13,6 +13,7 @@ from evalspec.evidence.screens import Suspicion
 from evalspec.screens.evidence import Look
 from evalspec.screens.pairs import compared, judged
 from evalspec.sources.reading.copies import find_copies
+from evalspec.sources.reading.rows import row_digests
 from evalspec.tables.comparable import family
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ NEAR = 0.1
 """A near copy lies within this share of the distance to the tenth neighbour."""
 PLACE = 10
 FEWEST = 100
+TIMES = 10.0
+"""As many equal rows as in a dataset that should be alike."""
 LOOKED_AT = 1_000
 """Rows whose neighbours are looked for."""
 COLUMNS = 4
@@ -66,13 +69,41 @@ def _pairs(evidence: Evidence) -> Iterator[tuple[str, str]]:
 def _equal(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:
     table, names = evidence.rows(dataset), list(evidence.features(dataset))
     copies = find_copies(table.column, names) if names else None
-    surplus = 0 if copies is None else copies.n - copies.different
+    surplus = _more_than_elsewhere(evidence, dataset) if copies is None else copies.n - copies.different
     if surplus < SHARE * table.num_rows or evidence.asks("duplicate_rows", (dataset,)):
         return
     sentence = f"{surplus:,} of {table.num_rows:,} rows of {dataset} are equal to an earlier one in all that is read"
     fields: dict[str, object] = {"dataset": dataset, "duplicates_by": names}
     suggestion = evidence.requirement("data", "integrity", "duplicate_rows == 0 rows", fields)
     yield evidence.suspicion(dataset, sentence, suggestion)
+
+
+def _more_than_elsewhere(evidence: Evidence, dataset: str) -> int:
+    """Rows that are equal to another one, where as many rows of a dataset that should be alike have hardly any; else 0.
+
+    Of whole numbers and categories chance makes equal rows, but in both.
+    """
+    for pair in compared(evidence.checks):
+        other = next((name for name in pair if name != dataset), dataset)
+        if dataset not in pair or other not in evidence.datasets:
+            continue
+        theirs = evidence.features(other)
+        names = [name for name in evidence.features(dataset) if name in theirs]
+        n = min(evidence.rows(dataset).num_rows, evidence.rows(other).num_rows)
+        if not names or n < FEWEST:
+            continue
+        ours, elsewhere = (_surplus(evidence, name, names, n) for name in (dataset, other))
+        if ours > TIMES * (elsewhere + 1):
+            whole = evidence.rows(dataset).num_rows
+            return _surplus(evidence, dataset, names, whole)
+    return 0
+
+
+def _surplus(evidence: Evidence, dataset: str, names: list[str], n: int) -> int:
+    """Rows of n, drawn at random, that are equal to an earlier one in these columns."""
+    table = evidence.rows(dataset).select(names)
+    digests = row_digests(table.take(evidence.rng.permutation(table.num_rows)[:n]))
+    return n - len(np.unique(digests[:, 0]))
 
 
 def _shared(evidence: Evidence, first: str, second: str) -> Iterator[Suspicion]:

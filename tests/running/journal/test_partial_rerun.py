@@ -217,6 +217,7 @@ def test_it_goes_alone(folder: Path, option: str) -> None:
     assert f"{option} and --remeasure don't go together" in done.stderr
 
 
+@pytest.mark.proof
 def test_a_part_of_a_spec_is_no_run_to_go_on_from(folder: Path) -> None:
     assert evalspec(folder, "run", "spec.yaml", "--trust", "--only", "quality", "--output", "part").returncode == 3
     done = again(folder, of="part")

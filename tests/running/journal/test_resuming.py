@@ -58,6 +58,7 @@ def statuses(record: Record) -> dict[str, str]:
     return {one.name: one.status for one in record.verdict.decisions}
 
 
+@pytest.mark.proof
 def test_f2_what_rests_on_the_same_is_kept(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "helper.py").write_text(HELPER.format(True))

@@ -233,6 +233,7 @@ def test_another_server_at_the_address_is_not_taken_for_it(tmp_path: Path) -> No
     assert "another server answers at" in checks(record)["quality"]["reason"]
 
 
+@pytest.mark.proof
 def test_a_server_that_answers_otherwise_at_the_end_voids_what_was_measured(tmp_path: Path, port: int) -> None:
     record, folder, _ = ran(write(tmp_path, port, "drifts"), only=("quality",))
     one = checks(record)["quality"]
@@ -281,6 +282,7 @@ def test_a_server_of_somebody_elses_that_is_gone_at_the_end_is_not_shown(tmp_pat
     assert record["verdict"]["word"] != "READY"
 
 
+@pytest.mark.proof
 def test_a_check_that_looks_into_the_process_says_nothing_of_a_server(tmp_path: Path, port: int) -> None:
     system = "  - {check: memory, dataset: test, require: [peak_host_memory <= 4 GiB]}"
     record, _, _ = ran(write(tmp_path, port, system=system), only=("memory",))

@@ -1,0 +1,25 @@
+"""A few of the defects in real data; all of them go by hand, and docs/campaigns.md has their figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.stories.defects import names, told
+
+pytestmark = pytest.mark.proof
+
+FEW = tuple(names())[::6]
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_defect_is_told_and_its_clean_twin_is_ready(name: str, tmp_path: Path) -> None:
+    verdict, reasons = told(name, tmp_path, planted=True)
+    assert verdict != "READY" or reasons
+    (tmp_path / "clean").mkdir()
+    # The clock of a busy machine may leave a latency undecided.
+    assert told(name, tmp_path / "clean", planted=False) in [
+        ("READY", []),
+        ("UNDECIDED", ["latency/latency_p50 INVALID"]),
+    ]
