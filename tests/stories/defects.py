@@ -333,14 +333,14 @@ def _group(case: Case) -> NDArray[np.bool_]:
 
 
 def _lost(case: Case, rng: np.random.Generator) -> None:
-    """A group is answered as if it were another row's."""
-    rows = np.flatnonzero(_group(case))
-    case.said["candidate"][rows] = case.said["candidate"][rng.permutation(rows)]
+    """Half of a group is answered with the classes in another order."""
+    rows = np.flatnonzero(_group(case) & (rng.random(len(case.test["y"])) < 0.5))
+    case.said["candidate"][rows] = case.said["candidate"][rows][:, ::-1]
 
 
 def _sure(case: Case, rng: np.random.Generator) -> None:
     rows = np.flatnonzero(_group(case))
-    said = case.said["candidate"][rows] ** 12
+    said = case.said["candidate"][rows] ** 0.15
     case.said["candidate"][rows] = said / said.sum(axis=1, keepdims=True)
 
 

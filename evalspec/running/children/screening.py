@@ -113,15 +113,21 @@ class RunEvidence:
 
     def index(self, dataset: str) -> NDArray[np.int64]:
         """Rows that `rows` gives."""
-        n = self.count(dataset)
-        return np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64)) if n else np.empty(0, np.int64)
+        # Reading them shows that there are as many as the run says.
+        self.rows(dataset)
+        return spread_rows(self.count(dataset))
 
     def rows(self, dataset: str) -> pa.Table:
         """Its rows, evenly spread."""
         if dataset not in self._rows:
             if self.count(dataset) > MOST_READ:
                 raise InputError(f"dataset {dataset} has {self.count(dataset):,} rows, more than screens read")
-            self._rows[dataset] = self._inputs.table(dataset).take(self.index(dataset))
+            table = self._inputs.table(dataset)
+            if table.num_rows != self.count(dataset):
+                raise InputError(
+                    f"dataset {dataset} has {table.num_rows:,} rows, and the run says {self.count(dataset):,}"
+                )
+            self._rows[dataset] = table.take(spread_rows(table.num_rows))
         return self._rows[dataset]
 
     def features(self, dataset: str) -> tuple[str, ...]:
@@ -201,6 +207,11 @@ class RunEvidence:
             name = f"{base}_{number}"
         self._ids.add(name)
         return name
+
+
+def spread_rows(n: int) -> NDArray[np.int64]:
+    """So many rows of n as a screen is handed, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64)) if n else np.empty(0, np.int64)
 
 
 def looked(evidence: RunEvidence, name: str) -> Look:

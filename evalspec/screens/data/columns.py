@@ -32,7 +32,9 @@ GONE = 0.05
 OUTSIDE = 0.02
 """Least share of rows beyond all values of the other side."""
 CODED = 5
-"""Rows with one value that is beyond the range by more than the range, from which on it is a code such as -999."""
+"""Rows with one value beyond all others, from which on it is a code such as -999: it is beyond them by more than their
+range, or where most values occur once, by a quarter of it."""
+NEARER = 0.25
 NEW = 0.01
 """Least share of rows of categories that the other side lacks."""
 RESCALED = 1.5
@@ -220,8 +222,10 @@ def _outside(one: ColumnPair, reference: str, current: str) -> ColumnChange | No
     side = max(int((theirs < low).sum()), int((theirs > high).sum()))
     values, counts = np.unique(beyond, return_counts=True)
     most = int(np.argmax(counts))
-    # One value again and again, farther off than all others reach: a code for something else, whatever the level.
-    coded = counts[most] >= CODED and not 2 * low - high <= values[most] <= 2 * high - low
+    # One value again and again where others hardly repeat, or farther off than these reach: a code, whatever the level.
+    distance = max(low - values[most], values[most] - high)
+    reach = high - low if len(np.unique(ours)) < len(ours) / 2 else NEARER * (high - low)
+    coded = counts[most] >= CODED and distance > reach
     p_value = None if coded else min(1.0, 2.0 * _all_in_one(side, len(theirs), len(ours)))
     what = (
         f"{one.name} is {values[most]:g} in {_percent(counts[most] / len(theirs))} of the rows of {current}"
@@ -229,6 +233,11 @@ def _outside(one: ColumnPair, reference: str, current: str) -> ColumnChange | No
         else f"{one.name} is out of range in {_percent(share)} of the rows of {current}"
     )
     sentence = f"{what}; in {reference} it lies between {low:g} and {high:g}"
+    if coded:
+        # Half way to the code: a distance of distributions does not move for a few rows of it.
+        half = float(f"{(values[most] + (low if values[most] < low else high)) / 2:.3g}")
+        ends = (half, 2 * high - low) if values[most] < low else (2 * low - high, half)
+        return ColumnChange(sentence, "", p_value, (float(f"{ends[0]:.3g}"), float(f"{ends[1]:.3g}")))
     # A range once more on either side: that far no value of the same population is likely to come.
     least, most_allowed = (float(f"{end:.3g}") for end in (2 * low - high, 2 * high - low))
     if np.mean((theirs < least) | (theirs > most_allowed)) >= OUTSIDE:

@@ -115,17 +115,26 @@ def _shared(evidence: Evidence, first: str, second: str) -> Iterator[Suspicion]:
     if not names or any(one.type != other.type for one, other in zip(*(one.schema for one in tables), strict=True)):
         return
     both = pa.concat_tables([one.replace_schema_metadata(None) for one in tables])
-    copies = find_copies(both.column, names)
-    if copies is None:
-        return
-    ours = tables[0].num_rows
-    shared = int(np.isin(copies.groups[ours:], copies.groups[:ours]).sum())
+    copies, ours = find_copies(both.column, names), tables[0].num_rows
+    if copies is not None:
+        shared = int(np.isin(copies.groups[ours:], copies.groups[:ours]).sum())
+    else:
+        shared = _more_than_within(tables[0], tables[1], evidence.rng)
     if shared < SHARE * tables[1].num_rows:
         return
     sentence = f"{shared:,} of {tables[1].num_rows:,} rows of {second} stand in {first} too"
     fields: dict[str, object] = {"train": [first], "test": second}
     suggestion = evidence.requirement("data", "contamination", "exact_duplicates == 0 rows", fields)
     yield evidence.suspicion(f"{first} and {second}", sentence, suggestion)
+
+
+def _more_than_within(first: pa.Table, second: pa.Table, rng: np.random.Generator) -> int:
+    """Rows of the second table that stand in the first, where its own halves have hardly any in common; else 0."""
+    ours, theirs = (row_digests(one)[:, 0] for one in (first, second))
+    shared = int(np.isin(theirs, ours).sum())
+    halves = np.array_split(rng.permutation(theirs), 2)
+    within = 2 * int(np.isin(halves[0], halves[1]).sum())
+    return shared if shared > TIMES * (within + 1) else 0
 
 
 def _near(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:

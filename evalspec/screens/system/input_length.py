@@ -28,7 +28,7 @@ LONGEST = (0.1, 0.05, 0.03, 0.01)
 NEXT = {0.1: "latency_p95", 0.05: "latency_p99", 0.03: "latency_p99", 0.01: "latency_p99_9"}
 """Percentile that such a share of slow queries decides."""
 PERCENTILE = {0.1: 0.95, 0.05: 0.99, 0.03: 0.99, 0.01: 0.999}
-FEWEST = 10
+FEWEST = 8
 """Rows among the longest."""
 TIMES = 2.0
 """As long as the middle one, at the least."""
