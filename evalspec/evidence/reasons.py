@@ -23,6 +23,8 @@ class Cause(StrEnum):
     OVERLOAD = "more queries than are answered"
     NO_STEADY_STATE = "no steady state"
     UNSTABLE = "an unstable run"
+    TOKEN_COUNTS = "counts of tokens that differ"
+    NO_TOKEN_TIME = "answers without a time by token"
 
 
 class Reason(str):

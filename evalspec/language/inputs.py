@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from evalspec.evidence.frozen import Cell
+from evalspec.language.streams import Streams
 
 if TYPE_CHECKING:
     import datetime
@@ -178,11 +179,14 @@ OUTCOMES: tuple[str, ...] = (
     "answer of another shape",
     "answer not finite",
     "not sent",
+    "cut off",
+    "error in the stream",
+    "empty",
 )
 """What became of a query; `Samples.outcome` is an index. "failed" is all that a model in process says."""
 (
     ANSWERED, FAILED, TIMED_OUT, NOT_CONNECTED, BROKE, REFUSED, SERVER_ERROR, NOT_UNDERSTOOD, OTHER_SHAPE, NOT_FINITE,
-    NOT_SENT,
+    NOT_SENT, CUT_OFF, ERROR_IN_STREAM, EMPTY,
 ) = range(len(OUTCOMES))  # fmt: skip
 
 
@@ -224,6 +228,7 @@ class Samples:
         together: shape (q,), queries that the server took together (dynamic batching); None: each by itself.
         telemetry: What was read of the machine meanwhile, or None.
         sizes: shape (q,), items of each query; None: ``batch`` in all of them.
+        streams: Answers of the queries, where the model streams them.
     """
 
     model: str
@@ -243,6 +248,7 @@ class Samples:
     together: NDArray[np.int64] | None = None
     telemetry: Telemetry | None = None
     sizes: NDArray[np.int64] | None = None
+    streams: Streams | None = None
 
 
 PER_QUERY = (

@@ -11,7 +11,7 @@ import numpy as np
 from evalspec.errors import EvalspecError, InputError
 from evalspec.language.inputs import ANSWERED, FAILED
 from evalspec.measure.samples import Sink
-from evalspec.measure.servable import Servable
+from evalspec.measure.servable import Servable, streamed_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 KEPT_ROWS = 1024
 """Rows whose answers are kept of a block: enough to show that they are those of the quality run."""
 TAG = 0x6B657074
+
+
+EVERY_ROW = 1 << 62
+"""To hold of a server that streams: tokens are counted in what it answered."""
+
+
+def rows_to_hold(servable: Servable) -> int:
+    """Rows whose answers are kept of a measurement without pauses."""
+    return KEPT_ROWS if streamed_by(servable) is None else EVERY_ROW
 
 
 class AnswerSample:
@@ -73,13 +82,18 @@ class AnswerSample:
             self.below = -self._held[0][0]
         return self.below
 
-    def answer(self, servable: Servable, sink: Sink) -> None:
+    def answer(self, servable: Servable, sink: Sink, origin_ns: int) -> None:
         """Read what was held and write the answers beside the times.
+
+        Args:
+            servable: What gave them.
+            sink: Takes them.
+            origin_ns: Where times count from.
 
         Raises:
             InputError: None of it is an answer.
         """
-        failures = 0
+        failures, streamed = 0, streamed_by(servable)
         for _, query, rows, outputs in sorted(self._held, key=lambda held: held[1]):
             queries = self._queries(query, rows, sink)
             try:
@@ -90,8 +104,10 @@ class AnswerSample:
                     sink.amend(one, outcome=getattr(error, "outcome", FAILED), answers=None)
                 if failures == len(self._held):
                     raise InputError(f"all of {failures} queries failed; the last one: {error}") from error
-            else:
-                _write(sink, query, answers)
+                continue
+            _write(sink, query, answers)
+            if streamed is not None:
+                sink.stream(query, streamed(outputs), origin_ns)
         self._held.clear()
 
     def _queries(self, first: int, rows: int, sink: Sink) -> range:

@@ -11,7 +11,7 @@ from evalspec.clocks import now_ns
 from evalspec.errors import InputError
 from evalspec.language.abilities import QueryOutcome
 from evalspec.language.inputs import ANSWERED, OUTCOMES, Schedule
-from evalspec.measure.answer_sample import AnswerSample
+from evalspec.measure.answer_sample import AnswerSample, rows_to_hold
 from evalspec.measure.open_loop import HOPELESS
 from evalspec.measure.samples import Sink
 from evalspec.measure.servable import Concurrent, Rotation
@@ -72,7 +72,7 @@ class _Flood:
         self._rotation = rotation
         self._block = block
         self._origin_ns = origin_ns
-        self._kept = AnswerSample(schedule.seed, block)
+        self._kept = AnswerSample(schedule.seed, block, rows_to_hold(servable))
         self._first = sink.count
         self._asked = 0
         self._planned = max(1, min(PLANNED, PLANNED_ROWS // schedule.batch))
@@ -126,7 +126,7 @@ class _Flood:
     def close(self) -> bool:
         """Forget what was planned and not asked, and read answers; whether all was measured that was asked for."""
         self._sink.take_back(self._first + self._asked)
-        self._kept.answer(self._servable, self._sink)
+        self._kept.answer(self._servable, self._sink, self._origin_ns)
         return self._complete
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, InputError
 from evalspec.language.inputs import FAILED, Schedule
-from evalspec.measure.answer_sample import AnswerSample
+from evalspec.measure.answer_sample import AnswerSample, rows_to_hold
 from evalspec.measure.flooding import flood
 from evalspec.measure.open_loop import HOPELESS
 from evalspec.measure.samples import Sink
-from evalspec.measure.servable import Concurrent, Rotation, Servable
+from evalspec.measure.servable import Concurrent, Rotation, Servable, streamed_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,6 +69,7 @@ class _Loop:
         """The loop that is timed: no more than a few stores into the map lie between two queries."""
         now, take, serve, synchronize = now_ns, self.servable.take, self.servable.serve, self.servable.synchronize
         sink, origin, kept, answers = self.sink, self.origin_ns, self.kept, self.servable.answers
+        streamed = streamed_by(self.servable)
         columns, batch, written = sink.columns(), sink.batch, sink.rows(0)["answers"]
         intended_at, sent_at, end_at, answer_at = (
             columns.intended_ns, columns.sent_ns, columns.end_ns, columns.answer,
@@ -89,6 +90,8 @@ class _Loop:
                             kept.hold(key, query, batch, outputs)
                     elif batch == 1:
                         answer_at[query] = answers(outputs).item()
+                        if streamed is not None:
+                            sink.stream(query, streamed(outputs), origin)
                     else:
                         written[query] = answers(outputs)
                 except EvalspecError as error:
@@ -151,7 +154,7 @@ def offline(
     """
     if schedule.connections > 1 and isinstance(servable, Concurrent):
         return flood(servable, schedule, sink, rotation, block=block, origin_ns=origin_ns)
-    kept = AnswerSample(schedule.seed, block)
+    kept = AnswerSample(schedule.seed, block, rows_to_hold(servable))
     done = _Loop(servable, sink, rotation, block, origin_ns, kept).run(schedule)
-    kept.answer(servable, sink)
+    kept.answer(servable, sink, origin_ns)
     return done

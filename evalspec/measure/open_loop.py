@@ -252,7 +252,7 @@ class _Server:
             self._together(due_ns, reach, rules)
         else:
             self._each(due_ns[:reach], rules)
-        self.kept.answer(self.servable, self.sink)
+        self.kept.answer(self.servable, self.sink, self.origin_ns)
         return _close(self.sink, self.origin_ns)
 
     def _each(self, due_ns: list[int], rules: _Rules) -> None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import ANSWERED, Samples
+from evalspec.measure.streams import StreamSink, read_streams, remove
+
+if TYPE_CHECKING:
+    from evalspec.language.streams import StreamedAnswer
 
 MAGIC = "evalspec samples 2"
 HEADER_BYTES = 4096
@@ -86,6 +90,7 @@ class Sink:
         except OSError as error:
             raise self._no_room(error) from error
         self._rows = self._mapped(max(1, capacity))
+        self._streams: StreamSink | None = None
 
     def plan(
         self,
@@ -143,6 +148,21 @@ class Sink:
             row["answers"][: len(answers)] = answers[: self.batch]
         row["end"] = end_ns
 
+    def stream(self, query: int, answer: StreamedAnswer, origin_ns: int) -> None:
+        """Keep a streamed answer beside the times of its query.
+
+        Args:
+            query: Its number.
+            answer: Its pieces, tokens and text.
+            origin_ns: Where times count from.
+
+        Raises:
+            WorkerError: There is no room on the disk.
+        """
+        if self._streams is None:
+            self._streams = StreamSink(self.path)
+        self._streams.keep(query, answer, origin_ns)
+
     def take_back(self, count: int) -> None:
         """Forget planned queries from this number on: they were not measured."""
         self._rows["end"][count : self.count] = 0
@@ -187,6 +207,8 @@ class Sink:
         """Hand the rows over to the system."""
         if isinstance(self._rows, np.memmap):
             self._rows.flush()
+        if self._streams is not None:
+            self._streams.close()
 
     def _header_bytes(self) -> bytes:
         return json.dumps(self._header).encode().ljust(HEADER_BYTES)
@@ -206,6 +228,12 @@ class Sink:
 
     def _no_room(self, error: OSError) -> WorkerError:
         return WorkerError(f"raw samples can't be written to {self.path}: {error.strerror or error}; free some space")
+
+
+def remove_samples(path: Path) -> None:
+    """Remove a file of samples, and what lies beside it."""
+    path.unlink(missing_ok=True)
+    remove(path)
 
 
 def read_samples(
@@ -237,7 +265,8 @@ def read_samples(
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"the raw samples in {path} can't be read: {error}") from error
     # Answers of a server end in another order than they were asked for, so there may be gaps.
-    rows = rows[rows["end"] > 0]
+    queries = np.flatnonzero(rows["end"] > 0)
+    rows = rows[queries]
     first, together, outcome = rows["first"], rows["together"].copy(), rows["outcome"].copy()
     return Samples(
         model=model,
@@ -256,4 +285,5 @@ def read_samples(
         outcome=outcome,
         together=together if (together > 1).any() else None,
         sizes=rows["size"].copy() if (rows["size"] != int(header["batch"])).any() else None,
+        streams=read_streams(path, queries),
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evalspec.evidence.frozen import Cell
     from evalspec.language.abilities import QueryOutcome
     from evalspec.language.inputs import Schedule
+    from evalspec.language.streams import StreamedAnswer
     from evalspec.measure.samples import Sink
 
 
@@ -129,6 +130,29 @@ class Alters(Protocol):
             rng: Says which number, and by how much; never the same twice.
         """
         ...
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """A servable whose answers may come piece by piece."""
+
+    @property
+    def streams(self) -> bool:
+        """They do."""
+        ...
+
+    def streamed(self, outputs: Any) -> StreamedAnswer:
+        """The pieces of an answer, its tokens and its text. Not timed.
+
+        Raises:
+            InputError: It is none.
+        """
+        ...
+
+
+def streamed_by(servable: Servable) -> Callable[[Any], StreamedAnswer] | None:
+    """The pieces of an answer of a servable, or None: it does not stream."""
+    return servable.streamed if isinstance(servable, Streaming) and servable.streams else None
 
 
 class NewFirst:

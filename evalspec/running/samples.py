@@ -12,6 +12,7 @@ import numpy as np
 
 from evalspec.errors import RecordError, WriteError
 from evalspec.language.inputs import Samples
+from evalspec.language.streams import PER_STREAM, Streams
 from evalspec.running.as_json import telemetry_as_json, telemetry_from_json
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ META_KEY = b"evalspec"
 ARRAYS = ("block", "intended_ns", "sent_ns", "end_ns", "items", "ok")
 OPTIONAL = ("first_ns", "outcome", "together", "sizes")
 """Arrays that a way of measuring may lack; null in the file."""
+PIECES, TEXT = ("piece_ns", "piece_kind"), "text"
+"""Columns of streamed answers, beside those of `PER_STREAM`."""
 
 
 def write_samples(samples: Sequence[Samples], path: Path) -> None:
@@ -35,6 +38,8 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
     columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in samples]) for name in ARRAYS}
     columns |= {name: pa.chunked_array([_optional(one, name) for one in samples]) for name in OPTIONAL}
     columns["answers"] = pa.chunked_array([_lists(one) for one in samples])
+    if any(one.streams is not None for one in samples):
+        columns |= _stream_columns(samples)
     columns["run"] = np.repeat(np.arange(len(samples)), [len(one.end_ns) for one in samples])
     meta = [
         {
@@ -45,6 +50,7 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
             "answered": one.answers is not None,
             "details": dict(one.details),
             "has": [name for name in OPTIONAL if getattr(one, name) is not None],
+            "streams": one.streams is not None,
             "telemetry": None if one.telemetry is None else telemetry_as_json(one.telemetry),
         }
         for one in samples
@@ -85,8 +91,38 @@ def read_samples(path: Path) -> list[Samples]:
         shape = (int(rows.sum()), one["batch"])
         kept = None if answers is None else answers.flatten().to_numpy(zero_copy_only=False).reshape(shape)
         telemetry = None if told is None else telemetry_from_json(told)
-        samples.append(Samples(**one, **arrays, answers=kept, telemetry=telemetry))
+        streams = _streams(table.filter(pa.array(rows))) if one.pop("streams", False) else None
+        samples.append(Samples(**one, **arrays, answers=kept, telemetry=telemetry, streams=streams))
     return samples
+
+
+def _stream_columns(samples: Sequence[Samples]) -> dict[str, Any]:
+    """Streamed answers: their pieces as lists, one a row; null where there are none."""
+    import pyarrow as pa
+
+    def chunk(one: Samples, name: str) -> pa.Array:
+        streams, rows = one.streams, len(one.end_ns)
+        if name == TEXT:
+            return pa.nulls(rows, pa.string()) if streams is None else pa.array(streams.texts, pa.string())
+        if name in PER_STREAM:
+            return pa.nulls(rows, pa.int64()) if streams is None else pa.array(getattr(streams, name), pa.int64())
+        if streams is None:
+            return pa.nulls(rows, pa.list_(pa.int64()))
+        return pa.ListArray.from_arrays(streams.offsets.astype(np.int32), pa.array(getattr(streams, name), pa.int64()))
+
+    names = (*PIECES, *PER_STREAM, TEXT)
+    return {name: pa.chunked_array([chunk(one, name) for one in samples]) for name in names}
+
+
+def _streams(rows: pa.Table) -> Streams:
+    lists = {name: rows.column(name).combine_chunks() for name in PIECES}
+    lengths = lists[PIECES[0]].value_lengths().to_numpy()
+    return Streams(
+        offsets=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+        **{name: one.flatten().to_numpy() for name, one in lists.items()},
+        **{name: rows.column(name).to_numpy() for name in PER_STREAM},
+        texts=np.array(rows.column(TEXT).to_pylist(), dtype=object),
+    )
 
 
 def _optional(one: Samples, name: str) -> pa.Array:

@@ -312,18 +312,18 @@ class Workers:
     @contextlib.contextmanager
     def _kept(self, timed: _Timed, model: str, process: int) -> Iterator[None]:
         """Keep what was measured so far where a worker ends in the middle of it."""
-        from evalspec.measure.samples import read_samples
+        from evalspec.measure.samples import read_samples, remove_samples
 
         try:
             yield
         except WorkerError:
             details = {"complete": False, "order_seed": timed.schedule.seed}
             self._made.append(read_samples(timed.out, model=model, process=process, details=details))
-            timed.out.unlink(missing_ok=True)
+            remove_samples(timed.out)
             raise
 
     def _finish(self, timed: _Timed, model: str, process: int) -> Samples:
-        from evalspec.measure.samples import read_samples
+        from evalspec.measure.samples import read_samples, remove_samples
 
         answer = timed.worker.ask({"do": "finish"})
         self.observed[model] = dict(answer["observed"])
@@ -331,7 +331,7 @@ class Workers:
         if timed.background_rounds_per_s is not None:
             details["background_rounds_per_s"] = timed.background_rounds_per_s
         samples = read_samples(timed.out, model=model, process=process, details=details)
-        timed.out.unlink(missing_ok=True)
+        remove_samples(timed.out)
         return replace(samples, telemetry=timed.telemetry)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -14,8 +16,10 @@ from evalspec.language.parts import Access, OutputName, Part
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.model_fields import RuntimeModel
+from evalspec.pipeline.prompt import Generate, Prompt
 from evalspec.redaction import Redaction
 from evalspec.runtimes.http_client import json_template as template
+from evalspec.runtimes.http_client.openai import MODELS, PATHS
 from evalspec.runtimes.http_client.wire import Address, check_host, is_loopback, parse_url
 
 if TYPE_CHECKING:
@@ -25,7 +29,15 @@ OWN_HEADERS = ("content-length", "transfer-encoding", "connection", "host", "exp
 
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", max_length=200)]
 HeaderText = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]*$")]
-Segment = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~-]+$", max_length=200)]
+SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Protocol = Literal["oip", "json", "openai"]
+BELONGS: Mapping[str, Protocol] = {
+    "version": "oip", "binary": "oip", "request": "json", "response": "json", "per_row": "json", "api": "openai",
+    "prompt": "openai", "generate": "openai", "tokenizer": "openai", "prefix": "openai", "api_key": "openai",
+}  # fmt: skip
+"""Field: the protocol that it belongs to."""
+AUTHORIZATION = "Authorization"
 
 
 class Secret(Part):
@@ -44,6 +56,9 @@ class Http(RuntimeModel):
     ``protocol: json`` posts ``request`` to ``url``: a template in which a string ``"{name}"`` is replaced by that
     input (all rows as a list, or one row inside ``{each: ...}``), and ``response`` says where in the answer each output
     stands: ``{label: "predictions[*].class"}``. With ``per_row: true`` each request is about one row.
+    ``protocol: openai`` is a language model that streams: ``url`` ends in ``/v1``, ``prompt`` says what is sent about a
+    row, ``generate`` how the answer is made. It is answered where the stream has a piece of an answer, a reason for
+    ending and ``[DONE]``; one that holds an error, is cut off or empty has failed.
 
     What is timed is from the first byte of a request, made before, to the last byte of the answer; preprocessing,
     writing JSON and reading it are the client's and lie outside (``stages`` times them too). Connections are kept and
@@ -57,13 +72,30 @@ class Http(RuntimeModel):
 
     kind: Literal["http"] = "http"
     url: str = Field(min_length=1, max_length=2000, description="Where the server is: http://127.0.0.1:8080.")
-    protocol: Literal["oip", "json"] = Field("oip", description="What it speaks.")
-    model_name: Segment | None = Field(None, description="oip: what the server calls the model.")
-    version: Segment | None = Field(None, description="oip: version of the model; left out, the server chooses.")
+    protocol: Protocol = Field("oip", description="What it speaks.")
+    model_name: ModelName | None = Field(None, description="oip, openai: what the server calls the model.")
+    version: Annotated[str, StringConstraints(pattern=rf"^{SEGMENT.pattern}$", max_length=200)] | None = Field(
+        None, description="oip: version of the model; left out, the server chooses."
+    )
     binary: bool = Field(False, description="oip: tensors follow the JSON as bytes.")
     request: Any = Field(None, description='json: template of a request; "{name}" stands for that input.')
     response: dict[str, str] = Field(default_factory=dict, description="json: output: where in the answer it stands.")
     per_row: bool = Field(False, description="json: one row a request; placeholders are a row's values.")
+    api: Literal["chat", "completions"] = Field("chat", description="openai: chat, or completions of a plain text.")
+    prompt: Prompt | None = Field(None, description="openai: what is sent about a row.")
+    generate: Generate | None = Field(None, description="openai: how an answer is made.")
+    tokenizer: str | None = Field(
+        None,
+        min_length=1,
+        description="openai: tokenizer.json, from the spec's folder, that counts the tokens of answers beside the "
+        "server's own count.",
+    )
+    prefix: Literal["salted", "as_is"] = Field(
+        "salted",
+        description="openai: salted: each prompt that is timed begins with a word of its own, so that no cache of "
+        "prompts knows it; as_is: timed as it is sent, so that numbers hold for warm caches.",
+    )
+    api_key: Secret | None = Field(None, description="openai: the key, sent as a bearer token: {env: NAME}.")
     headers: dict[HeaderName, HeaderText | Secret] = Field(
         default_factory=dict, description="Sent with every request; a secret is named: {env: NAME}."
     )
@@ -113,7 +145,7 @@ class Http(RuntimeModel):
 
     @model_validator(mode="after")
     def _fits_its_protocol(self) -> Self:
-        problem = _ca_problem(self) or (_oip_problem(self) if self.protocol == "oip" else _json_problem(self))
+        problem = _ca_problem(self) or _foreign_field(self) or PROBLEMS[self.protocol](self)
         if problem is not None:
             raise custom_error(problem)
         return self
@@ -125,15 +157,16 @@ class Http(RuntimeModel):
 
     @property
     def model_path(self) -> str:
-        """Beginning of the protocol's paths of the model; empty for plain JSON."""
-        if self.protocol == "json":
+        """Beginning of the protocol's paths of the model; empty where it has none."""
+        if self.protocol != "oip":
             return ""
         return f"/v2/models/{self.model_name}" + (f"/versions/{self.version}" if self.version else "")
 
     @property
     def health_path(self) -> str | None:
         """Path that is asked for whether it is ready; None: only a connection can tell."""
-        return self.health or (f"{self.model_path}/ready" if self.protocol == "oip" else None)
+        own = {"oip": f"{self.model_path}/ready", "openai": MODELS}
+        return self.health or own.get(self.protocol)
 
     @property
     def elsewhere(self) -> bool:
@@ -150,7 +183,8 @@ class Http(RuntimeModel):
 
     def secrets_read(self) -> tuple[str, ...]:
         """Those that stand in its headers."""
-        return tuple(dict.fromkeys(value.env for value in self.headers.values() if isinstance(value, Secret)))
+        named = (*self.headers.values(), *(() if self.api_key is None else (self.api_key,)))
+        return tuple(dict.fromkeys(value.env for value in named if isinstance(value, Secret)))
 
     @property
     def hidden(self) -> Redaction:
@@ -166,6 +200,11 @@ class Http(RuntimeModel):
         check_host(self.address, access)
         if self.ca is not None:
             self.trusted(access)
+        if self.tokenizer is not None:
+            access.path(self.tokenizer)
+            if find_spec("tokenizers") is None:
+                remedy = "pip install 'evalspec-gate[text]'"
+                raise InputError("`tokenizer:` needs the package tokenizers", remedy=remedy)
         return ()
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
@@ -204,7 +243,8 @@ class Http(RuntimeModel):
         from evalspec.runtimes.http_client.loaded import load
 
         check_host(self.address, access)
-        return load(self, secrets(self, access), self.trusted(access))
+        tokenizer = None if self.tokenizer is None else access.path(self.tokenizer)
+        return load(self, secrets(self, access), self.trusted(access), tokenizer)
 
 
 def secrets(model: Http, access: Access) -> dict[str, str]:
@@ -213,21 +253,25 @@ def secrets(model: Http, access: Access) -> dict[str, str]:
     Raises:
         InputError: A variable may not be read, is not there, or holds what a header can't.
     """
-    found = {}
-    for name, value in model.headers.items():
-        if isinstance(value, str):
-            found[name] = value
-            continue
-        if value.env not in access.env:
-            raise InputError(
-                f"the header {name!r} is the secret {value.env}, which may not be read",
-                remedy=f"pass --env {value.env} if the server may have it",
-            )
-        secret = os.environ.get(value.env)
-        if not secret or not secret.isascii() or not secret.isprintable():
-            raise InputError(f"the variable {value.env} is not set, or holds what no header can")
-        found[name] = secret
-    return found
+    headers = {
+        name: value if isinstance(value, str) else _secret(f"the header {name!r}", value, access)
+        for name, value in model.headers.items()
+    }
+    if model.api_key is not None:
+        headers[AUTHORIZATION] = f"Bearer {_secret('`api_key`', model.api_key, access)}"
+    return headers
+
+
+def _secret(what: str, value: Secret, access: Access) -> str:
+    if value.env not in access.env:
+        raise InputError(
+            f"{what} is the secret {value.env}, which may not be read",
+            remedy=f"pass --env {value.env} if the server may have it",
+        )
+    secret = os.environ.get(value.env)
+    if not secret or not secret.isascii() or not secret.isprintable():
+        raise InputError(f"the variable {value.env} is not set, or holds what no header can")
+    return secret
 
 
 def _file_in(folder: Path, argument: str) -> Path | None:
@@ -245,35 +289,73 @@ def _ca_problem(model: Http) -> Problem | None:
     return Problem(f"`ca` belongs to https, and {model.url!r} is http", remedy="take it out, or write https://")
 
 
-def _oip_problem(model: Http) -> Problem | None:
-    if model.model_name is None:
-        return Problem("`protocol: oip` needs `model_name:`", remedy="say what the server calls the model")
-    if "?" in model.url:
-        return Problem(f"{model.url!r} has a query", remedy="write where the paths /v2/... begin")
-    given = [name for name in ("request", "response", "per_row") if name in model.model_fields_set]
-    if given:
-        return Problem(f"`{given[0]}` belongs to `protocol: json`", remedy="take it out, or say `protocol: json`")
+def _foreign_field(model: Http) -> Problem | None:
+    """A field of another protocol."""
+    for name, protocol in BELONGS.items():
+        if name in model.model_fields_set and protocol != model.protocol:
+            remedy = f"take it out, or say `protocol: {protocol}`"
+            return Problem(f"`{name}` belongs to `protocol: {protocol}`", remedy=remedy)
     return None
 
 
+def _oip_problem(model: Http) -> Problem | None:
+    if model.model_name is None:
+        return Problem("`protocol: oip` needs `model_name:`", remedy="say what the server calls the model")
+    if SEGMENT.fullmatch(model.model_name) is None:
+        return Problem(f"`model_name: {model.model_name}` is no segment of a path", remedy="letters, digits, . _ ~ -")
+    if "?" in model.url:
+        return Problem(f"{model.url!r} has a query", remedy="write where the paths /v2/... begin")
+    return None
+
+
+def _openai_problem(model: Http) -> Problem | None:
+    if model.prompt is None:
+        return Problem("`protocol: openai` needs `prompt:`", remedy='such as prompt: {user: "{question}"}')
+    if model.generate is None:
+        remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
+        return Problem("`protocol: openai` needs `generate:`", remedy=remedy)
+    if "?" in model.url:
+        return Problem(f"{model.url!r} has a query", remedy="write where the paths begin, such as http://HOST:PORT/v1")
+    for end in PATHS.values():
+        if model.address.path.endswith(end):
+            return Problem(f"{model.url!r} names one path", remedy=f"leave {end} out of it")
+    if model.api_key is not None and any(name.lower() == AUTHORIZATION.lower() for name in model.headers):
+        return Problem("`api_key` and the header Authorization say the same thing twice", remedy="keep one")
+    names = model.prompt.inputs
+    if not names:
+        return Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
+    return _unplaced(model, names, "prompt")
+
+
 def _json_problem(model: Http) -> Problem | None:
-    given = [name for name in ("model_name", "version", "binary") if name in model.model_fields_set]
-    if given:
-        return Problem(f"`{given[0]}` belongs to `protocol: oip`", remedy="take it out, or leave `protocol` out")
+    if "model_name" in model.model_fields_set:
+        return Problem("`model_name` belongs to `protocol: oip` and `openai`", remedy="take it out")
     if model.request is None or not model.response:
         missing = "request" if model.request is None else "response"
         return Problem(f"`protocol: json` needs `{missing}:`", remedy="see `kind: http` in docs/served.md")
     names = template.placeholders(model.request)
     if not names:
         return Problem("the template `request` has no place for an input", remedy='put a string "{name}" into it')
-    for name in names if model.inputs else ():
-        if name not in model.inputs:
-            choices = tuple(model.inputs)
-            return Problem(f"`request` has a place for {name!r}", choices=choices, remedy=did_you_mean(name, choices))
-    unused = [name for name in model.inputs if name not in names]
-    if unused:
-        return Problem(f"`request` has no place for the input {unused[0]!r}", remedy=f'put "{{{unused[0]}}}" into it')
+    if (problem := _unplaced(model, names, "request")) is not None:
+        return problem
     kinds = get_args(OutputName)
     if not model.outputs and not any(name in kinds for name in model.response):
         return Problem("nothing says what the answer is", choices=kinds, remedy="name one of them in `response`")
     return None
+
+
+def _unplaced(model: Http, names: Sequence[str], where: str) -> Problem | None:
+    """A place for an input that there is not, or an input without a place."""
+    for name in names if model.inputs else ():
+        if name not in model.inputs:
+            choices = tuple(model.inputs)
+            return Problem(f"`{where}` has a place for {name!r}", choices=choices, remedy=did_you_mean(name, choices))
+    unused = [name for name in model.inputs if name not in names]
+    if unused:
+        return Problem(f"`{where}` has no place for the input {unused[0]!r}", remedy=f'put "{{{unused[0]}}}" into it')
+    return None
+
+
+PROBLEMS: Mapping[Protocol, Callable[[Http], Problem | None]] = {
+    "oip": _oip_problem, "json": _json_problem, "openai": _openai_problem,
+}  # fmt: skip

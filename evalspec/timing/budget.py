@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import ceil
 from typing import TYPE_CHECKING
 
+from evalspec.evidence.metric import Metric
 from evalspec.evidence.units import from_unit
 
 if TYPE_CHECKING:
@@ -19,6 +20,24 @@ PERCENTILES: dict[str, float] = {
     "latency_p99": 0.99,
     "latency_p99_9": 0.999,
 }
+TOKEN_TIMES: dict[str, str] = {
+    "ttft": "Time to the first token",
+    "ttfa": "Time to the first token of the answer, which is no reasoning,",
+    "tpot": "Time by token after the first",
+    "longest_gap": "Longest gap between two pieces of an answer",
+}
+"""Times of a streamed answer, one a request: what they are."""
+TOKEN_PERCENTILES: dict[str, tuple[str, float]] = {
+    f"{time}_{name.removeprefix('latency_')}": (time, p) for time in TOKEN_TIMES for name, p in PERCENTILES.items()
+}
+"""Metric: the time of a request, and its percentile."""
+USER_RATE = "user_rate_p10"
+USER_PERCENTILE = 0.9
+"""What nine in ten have as a time by token, nine in ten have as a rate."""
+STREAMED: tuple[str, ...] = (*TOKEN_PERCENTILES, USER_RATE)
+"""Metrics of one number a request that only a model that streams has."""
+COUNTS_TOKENS = ("tpot_", "user_rate_", "output_rate")
+"""Beginnings of the names of metrics that rest on how many tokens there are."""
 TAIL = "latency_p99"
 """The percentile that shows what waiting in a queue costs."""
 BATCHES = 20
@@ -58,14 +77,43 @@ def shown_by(percentile: str) -> tuple[Shows, ...]:
     return (*(("cost of queueing",) if percentile == TAIL else ()), "late answers", "a distribution of latency")
 
 
+def percentile_of(metric: str) -> float | None:
+    """Percentile of one number a request that a metric is; None: it is none."""
+    if metric in PERCENTILES:
+        return PERCENTILES[metric]
+    if metric == USER_RATE:
+        return USER_PERCENTILE
+    return TOKEN_PERCENTILES[metric][1] if metric in TOKEN_PERCENTILES else None
+
+
+def limit_ms(metric: str, threshold: float) -> float:
+    """Time that a threshold of such a metric allows, ms."""
+    return 1000.0 / threshold if metric == USER_RATE and threshold > 0 else threshold
+
+
+def token_metrics(parts: str | None = None, interval: str = "") -> tuple[Metric, ...]:
+    """Metrics of one number a request of a model that streams."""
+    times = (
+        Metric(name, "ms", "lower", f"{TOKEN_TIMES[time]} that {100 * p:g} % of requests stay within.",
+               parts=parts, interval=interval, shows=("late answers",))
+        for name, (time, p) in TOKEN_PERCENTILES.items()
+    )  # fmt: skip
+    rate = Metric(
+        USER_RATE, "tokens/s", "higher", "Tokens a second that 90 % of users are served at, or faster.",
+        parts=parts, interval=interval,
+    )  # fmt: skip
+    return (*times, rate)
+
+
 def least_queries(requirement: Requirement) -> int:
     """Queries below which a requirement has no bound: 10 expected beyond the percentile.
 
     Args:
         requirement: About a percentile, or a share of queries; others need none.
     """
-    if requirement.metric in PERCENTILES:
-        return ceil(EPISODES / (1.0 - PERCENTILES[requirement.metric]) - 1e-6)
+    p = percentile_of(requirement.metric)
+    if p is not None:
+        return ceil(EPISODES / (1.0 - p) - 1e-6)
     if requirement.metric in _SHARES and requirement.model is None:
         share = from_unit(requirement.threshold, requirement.unit)
         return ceil(EPISODES / share - 1e-6) if 0 < share < 1 else 0

@@ -45,6 +45,8 @@ def merged(parts: list[Samples]) -> Samples:
     """
     import numpy as np
 
+    from evalspec.measure.streams import joined as joined_streams
+
     if any(one.sizes is not None for one in parts):
         parts = [one if one.sizes is not None else replace(one, sizes=np.full(len(one.ok), one.batch)) for one in parts]
     order = np.argsort(np.concatenate([one.intended_ns for one in parts]), kind="stable")
@@ -58,7 +60,11 @@ def merged(parts: list[Samples]) -> Samples:
         details[name] = _as_one(name, [one.details.get(name) for one in parts])
     details |= {"clients": len(parts), "complete": all(one.details.get("complete") is not False for one in parts)}
     warmup = sum(one.warmup for one in parts)
-    return replace(parts[0], warmup=warmup, details=details, **{name: joined(name) for name in PER_QUERY})
+    streams = [one.streams for one in parts if one.streams is not None]
+    return replace(
+        parts[0], warmup=warmup, details=details, **{name: joined(name) for name in PER_QUERY},
+        streams=joined_streams(streams, order) if len(streams) == len(parts) else None,
+    )  # fmt: skip
 
 
 def _as_one(name: str, values: Sequence[Cell]) -> Cell:

@@ -11,6 +11,7 @@ from typing import Any
 
 import httptools
 
+from evalspec.clocks import now_ns
 from evalspec.language.inputs import BROKE, NOT_CONNECTED, NOT_UNDERSTOOD, TIMED_OUT
 from evalspec.runtimes.http_client.wire import Address, HttpError, Reply
 
@@ -27,13 +28,20 @@ class ResponseReader:
     status: int = 0
     headers: dict[bytes, bytes] = field(default_factory=dict)
     pieces: list[bytes] = field(default_factory=list)
+    arrivals: list[tuple[int, int]] = field(default_factory=list)
+    _bytes: int = 0
+    _read_ns: int = 0
     _parser: Any = None
 
     def __post_init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
 
-    def feed(self, data: memoryview) -> bool:
+    def feed(self, data: memoryview, read_ns: int) -> bool:
         """Take what came.
+
+        Args:
+            data: The bytes.
+            read_ns: When they were read, on `evalspec.clocks.now_ns`.
 
         Returns:
             Whether the answer is whole.
@@ -41,6 +49,7 @@ class ResponseReader:
         Raises:
             HttpError: It is no HTTP.
         """
+        self._read_ns = read_ns
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -57,8 +66,8 @@ class ResponseReader:
 
     def take(self) -> Reply:
         """The whole answer; the reader is then ready for the next one."""
-        reply = Reply(self.status, self.headers, b"".join(self.pieces))
-        self.complete, self.headers, self.pieces = False, {}, []
+        reply = Reply(self.status, self.headers, b"".join(self.pieces), tuple(self.arrivals))
+        self.complete, self.headers, self.pieces, self.arrivals, self._bytes = False, {}, [], [], 0
         return reply
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -70,6 +79,8 @@ class ResponseReader:
     def on_body(self, body: bytes) -> None:
         """Called by the parser."""
         self.pieces.append(body)
+        self._bytes += len(body)
+        self.arrivals.append((self._bytes, self._read_ns))
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
@@ -160,7 +171,7 @@ class Connection:
             count = link.recv_into(self._room)
             if count == 0 and not reader.ended():
                 raise HttpError(BROKE, f"{self.address} closed the connection before its answer was whole")
-            if count == 0 or reader.feed(self._room[:count]):
+            if count == 0 or reader.feed(self._room[:count], now_ns()):
                 reply = reader.take()
                 if not reader.keep_alive:
                     self.close()

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import ANSWERED, BROKE, OUTCOMES
+from evalspec.language.inputs import ANSWERED, BROKE, CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OUTCOMES
 from evalspec.pipeline.loaded import Loaded
 from evalspec.runtimes.http_client import json_template as template
-from evalspec.runtimes.http_client import oip
+from evalspec.runtimes.http_client import oip, openai
 from evalspec.runtimes.http_client import oip_statistics as statistics
 from evalspec.runtimes.http_client.connection import Connection
 from evalspec.runtimes.http_client.readiness import ASK_S, SAID, TRIES, said, told, wait_for
-from evalspec.runtimes.http_client.wire import HttpError, Reply, request_bytes, status_outcome
+from evalspec.runtimes.http_client.wire import HttpError, Reply, again_after_s, request_bytes, status_outcome
 
 if TYPE_CHECKING:
     import ssl
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from evalspec.language.abilities import KillPlan, KillResult, ServerTiming
-    from evalspec.language.parts import Access
+    from evalspec.language.parts import Access, OutputName
+    from evalspec.language.streams import StreamedAnswer
     from evalspec.pipeline.serve import Served
     from evalspec.runtimes.http_client.pool import ConnectionPool
     from evalspec.runtimes.http_client.rows import RemoteRows
     from evalspec.runtimes.http_client.server import ServerFields
+
+AGAIN = (BROKE, CUT_OFF, ERROR_IN_STREAM)
+"""Outcomes after which a query that is not timed is sent again."""
+LONGEST_WAIT_S = 30.0
+OUTPUTS: Mapping[OutputName, str] = {"text": "text"}
+"""Of a language model."""
 
 
 @dataclass(kw_only=True)
@@ -45,9 +54,16 @@ class LoadedHttp(Loaded):
     """As `evalspec.language.abilities.AsksAgain`."""
     failed: Counter[str] = field(default_factory=Counter)
     """As `evalspec.language.abilities.AsksAgain`."""
+    names: tuple[str, ...] = ()
+    """OpenAI: the models that the server lists."""
+    count: Callable[[str], int] | None = None
+    """OpenAI: tokens of a text; None: nobody counts."""
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """One batch, one request; one whose connection broke is sent again, at most 5 times in all, and counted.
+        """One batch, one request; one that may be answered later is sent again, at most 5 times in all, and counted.
+
+        A connection that broke is such a one; of a stream also that it was cut off or told of an error, and that the
+        server says when to ask again. A stream without a piece is an empty answer.
 
         Raises:
             HttpError: There is no answer, or none that can be used.
@@ -55,20 +71,38 @@ class LoadedHttp(Loaded):
         request, rows = self.request(inputs), len(next(iter(inputs.values())))
         for _ in range(TRIES - 1):
             try:
-                return self.decoded(self.ask(request), rows)
+                return self._decoded(self.ask(request), rows)
             except HttpError as error:
-                if error.outcome != BROKE and not self.patient:
+                if error.outcome not in AGAIN and error.again_after_s is None and not self.patient:
                     raise
                 self.failed[OUTCOMES[error.outcome]] += 1
-        return self.decoded(self.ask(request), rows)
+                time.sleep(min(error.again_after_s or 0.0, LONGEST_WAIT_S))
+        return self._decoded(self.ask(request), rows)
 
-    def request(self, inputs: Mapping[str, NDArray[Any]]) -> bytes:
+    def _decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
+        try:
+            return self.decoded(reply, rows)
+        except HttpError as error:
+            if error.outcome != EMPTY:
+                raise
+            return empty_outputs()
+
+    def request(self, inputs: Mapping[str, NDArray[Any]], salt: str = "") -> bytes:
         """The bytes that ask about one batch.
+
+        Args:
+            inputs: Input: shape (rows, ...).
+            salt: Stands before a prompt.
 
         Raises:
             HttpError: An input that the protocol can't carry.
         """
         model = self.model
+        if model.protocol == "openai":
+            own = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+            return request_bytes(
+                model.address, openai.PATHS[model.api], own | dict(self.headers), self._body(inputs, salt)
+            )
         if model.protocol == "json":
             body = template.fill(model.request, inputs, per_row=model.per_row)
             own = {"Content-Type": "application/json"}
@@ -76,6 +110,12 @@ class LoadedHttp(Loaded):
         asked = [name for name in model.outputs.values() if isinstance(name, str)]
         body, own = oip.encode(inputs, list(dict.fromkeys(asked)), binary=model.binary)
         return request_bytes(model.address, f"{model.model_path}/infer", own | dict(self.headers), body)
+
+    def _body(self, inputs: Mapping[str, NDArray[Any]], salt: str) -> bytes:
+        model = self.model
+        assert model.prompt is not None and model.generate is not None
+        values = {name: _text(name, array) for name, array in inputs.items()}
+        return openai.body(model.api, model.model_name, model.prompt, model.generate, values, salt)
 
     def ask(self, request: bytes) -> Reply:
         """Reply of the server.
@@ -86,8 +126,23 @@ class LoadedHttp(Loaded):
         reply = self.connection.ask(request)
         outcome = status_outcome(reply.status)
         if outcome != ANSWERED:
-            raise HttpError(outcome, f"{self.model.address} answered {said(reply, self.model.hidden)}")
+            message = f"{self.model.address} answered {said(reply, self.model.hidden)}"
+            remedy = self._remedy(reply) if self.model.protocol == "openai" else None
+            wait = again_after_s(reply) if self.model.protocol == "openai" else None
+            raise HttpError(outcome, message, remedy=remedy, again_after_s=wait)
         return reply
+
+    def _remedy(self, reply: Reply) -> str | None:
+        """What helps against a status of an OpenAI server, as far as it is known."""
+        if reply.status in (401, 403):
+            return "name its key in `api_key: {env: NAME}`, and pass --env NAME"
+        if reply.status == 404 and self.names:
+            return f"`url:` ends in /v1, and `model_name:` is one of: {', '.join(self.names)}"
+        if reply.status == 404:
+            return "`url:` is where /chat/completions begins, mostly http://HOST:PORT/v1"
+        if reply.status == 400:
+            return "where the prompt is too long for the model, take a smaller `max_tokens:` or shorter rows"
+        return None
 
     def decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
         """The outputs in an answer.
@@ -95,9 +150,19 @@ class LoadedHttp(Loaded):
         Raises:
             HttpError: It has none, or they are of another shape.
         """
+        if self.model.protocol == "openai":
+            return outputs_of(self.streamed(reply))
         if self.model.protocol == "json":
             return template.read(reply, self.model.response, rows, per_row=self.model.per_row)
         return oip.decode(reply)
+
+    def streamed(self, reply: Reply) -> StreamedAnswer:
+        """The answer of a server that streams.
+
+        Raises:
+            HttpError: The stream holds an error, was cut off, is empty, or is none.
+        """
+        return openai.read(reply, self.count, self.model.hidden)
 
     def counted(self) -> ServerTiming | None:
         """Counters of the server for this model until now; None: it does not tell."""
@@ -126,20 +191,27 @@ class LoadedHttp(Loaded):
             self.pools.pop().close()
 
 
-def load(model: ServerFields, headers: Mapping[str, str], trusted: ssl.SSLContext | None = None) -> LoadedHttp:
+def load(
+    model: ServerFields,
+    headers: Mapping[str, str],
+    trusted: ssl.SSLContext | None = None,
+    tokenizer: Path | None = None,
+) -> LoadedHttp:
     """The server, ready.
 
     Args:
         model: As the spec has it.
         headers: To send.
         trusted: As `Http.trusted` gives it.
+        tokenizer: File that counts tokens, or None.
 
     Raises:
         InputError: Nobody answers, or it is not ready.
     """
+    count = None if tokenizer is None else _counter(tokenizer)
     connection = Connection(model.address, ASK_S, trusted)
     try:
-        return _asked(model, headers, connection)
+        return replace(_asked(model, headers, connection), count=count)
     except InputError:
         connection.close()
         raise
@@ -152,13 +224,21 @@ def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connecti
     tensors, outputs = oip.stated_tensors(metadata)
     batches = {tensor.shape[0] for tensor in tensors.values() if tensor.shape and tensor.shape[0] is not None}
     connection.timeout_s = model.timeout_s
-    names = template.placeholders(model.request) if model.protocol == "json" else tuple(tensors)
+    inputs = tuple(tensors)
+    listed: tuple[str, ...] = ()
+    if model.protocol == "json":
+        inputs, outputs = template.placeholders(model.request), tuple(model.response)
+    elif model.protocol == "openai":
+        inputs, outputs = model.prompt.inputs if model.prompt is not None else (), tuple(OUTPUTS)
+        listed = openai.listed_models(told(model, headers, connection, openai.MODELS))
     return LoadedHttp(
-        observed=_observed(model, server, metadata) | _encryption(connection),
-        input_names=names,
-        output_names=tuple(model.response) if model.protocol == "json" else outputs,
-        fixed_batch=1 if model.per_row else batches.pop() if len(batches) == 1 else None,
+        observed=_observed(model, server, metadata, listed) | _encryption(connection),
+        input_names=inputs,
+        output_names=outputs,
+        default_outputs=OUTPUTS if model.protocol == "openai" else {},
+        fixed_batch=1 if model.per_row or model.protocol == "openai" else batches.pop() if len(batches) == 1 else None,
         tensors=tensors,
+        names=listed,
         model=model,
         headers=headers,
         connection=connection,
@@ -166,7 +246,9 @@ def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connecti
     )
 
 
-def _observed(model: ServerFields, server: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Cell]:
+def _observed(
+    model: ServerFields, server: Mapping[str, Any], metadata: Mapping[str, Any], listed: Sequence[str]
+) -> dict[str, Cell]:
     """Facts for the record: server, version, platform, and what the model's versions are."""
     name = " ".join(str(server[key]) for key in ("name", "version") if server.get(key))
     facts: dict[str, Cell] = {
@@ -176,10 +258,46 @@ def _observed(model: ServerFields, server: Mapping[str, Any], metadata: Mapping[
     }
     if metadata.get("platform"):
         facts["platform"] = model.hidden.text(str(metadata["platform"]))[:SAID]
+    if model.protocol == "openai":
+        facts |= {"prefix": model.prefix, "streams": True}
+        if listed:
+            facts["models_listed"] = model.hidden.text(", ".join(listed))[:SAID]
     versions = metadata.get("versions")
     if isinstance(versions, list) and versions:
         facts["model_versions"] = model.hidden.text(", ".join(str(one) for one in versions))[:SAID]
     return facts
+
+
+def empty_outputs() -> dict[str, NDArray[Any]]:
+    """Outputs of one row that was answered with nothing."""
+    import numpy as np
+
+    return {"text": np.array([""], dtype=object)}
+
+
+def outputs_of(answer: StreamedAnswer) -> dict[str, NDArray[Any]]:
+    """An answer as outputs of one row."""
+    import numpy as np
+
+    return {"text": np.array([answer.text], dtype=object)}
+
+
+def _text(name: str, array: NDArray[Any]) -> str:
+    """The text of an input of one row.
+
+    Raises:
+        HttpError: The cell is empty.
+    """
+    value = array.reshape(-1)[0]
+    if value is None or value != value:
+        raise HttpError(NOT_UNDERSTOOD, f"a row has no {name!r}, which the prompt has a place for")
+    return str(value)
+
+
+def _counter(tokenizer: Path) -> Callable[[str], int]:
+    from evalspec.sources.reading.subwords import Subwords
+
+    return Subwords(tokenizer).count
 
 
 def _encryption(connection: Connection) -> dict[str, Cell]:

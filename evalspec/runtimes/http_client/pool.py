@@ -274,7 +274,7 @@ class ConnectionPool:
         if count and not outcome.first_ns:
             outcome.first_ns = now
         try:
-            whole = one.reader.feed(self._room[:count]) if count else one.reader.ended()
+            whole = one.reader.feed(self._room[:count], now) if count else one.reader.ended()
         except HttpError as error:
             self._fail(one, error.outcome, now)
             return

@@ -43,17 +43,19 @@ class Ahead:
 
     Args:
         make: The query about some rows.
+        again: A query about the same rows is the same one; otherwise none is kept.
     """
 
-    def __init__(self, make: Callable[[NDArray[np.int64]], Query]) -> None:
+    def __init__(self, make: Callable[[NDArray[np.int64]], Query], *, again: bool = True) -> None:
         self._make = make
+        self._again = again
         self._made: dict[bytes, Query] = {}
         self._bytes = 0
 
     @property
     def has_room(self) -> bool:
         """One more is kept."""
-        return self._bytes < HELD_BYTES
+        return self._again and self._bytes < HELD_BYTES
 
     def query(self, rows: NDArray[np.int64]) -> Query:
         """The query about these rows."""

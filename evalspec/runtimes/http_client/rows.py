@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -27,13 +30,15 @@ from evalspec.runtimes.http_client.wire import HttpError, Reply
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Schedule
+    from evalspec.language.streams import StreamedAnswer
     from evalspec.runtimes.http_client.server import Server
 
 HELD_BYTES = 1 << 28
 """Answers that wait to be read until a run is over; beyond it they are read as soon as nothing is to be done."""
 AT_ONCE = 1024
 OPEN_S = 5.0
-HEADER = JSON_LENGTH.lower().encode()
+SALT_BYTES = 6
+READ_HEADERS = (JSON_LENGTH.lower().encode(), b"content-type")
 
 
 class SampleSink(Protocol):
@@ -55,6 +60,10 @@ class SampleSink(Protocol):
         """Amend the outcome of a query by what was found out after it was measured."""
         ...
 
+    def stream(self, query: int, answer: StreamedAnswer, origin_ns: int) -> None:
+        """Keep the pieces of a streamed answer."""
+        ...
+
 
 Replies = tuple[Query, tuple[Reply, ...]]
 
@@ -71,11 +80,15 @@ class RemoteRows(ServedRows):
     def __init__(self, served: Served, arrays: Arrays, loaded: Server) -> None:
         super().__init__(served, arrays)
         self.loaded = loaded
+        salted = loaded.model.protocol == "openai" and loaded.model.prefix == "salted"
         self._hidden = loaded.model.hidden
         self._facts: dict[str, Cell] = {}
-        self._ahead = Ahead(self.take)
+        self._ahead = Ahead(self.take, again=not salted)
         self._busy: Busy | None = None
         self._ranges: dict[str, tuple[float, float]] | None = None
+        self._salted = salted
+        self.streams = loaded.model.protocol == "openai"
+        """As `evalspec.measure.servable.Streaming`."""
         self.waits = "server"
 
     def take(self, rows: NDArray[np.int64]) -> Query:
@@ -92,19 +105,22 @@ class RemoteRows(ServedRows):
     def altered(self, rows: NDArray[np.int64], rng: np.random.Generator) -> Query | None:
         """As `evalspec.measure.servable.Alters`: rows that the server has never been asked about. Not timed."""
         ready = self.served.ready(self.raw(rows))
+        if self.streams:
+            return self._query(ready, salt=True)
         if self._ranges is None:
             self._ranges = ranges(self.served.ready(self.raw(np.arange(min(self.n, AT_ONCE)))))
         changed = altered(ready, self._ranges, rng)
         return None if changed is None else self._query(changed)
 
-    def _query(self, ready: Arrays) -> Query:
+    def _query(self, ready: Arrays, *, salt: bool = False) -> Query:
         count = len(next(iter(ready.values())))
         fixed = self.loaded.fixed_batch or count
         requests, sizes = [], []
         for first in range(0, count, fixed):
             # The last row again is a likely input, which zeros might not be.
             index = np.minimum(np.arange(first, first + fixed), count - 1)
-            requests.append(self.loaded.request(take(ready, index)))
+            word = f"[{token_hex(SALT_BYTES)}] " if salt or self._salted else ""
+            requests.append(self.loaded.request(take(ready, index), word))
             sizes.append(min(fixed, count - first))
         return Query(tuple(requests), tuple(sizes), fixed)
 
@@ -115,6 +131,10 @@ class RemoteRows(ServedRows):
             HttpError: There is no answer, or one without success.
         """
         return query, tuple(self.loaded.ask(request) for request in query.requests)
+
+    def streamed(self, outputs: Replies) -> StreamedAnswer:
+        """As `evalspec.measure.servable.Streaming`."""
+        return self.loaded.streamed(outputs[1][0])
 
     def answers(self, outputs: Replies) -> NDArray[np.float64]:
         """Class index or value of each row, shape (k,). Not timed.
@@ -161,12 +181,7 @@ class RemoteRows(ServedRows):
         Raises:
             NotRunError: A query would be several requests.
         """
-        made: dict[bytes, Query] = {}
-        for one in rows:
-            made.setdefault(one.tobytes(), NO_QUERY)
-        for key in made:
-            made[key] = self.take(np.frombuffer(key, dtype=np.int64))
-        queries = [made[one.tobytes()] for one in rows]
+        queries = self._all_queries(rows)
         if any(len(query.requests) != 1 for query in queries):
             takes = plural(self.loaded.fixed_batch or 1, "row")
             raise NotRunError(f"the server takes {takes} a request; ask for as many a query")
@@ -189,6 +204,16 @@ class RemoteRows(ServedRows):
             "connections_opened_again": client.reconnected,
         }
         return complete
+
+    def _all_queries(self, rows: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> list[Query]:
+        if self._salted:
+            return [self.take(one) for one in rows]
+        made: dict[bytes, Query] = {}
+        for one in rows:
+            made.setdefault(one.tobytes(), NO_QUERY)
+        for key in made:
+            made[key] = self.take(np.frombuffer(key, dtype=np.int64))
+        return [made[one.tobytes()] for one in rows]
 
     def keep_busy(
         self,
@@ -310,8 +335,8 @@ class _Held:
         reply, outcome.reply = outcome.reply, None
         if reply is None:
             return
-        headers = {HEADER: reply.headers[HEADER]} if HEADER in reply.headers else {}
-        self._waiting.append((index, Reply(reply.status, headers, reply.body)))
+        headers = {name: reply.headers[name] for name in READ_HEADERS if name in reply.headers}
+        self._waiting.append((index, replace(reply, headers=headers)))
         self._bytes += len(reply.body)
         if self._bytes > HELD_BYTES:
             self.read_all()
@@ -327,6 +352,15 @@ class _Held:
                     self._sink.amend(self._first + index, outcome=found.outcome, answers=None)
                 else:
                     self._sink.amend(self._first + index, outcome=ANSWERED, answers=found)
+            if self._rows.streams:
+                self._read_streams(part)
+
+    def _read_streams(self, part: list[tuple[int, Reply]]) -> None:
+        for index, reply in part:
+            # One that is none has been amended.
+            with contextlib.suppress(HttpError):
+                streamed = self._rows.loaded.streamed(reply)
+                self._sink.stream(self._first + index, streamed, self._origin_ns)
 
 
 def _facts(outcomes: Sequence[Outcome], due_ns: NDArray[np.int64]) -> dict[str, Cell]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from evalspec.language.abilities import ServerTiming
     from evalspec.language.parts import Access
+    from evalspec.language.streams import StreamedAnswer
+    from evalspec.pipeline.prompt import Generate, Prompt
     from evalspec.redaction import Redaction
     from evalspec.runtimes.http_client.connection import Connection
     from evalspec.runtimes.http_client.pool import ConnectionPool
@@ -23,7 +25,7 @@ class ServerFields(Protocol):
     """Fields of a server in a spec; `evalspec.runtimes.http.Http` has them."""
 
     @property
-    def protocol(self) -> Literal["oip", "json"]:
+    def protocol(self) -> Literal["oip", "json", "openai"]:
         """Protocol that it speaks."""
         ...
 
@@ -68,6 +70,31 @@ class ServerFields(Protocol):
         ...
 
     @property
+    def model_name(self) -> str | None:
+        """Name of the model with the server."""
+        ...
+
+    @property
+    def api(self) -> Literal["chat", "completions"]:
+        """OpenAI: which of its two."""
+        ...
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """OpenAI: what is sent about a row."""
+        ...
+
+    @property
+    def generate(self) -> Generate | None:
+        """OpenAI: how an answer is made."""
+        ...
+
+    @property
+    def prefix(self) -> Literal["salted", "as_is"]:
+        """OpenAI: whether each prompt that is timed begins with a word of its own."""
+        ...
+
+    @property
     def binary(self) -> bool:
         """Tensors follow the JSON as bytes."""
         ...
@@ -107,7 +134,7 @@ class Server(Protocol):
     pools: list[ConnectionPool]
     fixed_batch: int | None
 
-    def request(self, inputs: Mapping[str, NDArray[Any]]) -> bytes:
+    def request(self, inputs: Mapping[str, NDArray[Any]], salt: str = "") -> bytes:
         """The bytes that ask about one batch."""
         ...
 
@@ -117,6 +144,10 @@ class Server(Protocol):
 
     def decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
         """The outputs in an answer."""
+        ...
+
+    def streamed(self, reply: Reply) -> StreamedAnswer:
+        """The answer of a server that streams."""
         ...
 
     def counted(self) -> ServerTiming | None:

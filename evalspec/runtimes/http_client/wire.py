@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,10 +26,14 @@ class HttpError(InputError):
         outcome: What became of it, an index into `evalspec.language.inputs.OUTCOMES`.
         message: The sentence.
         remedy: What to do.
+        again_after_s: The server says when it may be asked again; None: it does not.
     """
 
-    def __init__(self, outcome: int, message: str, *, remedy: str | None = None) -> None:
+    def __init__(
+        self, outcome: int, message: str, *, remedy: str | None = None, again_after_s: float | None = None
+    ) -> None:
         self.outcome = outcome
+        self.again_after_s = again_after_s
         super().__init__(message, remedy=remedy)
 
 
@@ -127,11 +132,24 @@ class Reply:
         status: Of HTTP.
         headers: By name in small letters.
         body: Its bytes.
+        arrivals: Bytes of the body that had come, rising, and when they were read, on `evalspec.clocks.now_ns`.
     """
 
     status: int
     headers: Mapping[bytes, bytes]
     body: bytes
+    arrivals: tuple[tuple[int, int], ...] = ()
+
+    def read_at_ns(self, end: int) -> int:
+        """When the byte before this place of the body was read; 0: nobody looked."""
+        place = bisect_left(self.arrivals, (end,))
+        return self.arrivals[place][1] if place < len(self.arrivals) else 0
+
+
+def again_after_s(reply: Reply) -> float | None:
+    """Seconds after which a server wants to be asked again, as ``Retry-After`` says; None: it does not, or by a date."""
+    text = reply.headers.get(b"retry-after", b"").decode("latin-1").strip()
+    return float(text) if text.isdigit() else None
 
 
 def status_outcome(status: int) -> int:

@@ -45,6 +45,10 @@ class Subwords:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
 
+    def count(self, text: str) -> int:
+        """Tokens of a text as it stands, without special ones."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
     def __call__(self, texts: pa.ChunkedArray | pa.Array, first_row: int = 0) -> Tokenised:
         """Tokens of texts; missing ones have none.
 

@@ -89,7 +89,7 @@ def reply(*headers: str) -> Reply:
     """An answer as it comes over a connection."""
     lines = ["HTTP/1.1 200 OK", "Content-Length: 0", *(f"Server-Timing: {one}" for one in headers), "", ""]
     reader = ResponseReader()
-    assert reader.feed(memoryview("\r\n".join(lines).encode()))
+    assert reader.feed(memoryview("\r\n".join(lines).encode()), 1)
     return reader.take()
 
 
@@ -101,7 +101,7 @@ def test_several_headers_are_one_list() -> None:
 def test_a_header_after_a_chunked_body_counts() -> None:
     reader = ResponseReader()
     sent = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Server-Timing\r\n\r\n2\r\nok\r\n0\r\n"
-    assert reader.feed(memoryview(sent + b"Server-Timing: infer;dur=3\r\n\r\n"))
+    assert reader.feed(memoryview(sent + b"Server-Timing: infer;dur=3\r\n\r\n"), 1)
     assert told([reader.take()]).parts_ns == {"infer": 3e6}
 
 

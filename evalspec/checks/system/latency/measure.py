@@ -24,7 +24,8 @@ from evalspec.stats.timing.processes import Drift, block_cv, drift, jitter, over
 from evalspec.stats.timing.saturation import LateUnderLoad, UnderLoad, WithoutLag, saturation
 from evalspec.stats.timing.share_over import share_over
 from evalspec.timing import samples as timing_samples
-from evalspec.timing.budget import ALONE_S, BLOCK_S, PERCENTILES, WARMUP_S
+from evalspec.timing import streams, token_times
+from evalspec.timing.budget import ALONE_S, BLOCK_S, PERCENTILES, STREAMED, WARMUP_S
 from evalspec.timing.caching_audit import audit
 from evalspec.timing.drift import rises, spells
 from evalspec.timing.generator_lag import allowed_ms, bottleneck
@@ -107,8 +108,10 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
                     "interval_ms": check.interval_ms, "block_cv": course.cv,
                     "drift": course.drift.change if course.drift else None,
                     "caching_gain": audited.gain if audited is not None else None,
+                    **streams.facts(samples),
                     **timing_samples.conditions(inputs, check.model, samples)},
-        notes=[*more, *course.notes, *timing_samples.notes(samples, plain["latency_p50"].value),
+        notes=[*more, *course.notes, *streams.notes(samples),
+               *timing_samples.notes(samples, plain["latency_p50"].value),
                *spells(samples, latencies), *around.notes, *beside, *([] if audited is None else [audited.note])],
         invalid=invalid,
     )  # fmt: skip
@@ -200,6 +203,7 @@ def _trusted(
     """Estimates with what mistrusts their measurement, each by its own percentile and threshold."""
     lags, freed = _lags(check, samples)
     trusted = {}
+    counted = [timing_samples.steady(one) for one in samples]
     for name, estimate in plain.items():
         # Steps from one answer to the next may grow or shrink; an answer can only come later.
         disturbed = void if name == "jitter" else only_worse(void)
@@ -211,7 +215,7 @@ def _trusted(
         if late and void is None and beside is not None and violates(beside, wanted, inputs.confidence):
             trusted[name] = Measured(estimate, withhold=withhold or late, notes=reasons(estimate))
         else:
-            invalid = gravest(disturbed, late)
+            invalid = gravest(token_times.void(name, samples, counted), disturbed, late)
             trusted[name] = Measured(estimate, invalid=invalid, withhold=withhold, notes=reasons(estimate))
     return trusted
 
@@ -290,7 +294,9 @@ def _estimates(
     estimates["latency_mean"] = over_processes([float(series.mean()) for series in answered], least=0.0, skewed=True)
     steps = [jitter(series) for series in answered]
     estimates["jitter"] = over_processes([step for step in steps if step is not None], least=0.0, skewed=True)
-    missing = {}
+    streamed = token_times.series_of(samples, [timing_samples.steady(one) for one in samples])
+    estimates |= token_times.estimates(streamed, lambda _, one: UnderLoad(one, None))
+    missing = {name: token_times.missing(name, samples) for name in STREAMED if name not in estimates}
     if check.limit_ms is None:
         missing["deadline_miss_rate"] = "the check has no `deadline:`"
     else:

@@ -18,9 +18,11 @@ from evalspec.timing.budget import (
     EPISODES,
     PERCENTILES,
     START_S,
+    STREAMED,
     WARMUP_S,
     least_queries,
     shown_by,
+    token_metrics,
 )
 
 if TYPE_CHECKING:
@@ -48,10 +50,14 @@ class Latency(Check):
 
     ## What it measures
     `latency_p50` to `latency_p99_9` [ms] of queries sent one after the other, one item each (`scenario:
-    single_stream`), or one item of each of `streams:` together (`multi_stream`: cameras in lockstep; with `interval:`
-    a frame comes each so many ms, whether or not the one before has ended); `deadline_miss_rate` with `deadline:`
-    (default: the interval); `latency_mean` and `jitter` (mean absolute difference of latencies that follow each
-    other). Against another model: the ratio or difference of the two in the same pairs of processes.
+    single_stream`), or one item of each of `streams:` together (`multi_stream`: cameras in lockstep; with
+    `interval:` a frame comes each so many ms, whether or not the one before has ended); `deadline_miss_rate` with
+    `deadline:` (default: the interval); `latency_mean` and `jitter` (mean absolute difference of latencies that
+    follow each other). Of a model that streams its answer, one number a request, never a token: `ttft_p50` to
+    `ttft_p99_9` [ms, to the first piece with text, reasoning or a tool call; a role alone is none], `ttfa_...` (to
+    the first that is no reasoning), `tpot_...` (from the first piece to the last, by the tokens after the first
+    piece), `longest_gap_...` (the longest wait for a next piece), and `user_rate_p10` [tokens/s: one by the p90 of
+    the time by token]. Against another model: the ratio or difference of the two in the same pairs of processes.
 
     ## Why it matters
     People notice the slow answers. A mean hides them: with 1 query in 100 taking ten times as long, the mean moves by
@@ -72,7 +78,10 @@ class Latency(Check):
     least (p99: 1,000); twice that are planned. Where queries can't be counted so, a low percentile can still be held
     by whole processes (Markov's inequality on the share over in each): five that stay far within a median's threshold
     show it.
-    A query that fails counts as slower than any threshold.
+    A query that fails counts as slower than any threshold. A stream has failed that holds an error, is cut off, is
+    empty, or ends without a reason or `[DONE]`. Tokens are the smaller of the server's count and that of `tokenizer:`;
+    where the two differ (by more than one token and 2 %) in over 1 % of requests, what rests on tokens is void, and so
+    it is where over 5 % of requests have no time by token. An answer of one piece is judged by its latency and `ttft`.
     Mean and jitter: t over processes, and from above also as lognormal. Against another model: A B B A blocks of at
     least 1 s in pairs of fresh processes, the first tenth of each block dropped; t on the log ratio of each pair's
     percentiles, median-unbiased (a difference: t on the differences); fewer than 10 separate episodes over a model's
@@ -157,6 +166,7 @@ class Latency(Check):
             interval=_BINOMIAL,
             shows=("late answers",),
         ),
+        *token_metrics(interval=_BINOMIAL),
     )
 
     check: Literal["latency"] = "latency"
@@ -251,6 +261,8 @@ class Latency(Check):
             return "deadline_miss_rate needs `deadline:`, such as 10 ms"
         if requirement.model is not None and requirement.metric == "deadline_miss_rate":
             return "deadline_miss_rate has no paired comparison; compare a percentile, such as latency_p99"
+        if requirement.model is not None and requirement.metric in STREAMED:
+            return f"{requirement.metric} has no paired comparison; hold it against a number"
         needed = least_queries(requirement)
         if needed <= self.planned:
             return None

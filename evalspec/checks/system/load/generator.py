@@ -11,7 +11,7 @@ from evalspec.evidence.estimate import Estimate, Measured
 from evalspec.evidence.reasons import Cause, OnlyWorse, Reason, gravest
 from evalspec.evidence.units import format_number
 from evalspec.stats.timing.percentile import percentile
-from evalspec.stats.timing.saturation import WithoutLag
+from evalspec.stats.timing.saturation import UnderLoad, WithoutLag
 from evalspec.timing.budget import PERCENTILES
 from evalspec.timing.generator_lag import allowed_ms, bottleneck
 from evalspec.timing.invalidation import violates
@@ -57,28 +57,32 @@ def lag(run: AtRate) -> tuple[float | None, float | None, float | None]:
     return lag_ms(run, 0.5), lag_ms(run, 0.99), lag_ms(run, 1.0)
 
 
-def fault(run: AtRate, p: float, limit_ms: float | None) -> str | None:
+def fault(run: AtRate, p: float, limit_ms: float | None, freed: Estimate | None = None) -> str | None:
     """Why latencies at this percentile are not the system's doing, or None.
 
     Args:
         run: At one rate.
         p: The percentile as a fraction.
         limit_ms: What is required of it, or None.
+        freed: The same time without our lag, of a time other than the latency.
     """
     late, allowed = lag_ms(run, p), allowed_ms(limit_ms)
     if late is not None and late > allowed:
         return bottleneck("queries", 1.0 - p, late, allowed)
-    return _starved(run, p, limit_ms)
+    return _starved(run, p, limit_ms, freed)
 
 
-def _starved(run: AtRate, p: float, limit_ms: float | None) -> str | None:
+def _starved(run: AtRate, p: float, limit_ms: float | None, freed: Estimate | None) -> str | None:
     """Queries waited for a connection while the server, once asked, was in time."""
     if run.in_process or limit_ms is None:
         return None
     waited = percentile([one.waited_ms for one in run.runs], p).value
     if waited is None or waited <= allowed_ms(limit_ms):
         return None
-    answered_in = percentile([np.where(one.samples.ok, one.freed_ms, np.inf) for one in run.runs], p).own
+    if isinstance(freed, UnderLoad):
+        answered_in = freed.measured.own
+    else:
+        answered_in = percentile([np.where(one.samples.ok, one.freed_ms, np.inf) for one in run.runs], p).own
     if answered_in is None or answered_in > limit_ms:
         return None
     return _busy(run, p, waited, "while the server answered in time")
@@ -149,7 +153,7 @@ def gated(
         confidence: Of the policy.
     """
     notes = reasons(estimate)
-    why = fault(run, p, limit_ms)
+    why = fault(run, p, limit_ms, freed)
     if why is not None and run.invalid is None and freed is not None and violates(freed, requirements, confidence):
         return Measured(estimate, withhold=run.withhold or why, notes=notes)
     # A late generator offers less than was asked for, which helps: it voids more than other work does.

@@ -36,7 +36,17 @@ from evalspec.stats.timing.rates import Factor, Goodput, MaxRate
 from evalspec.stats.timing.saturation import UnderLoad, WithoutLag
 from evalspec.stats.timing.share_over import ShareOver, share_over
 from evalspec.timing import samples as timing_samples
-from evalspec.timing.budget import ALONE_S, BATCHES, PERCENTILES, WARMUP_S, rate_part
+from evalspec.timing import streams, token_times
+from evalspec.timing.budget import (
+    ALONE_S,
+    BATCHES,
+    PERCENTILES,
+    STREAMED,
+    WARMUP_S,
+    limit_ms,
+    percentile_of,
+    rate_part,
+)
 from evalspec.timing.caching_audit import Audit, audit
 from evalspec.timing.generator_lag import LAG_SHARE
 from evalspec.timing.invalidation import violates
@@ -152,8 +162,9 @@ def _run_all(check: Load, inputs: Inputs) -> LoadResult:
 def _driven(check: Load, inputs: Inputs, asked: list[Traffic], part: str) -> AtRate:
     limits: dict[str, float] = {}
     for one in wanted(check, None, part):
-        if one.metric in PERCENTILES:
-            limits[one.metric] = min(one.threshold, limits.get(one.metric, one.threshold))
+        if percentile_of(one.metric) is not None:
+            allowed = limit_ms(one.metric, one.threshold)
+            limits[one.metric] = min(allowed, limits.get(one.metric, allowed))
     run = drive(check, inputs, asked, part, limits)
     if run is None:
         raise NotRunError(f"no query was made at {part}")
@@ -212,6 +223,7 @@ def _estimates(
             }
         )
     _by_objective(check, found, estimates, missing, confidence)
+    _streamed(check, found, estimates, missing, confidence)
     return estimates, missing
 
 
@@ -231,9 +243,73 @@ def _goodput(check: Load, run: AtRate, limit_ms: float, part: str, confidence: f
     held = wanted(check, "goodput", part)
     rate = run.traffic.asked_qps
     least = max((one.threshold for one in held), default=PERCENTILES["latency_p99"] * rate)
-    estimate = Goodput(rate, lagged(run, run.late(limit_ms), run.freed_late(limit_ms)))
-    freed = Goodput(rate, run.freed_late(limit_ms))
+    late, freed_late = _late(check, run, limit_ms)
+    estimate = Goodput(rate, lagged(run, late, freed_late))
+    freed = Goodput(rate, freed_late)
     return gated(run, estimate, freed, min(max(0.5, least / rate), 0.9999), limit_ms, held, confidence)
+
+
+def _late(check: Load, run: AtRate, limit_ms: float) -> tuple[Estimate, Estimate]:
+    """Share of queries that were not served as they should be; and the same without our lag."""
+    if check.good is not None:
+        return run.not_good(check.good.limits_ms), run.not_good(check.good.limits_ms, freed=True)
+    metric = check.objective.metric if check.objective is not None else "latency_p99"
+    return run.late(metric, limit_ms), run.freed_late(metric, limit_ms)
+
+
+def _good_share(check: Load, run: AtRate, part: str, confidence: float) -> Measured:
+    """Goodput of one query a second is the share."""
+    assert check.good is not None
+    held, limit_ms = wanted(check, "good_share", part), min(check.good.limits_ms.values())
+    least = max((from_unit(one.threshold, one.unit) for one in held), default=0.9)
+    late, freed_late = _late(check, run, limit_ms)
+    estimate, freed = Goodput(1.0, lagged(run, late, freed_late)), Goodput(1.0, freed_late)
+    return gated(run, estimate, freed, min(max(0.5, least), 0.9999), limit_ms, held, confidence)
+
+
+def _streamed(
+    check: Load,
+    found: LoadResult,
+    estimates: dict[str, Estimate | Fact | Parts | Measured],
+    missing: dict[str, str],
+    confidence: float,
+) -> None:
+    """Add the metrics of answers that are streamed."""
+    runs = found.parts
+    for name in STREAMED:
+        if all(name in run.tokens for run in runs.values()):
+            estimates[name] = Parts({part: _token_time(check, run, name, confidence) for part, run in runs.items()})
+        else:
+            missing[name] = token_times.missing(name, [one for run in runs.values() for one in run.samples])
+    rates = {part: run.output_rate() for part, run in runs.items()}
+    known = {part: rate for part, rate in rates.items() if rate is not None}
+    if len(known) < len(rates):
+        missing["output_rate"] = token_times.missing(
+            "output_rate", [one for run in runs.values() for one in run.samples]
+        )
+    else:
+        estimates["output_rate"] = Parts({part: _output_rate(runs[part], rate) for part, rate in known.items()})
+    if check.good is None:
+        missing["good_share"] = "the check has no `good:`"
+    else:
+        estimates["good_share"] = Parts({part: _good_share(check, run, part, confidence) for part, run in runs.items()})
+
+
+def _token_time(check: Load, run: AtRate, name: str, confidence: float) -> Measured:
+    """A time of streamed answers at a rate, with what mistrusts it."""
+    freed = run.freed_tokens[name]
+    limit = run.limits_ms.get(name, tightest(run))
+    held = wanted(check, name, run.part)
+    measured = gated(
+        run, lagged(run, run.tokens[name], freed), freed, percentile_of(name) or 0.5, limit, held, confidence
+    )
+    why = token_times.void(name, run.samples, run.steady)
+    return measured if why is None else replace(measured, invalid=gravest(why, measured.invalid))
+
+
+def _output_rate(run: AtRate, rate: Estimate) -> Measured:
+    why = token_times.void("output_rate", run.samples, run.steady)
+    return Measured(rate, invalid=gravest(why, run.invalid), withhold=run.withhold)
 
 
 def _by_objective(
@@ -245,14 +321,16 @@ def _by_objective(
 ) -> None:
     """Add the metrics that need an objective: goodput, the highest rate, its ratio to offline."""
     objective = check.objective
-    if objective is None:
-        missing |= dict.fromkeys(
-            ("goodput", "max_rate", "offline_server_ratio"), "the check has no `slo:` on a percentile"
+    if objective is not None or check.good is not None:
+        limit = objective.threshold if objective is not None else 0.0
+        limit = limit if check.good is None else min(check.good.limits_ms.values())
+        estimates["goodput"] = Parts(
+            {part: _goodput(check, run, limit, part, confidence) for part, run in found.parts.items()}
         )
+    if objective is None:
+        names = ("max_rate", "offline_server_ratio", *(() if check.good is not None else ("goodput",)))
+        missing |= dict.fromkeys(names, "the check has no `slo:` on a percentile")
         return
-    estimates["goodput"] = Parts(
-        {part: _goodput(check, run, objective.threshold, part, confidence) for part, run in found.parts.items()}
-    )
     if check.arrivals.kind == TRACE:
         missing |= dict.fromkeys(("max_rate", "offline_server_ratio"), "a trace has one rate")
         return
@@ -276,7 +354,7 @@ def _max_rate(check: Load, found: LoadResult, objective: Requirement, confidence
     name, confirmed = objective.metric, found.confirmed
     at = {
         run.traffic.asked_qps: gated(
-            run, lagged(run, run.latency(name), run.freed(name)), run.freed(name), PERCENTILES[name],
+            run, lagged(run, run.latency(name), run.freed(name)), run.freed(name), percentile_of(name) or 0.5,
             objective.threshold, (objective,), confidence,
         )
         for run in found.planned.values()
@@ -334,7 +412,7 @@ def _conditions(check: Load, inputs: Inputs, found: LoadResult) -> dict[str, Cel
         "processes": max(len(run.runs) for run in found.planned.values()),
         "caching_gain": found.audit.gain if found.audit is not None else None,
     }  # fmt: skip
-    return own | timing_samples.conditions(inputs, check.model, samples)
+    return own | dict(streams.facts(samples)) | timing_samples.conditions(inputs, check.model, samples)
 
 
 def _notes(check: Load, found: LoadResult, confidence: float) -> list[str]:
@@ -353,6 +431,7 @@ def _notes(check: Load, found: LoadResult, confidence: float) -> list[str]:
     failed = timing_samples.counted([one for run in found.runs if run.invalid is None for one in run.samples]).errored
     if failed:
         notes.append(f"{failed:,} queries failed or timed out; they count as slower than any threshold.")
+    notes += streams.notes([one for run in found.runs for one in run.samples])
     notes += timing_samples.asked_again([one for run in found.runs for one in run.samples])
     notes += [
         f"A query hands as many rows to the model, in one batch, as was recorded: {run.handed}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from evalspec.language.inputs import TIMED_OUT, Schedule
 from evalspec.measure.open_loop import generator_lag_ns, served_without_lag_ns
 from evalspec.stats.timing.changepoints import LevelStep, step
 from evalspec.timing import samples as timing_samples
+from evalspec.timing import streams
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 RATE_OFF = 0.001
 """Share by which the driven times may be stretched against the schedule's own."""
 EARLY_NS = 100_000
+FIRSTS = ("ttft", "ttfa")
+"""Times of a streamed answer that count from when it was due."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,65 @@ class Driven:
         answered = one.ok | (late & self.handed & (spent < 1e3 * schedule.timeout_s))
         latency_ms: NDArray[np.float64] = np.where(answered, spent, np.inf)
         return latency_ms
+
+    @cached_property
+    def streamed_ms(self) -> Mapping[str, NDArray[np.float64]]:
+        """Times of streamed answers, from due; empty where nothing streams."""
+        return streams.times_ms(self.samples)
+
+    @cached_property
+    def first_ms(self) -> NDArray[np.float64]:
+        """From due to the first token, infinite where it failed or nothing was streamed; shape (q,)."""
+        return self.first_of("ttft")
+
+    def first_of(self, metric: str, *, from_sent: bool = False) -> NDArray[np.float64]:
+        """From due to the first token, or to that of the answer, as a metric has it; infinite where there is none.
+
+        Args:
+            metric: ``ttft_p95``.
+            from_sent: From when it was sent: without our lag, and without a wait for a connection.
+        """
+        first = self.streamed_ms.get(metric.partition("_")[0], np.full(len(self.samples.ok), np.inf))
+        late_ms = (self.samples.sent_ns - self.samples.intended_ns) / 1e6 if from_sent else 0.0
+        return np.nan_to_num(first, nan=np.inf, posinf=np.inf) - late_ms
+
+    def missed(self, good: Mapping[str, float], *, freed: bool = False) -> NDArray[np.bool_]:
+        """Queries that failed, or missed any of their objectives, shape (q,).
+
+        An answer that has no such time (one of one piece has no gap) is judged by its other times.
+
+        Args:
+            good: Time of a request: its longest, ms.
+            freed: Without our lag.
+        """
+        missed = ~self.samples.ok
+        for time, limit in good.items():
+            if time == "latency":
+                spent = self.freed_ms if freed else self.latencies_ms
+            elif time in FIRSTS:
+                spent = self.first_of(time, from_sent=freed)
+            else:
+                spent = self.streamed_ms.get(time, np.full(len(missed), np.inf))
+            missed = missed | (spent > limit)
+        return missed
+
+    def tokens_by_second(self, blocks: int) -> NDArray[np.float64] | None:
+        """Tokens that arrived a second in equal blocks of the steady part, shape (blocks,); None: nobody counts them.
+
+        Tokens arrive with their piece; those of an answer are spread over its pieces, and a query that failed has none.
+        """
+        found, due = self.samples.streams, self.due_ns[self.steady]
+        if found is None or len(due) < 2:
+            return None
+        count, made = np.diff(found.offsets), streams.tokens(found)
+        if (made[self.samples.ok] < 0).any():
+            return None
+        each = np.where(self.samples.ok & (count > 0), made / np.maximum(count, 1), 0.0)
+        origin = self.samples.intended_ns[0] - self.due_ns[0]
+        reach = (float(due[0] + origin), float(due[-1] + origin))
+        arrived = np.histogram(found.piece_ns, blocks, reach, weights=np.repeat(each, count))[0]
+        rate: NDArray[np.float64] = arrived / ((reach[1] - reach[0]) / blocks / 1e9)
+        return rate
 
     @cached_property
     def lag_ms(self) -> NDArray[np.float64]:

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system.load.one_process import Driven
+from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.reasons import Cause, Reason, only_worse
 from evalspec.evidence.units import format_number
 from evalspec.language.inputs import ANSWERED, FAILED, OUTCOMES, Schedule
+from evalspec.stats.means.t import OverUnits, t_mean
 from evalspec.stats.timing.after_step import After
 from evalspec.stats.timing.changepoints import LevelStep, Period, settled, slow_periods, step
-from evalspec.stats.timing.percentile import percentile
+from evalspec.stats.timing.percentile import Percentile, percentile
 from evalspec.stats.timing.processes import Drift, drift
-from evalspec.stats.timing.saturation import LateUnderLoad, OfferedLoad, UnderLoad, saturation
+from evalspec.stats.timing.saturation import BLOCKS, LateUnderLoad, OfferedLoad, UnderLoad, saturation
 from evalspec.stats.timing.share_over import share_over
-from evalspec.timing.budget import PERCENTILES, WARMUP_S
+from evalspec.timing import token_times
+from evalspec.timing.budget import PERCENTILES, WARMUP_S, percentile_of
 from evalspec.timing.surroundings import EVERY_S, surroundings
 
 if TYPE_CHECKING:
@@ -145,22 +148,70 @@ class AtRate:
         return _saturation(self.runs, [one.steady for one in self.runs], [one.freed_ms for one in self.runs])
 
     def latency(self, metric: str) -> UnderLoad:
-        """A percentile of the steady parts."""
-        return self._latency[metric]
+        """A percentile of the steady parts: of latencies, or of a time of streamed answers."""
+        return self._latency[metric] if metric in PERCENTILES else _percentile_of(self.tokens, metric)
 
     def freed(self, metric: str) -> UnderLoad:
         """The same without our lag."""
-        return self._freed[metric]
+        return self._freed[metric] if metric in PERCENTILES else _percentile_of(self.freed_tokens, metric)
 
-    def late(self, limit_ms: float) -> LateUnderLoad:
-        """The share of queries of the steady parts that failed or took longer."""
+    @property
+    def steady(self) -> list[NDArray[np.bool_]]:
+        """Queries of each process that are judged."""
+        return [one.steady for one in self.runs]
+
+    @cached_property
+    def tokens(self) -> Mapping[str, Estimate]:
+        """Percentiles of times of streamed answers in the steady parts; empty where nothing streams."""
+        return token_times.estimates(token_times.series_of(self.samples, self.steady), self._token_time)
+
+    @cached_property
+    def freed_tokens(self) -> Mapping[str, Estimate]:
+        """The same without our lag."""
+        series = token_times.series_of(self.samples, self.steady, from_sent=True)
+        return token_times.estimates(series, lambda _, one: UnderLoad(one, None))
+
+    def _token_time(self, time: str, measured: Percentile) -> UnderLoad:
+        """Where a queue grows, first tokens come later and later; those that follow need not."""
+        return UnderLoad(measured, self._first_saturation if time.startswith("tt") else None, None, self.where)
+
+    @cached_property
+    def _first_saturation(self) -> OfferedLoad | None:
+        return _saturation(self.runs, self.steady, [np.nan_to_num(one.first_ms, nan=np.inf) for one in self.runs])
+
+    def late(self, metric: str, limit_ms: float) -> LateUnderLoad:
+        """The share of queries of the steady parts that failed or took longer; in the time that a metric is of."""
+        if metric not in PERCENTILES:
+            firsts = [one.first_of(metric)[one.steady] for one in self.runs]
+            return LateUnderLoad(share_over(firsts, limit_ms), self._first_saturation, None, self.where)
         after = None if self.after is None else After(share_over(self.after, limit_ms), self.after_decides)
         return LateUnderLoad(share_over(self.judged, limit_ms), self.saturation, after, self.where)
 
-    def freed_late(self, limit_ms: float) -> LateUnderLoad:
+    def freed_late(self, metric: str, limit_ms: float) -> LateUnderLoad:
         """The same without our lag."""
+        if metric not in PERCENTILES:
+            firsts = [one.first_of(metric, from_sent=True)[one.steady] for one in self.runs]
+            return LateUnderLoad(share_over(firsts, limit_ms), None, None, self.where)
         share = share_over([one.freed_ms[one.steady] for one in self.runs], limit_ms)
         return LateUnderLoad(share, self.freed_saturation, None, self.where)
+
+    def not_good(self, good: Mapping[str, float], *, freed: bool = False) -> LateUnderLoad:
+        """The share of queries of the steady parts that failed, or missed any of their objectives.
+
+        Args:
+            good: Time of a request: its longest, ms.
+            freed: Without our lag.
+        """
+        missed = [one.missed(good, freed=freed)[one.steady].astype(np.float64) for one in self.runs]
+        return LateUnderLoad(share_over(missed, 0.5), None, None, self.where)
+
+    def output_rate(self) -> OverUnits | None:
+        """Tokens that arrived a second in the steady parts, by blocks of time; None where nobody counts tokens."""
+        blocks = [one.tokens_by_second(round(BLOCKS / len(self.runs)) or 1) for one in self.runs]
+        counted = [one for one in blocks if one is not None]
+        if len(counted) < len(blocks) or sum(len(one) for one in counted) < 2:
+            return None
+        return OverUnits(t_mean(np.concatenate(counted)), "blocks of time", least=0.0)
 
     @cached_property
     def _latency(self) -> dict[str, UnderLoad]:
@@ -266,6 +317,14 @@ class AtRate:
         return {name: int(count) for name, count in zip(OUTCOMES, counts, strict=True) if count}
 
 
+def _percentile_of(found: Mapping[str, Estimate], metric: str) -> UnderLoad:
+    """A percentile of a time of streamed answers; of nothing where there is none."""
+    one = found.get(metric)
+    return (
+        one if isinstance(one, UnderLoad) else UnderLoad(percentile([np.empty(0)], percentile_of(metric) or 0.5), None)
+    )
+
+
 def _saturation(
     runs: Sequence[Driven], kept: Sequence[NDArray[np.bool_]], latencies_ms: Sequence[NDArray[np.float64]]
 ) -> OfferedLoad | None:
@@ -343,5 +402,5 @@ def _nothing(like: Samples, process: int) -> Samples:
     return replace(
         like, process=process, block=like.block[:0], intended_ns=like.intended_ns[:0], sent_ns=like.sent_ns[:0],
         end_ns=like.end_ns[:0], items=like.items[:0], ok=like.ok[:0], answers=None, first_ns=None, outcome=None,
-        together=None, telemetry=None, sizes=None,
+        together=None, telemetry=None, sizes=None, streams=None,
     )  # fmt: skip

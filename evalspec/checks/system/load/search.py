@@ -12,7 +12,7 @@ from evalspec.checks.system.load.one_rate import AtRate, drive
 from evalspec.checks.system.load.plan import STEPS, short_queries, steady_only
 from evalspec.checks.system.load.schedule import spread
 from evalspec.evidence.reasons import OnlyWorse, gravest
-from evalspec.timing.budget import PERCENTILES, rate_part
+from evalspec.timing.budget import percentile_of, rate_part
 
 if TYPE_CHECKING:
     from evalspec.checks.system.load.arrivals import Arrivals
@@ -133,7 +133,7 @@ def highest_rate(check: Load, inputs: Inputs, start_qps: float) -> tuple[RateSea
 
 def _void(run: AtRate, objective: Requirement) -> str | None:
     """Why a run says nothing of the objective, or None; what held in spite of other work says that it holds."""
-    why = gravest(run.invalid, fault(run, PERCENTILES[objective.metric], objective.threshold))
+    why = gravest(run.invalid, fault(run, percentile_of(objective.metric) or 0.5, objective.threshold))
     return None if isinstance(why, OnlyWorse) and held(run, objective.metric, objective.threshold)[1] else why
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from evalspec.checks.system.load.arrivals import TRACE, Arrivals
 from evalspec.checks.system.load.plan import Recorded, estimated
 from evalspec.evidence.metric import Metric
-from evalspec.evidence.units import format_number
+from evalspec.evidence.units import format_number, from_unit
 from evalspec.language.declarations import Effort, Listing
 from evalspec.language.parts import (
     Check,
@@ -20,10 +20,18 @@ from evalspec.language.parts import (
     Need,
     NeedRows,
     NeedTiming,
+    Part,
     SpecNames,
 )
-from evalspec.language.units import Duration, QueryRate
-from evalspec.timing.budget import PERCENTILES, least_queries, rate_part, shown_by
+from evalspec.language.units import Duration, Milliseconds, QueryRate
+from evalspec.timing.budget import (
+    PERCENTILES,
+    TOKEN_PERCENTILES,
+    least_queries,
+    rate_part,
+    shown_by,
+    token_metrics,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,15 +45,40 @@ DEFAULT_QUERIES = 1000
 _COUNTED = "binomial on the share of queries over, with a design effect; over-saturation by t over 20 blocks of time"
 
 
+FIRST_TOKENS = tuple(name for name, (time, _) in TOKEN_PERCENTILES.items() if time in ("ttft", "ttfa"))
+"""Metrics of a streamed answer that an objective may be on."""
+
+
+class Good(Part):
+    """Objectives of one request: a failed one has missed them."""
+
+    ttft_ms: Milliseconds | None = Field(None, gt=0, alias="ttft", description="Time to the first token.")
+    ttfa_ms: Milliseconds | None = Field(None, gt=0, alias="ttfa", description="The same, reasoning left out.")
+    tpot_ms: Milliseconds | None = Field(None, gt=0, alias="tpot", description="Time by token after the first.")
+    longest_gap_ms: Milliseconds | None = Field(
+        None, gt=0, alias="longest_gap", description="Longest wait for a next piece."
+    )
+    latency_ms: Milliseconds | None = Field(None, gt=0, alias="latency", description="Until the last byte.")
+
+    @property
+    def limits_ms(self) -> dict[str, float]:
+        """Time of a request: its longest, ms."""
+        times = ("ttft", "ttfa", "tpot", "longest_gap", "latency")
+        return {time: value for time in times if (value := getattr(self, f"{time}_ms")) is not None}
+
+
 class Load(Check):
     """Load that a system serves in time when queries come on their own, at the rates that it is meant for.
 
     ## What it measures
     At each rate of `rates:` [qps]: `latency_p50` to `latency_p99_9` [ms] from the moment at which a query was due,
     `error_rate` [%], `goodput` [qps: answered within the SLO]; `max_rate` [qps]: the highest rate at which the SLO
-    holds; `spike_factor` [x]: p99 in a spike by p99 before it; `offline_server_ratio` [x]: what it gets through when
-    nothing waits, by `max_rate`; `generator_lag_p99` [ms]. A part is written `latency_p99(500 qps)`, that of a trace
-    `latency_p99(trace)`.
+    holds; `spike_factor` [x]: p99 in a spike by p99 before it; `offline_server_ratio` [x]: what it gets through
+    when nothing waits, by `max_rate`; `generator_lag_p99` [ms]. Of a model that streams its answers also the times
+    of `latency` (`ttft_...` and `ttfa_...` from the due time, `tpot_...`, `longest_gap_...` [ms], `user_rate_p10`
+    [tokens/s]), `output_rate` [tokens/s: tokens that arrived in the steady part, by its length] and `good_share`
+    [%]: requests in which every objective of `good:` held, of all that were due; `goodput` is then that of `good:`.
+    A part is written `latency_p99(500 qps)`, that of a trace `latency_p99(trace)`.
 
     ## Why it matters
     A model that answers in 5 ms may take 500 ms when queries come in bursts: they wait for each other. A client that
@@ -119,6 +152,11 @@ class Load(Check):
                interval="rate times the share in time; binomial with a design effect", shows=("late answers",)),
         Metric("max_rate", "qps", "higher", "Highest rate at which the SLO holds.",
                interval="the SLO's own test on the planned queries at the rate", shows=("late answers",)),
+        Metric("good_share", "%", "higher", "Share of queries that were due in which all of `good:` held.",
+               parts="rate", interval="binomial with a design effect", shows=("late answers",)),
+        Metric("output_rate", "tokens/s", "higher", "Tokens that arrived a second, of all users together.",
+               parts="rate", interval="t over blocks of time"),
+        *token_metrics("rate", _COUNTED),
         Metric("spike_factor", "x", "lower", "p99 in the spike by p99 before it.", parts="rate",
                interval="quotient of two percentiles' bounds at half the level each", shows=("late answers",)),
         Metric("generator_lag_p99", "ms", "lower", "How late the load generator was, at the worst rate.", exact=True),
@@ -131,6 +169,9 @@ class Load(Check):
     arrivals: Arrivals = Field(default_factory=Arrivals, description="When queries come.")
     rates_qps: Annotated[tuple[Annotated[QueryRate, Field(gt=0, le=1e6)], ...], Listing()] = Field(
         (), alias="rates", description="Offered rates; default: that of `max_rate >=`."
+    )
+    good: Good | None = Field(
+        None, description="Objectives of one request, all of which must hold, for `good_share` and `goodput`."
     )
     queries: Annotated[int | None, Effort()] = Field(
         None, ge=20, description="At each rate; default: what the requirements need."
@@ -162,7 +203,8 @@ class Load(Check):
     def objective(self) -> Requirement | None:
         """The SLO on a percentile, in ms; None where there is none."""
         slo = self.slo
-        return slo if slo is not None and slo.metric in PERCENTILES and slo.model is None else None
+        held = slo is not None and (slo.metric in PERCENTILES or slo.metric in FIRST_TOKENS) and slo.model is None
+        return slo if held else None
 
     @property
     def wanted_qps(self) -> tuple[float, ...]:
@@ -206,6 +248,8 @@ class Load(Check):
     def check_names(self, names: SpecNames) -> str | None:
         if self.arrivals.problem is not None:
             return self.arrivals.problem
+        if self.good is not None and not self.good.limits_ms:
+            return "`good:` holds no objective; write such as {ttft: 500 ms, tpot: 40 ms}"
         if self.queries is not None and self.duration_s is not None:
             return "`queries:` and `duration:` say the same thing twice; keep one"
         if self.arrivals.kind != TRACE:
@@ -269,7 +313,10 @@ class Load(Check):
     def _missing(self, requirement: Requirement) -> str | None:
         """Field that a metric needs and the check does not have."""
         metric = requirement.metric
-        if metric in ("max_rate", "goodput", "offline_server_ratio") and self.objective is None:
+        if metric == "good_share" and self.good is None:
+            return "good_share needs `good:`, such as {ttft: 500 ms, tpot: 40 ms}"
+        by_good = metric == "goodput" and self.good is not None
+        if metric in ("max_rate", "goodput", "offline_server_ratio") and self.objective is None and not by_good:
             return f"{metric} needs `slo:` with a percentile, such as latency_p99 <= 100 ms"
         if metric in ("max_rate", "offline_server_ratio") and self.arrivals.kind == TRACE:
             return f"{metric} has no meaning for a trace, whose rate is given"
@@ -307,6 +354,9 @@ class Load(Check):
             return 0 if self.objective is None else least_queries(self.objective)
         if requirement.metric == "goodput" and rate > 0:
             late = 1.0 - requirement.threshold / rate
+            return ceil(10 / late - 1e-6) if 0 < late < 1 else 0
+        if requirement.metric == "good_share":
+            late = 1.0 - from_unit(requirement.threshold, requirement.unit)
             return ceil(10 / late - 1e-6) if 0 < late < 1 else 0
         if requirement.metric == "spike_factor":
             return DEFAULT_QUERIES

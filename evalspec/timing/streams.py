@@ -1,0 +1,179 @@
+"""Times and counts of streamed answers, one number a request: a token or a gap is never the unit.
+
+Definitions: the first piece with text, reasoning or a tool call is the first token, whatever a server sends before it;
+the time of a token is that from the first piece to the last, by the tokens after the first piece; a gap is the time
+between two pieces as it was felt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.evidence.reasons import Cause, Reason
+from evalspec.language.streams import FINISHES, NOT_COUNTED, PIECES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.language.inputs import Samples
+    from evalspec.language.streams import Streams
+
+NO_STREAM = "the model does not stream its answers: there are no times of tokens"
+NO_TOKENS = "nobody counts tokens: the server reports no usage, and the model names no `tokenizer:`"
+DIFFER_TOKENS, DIFFER_SHARE = 1, 0.02
+"""Two counts of an answer differ where they are further apart than this many, and than this share of the larger."""
+DIFFERING = 0.01
+"""Share of requests whose counts may differ."""
+WITHOUT = 0.05
+"""Share of requests that may have no time of a token."""
+SMALL_PIECE = 0.5
+"""Tokens by piece under which a server sends parts of tokens, and times of pieces flatter it."""
+
+
+def times_ms(samples: Samples) -> dict[str, NDArray[np.float64]]:
+    """Of each request its time to the first token, to the first of the answer, by token, and its longest gap.
+
+    Args:
+        samples: With streams.
+
+    Returns:
+        ``ttft``, ``ttfa``, ``tpot``, ``longest_gap``: shape (q,), ms; infinite where the request failed, NaN where it
+        has none (an answer of one piece has no gap, one of one token no time by token).
+    """
+    streams = samples.streams
+    if streams is None:
+        return {}
+    first, last, count = first_ns(streams), last_ns(streams), np.diff(streams.offsets)
+    answer = first_ns(streams, answer=True)
+    more = tokens(streams) - streams.first_tokens
+    counted = (tokens(streams) != NOT_COUNTED) & (more > 0) & (count > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        each = np.where(counted, (last - first) / np.maximum(more, 1), np.nan)
+    found = {
+        "ttft": first - samples.intended_ns,
+        "ttfa": answer - samples.intended_ns,
+        "tpot": each,
+        "longest_gap": longest_gap_ns(streams),
+    }
+    return {name: np.where(samples.ok, ns / 1e6, np.inf) for name, ns in found.items()}
+
+
+def first_ns(streams: Streams, *, answer: bool = False) -> NDArray[np.float64]:
+    """When the first piece of each answer came; NaN where there is none.
+
+    Args:
+        streams: The answers.
+        answer: The first that is no reasoning.
+    """
+    at = streams.piece_ns.astype(np.float64)
+    if answer:
+        at = np.where(streams.piece_kind == PIECES.index("reasoning"), np.inf, at)
+    first = _reduced(np.minimum, at, streams)
+    return np.where(np.isfinite(first), first, np.nan)
+
+
+def last_ns(streams: Streams) -> NDArray[np.float64]:
+    """When the last piece of each answer came; NaN where there is none."""
+    return _reduced(np.maximum, streams.piece_ns.astype(np.float64), streams)
+
+
+def longest_gap_ns(streams: Streams) -> NDArray[np.float64]:
+    """Longest time between two pieces of each answer; NaN where it has fewer than two."""
+    gaps = np.diff(streams.piece_ns.astype(np.float64), prepend=np.nan)
+    gaps[streams.offsets[:-1][np.diff(streams.offsets) > 0]] = -np.inf
+    longest = _reduced(np.maximum, gaps, streams)
+    return np.where(np.isfinite(longest), longest, np.nan)
+
+
+def tokens(streams: Streams) -> NDArray[np.int64]:
+    """Tokens of each answer: the smaller of the server's count and the tokenizer's, shape (q,); or `NOT_COUNTED`."""
+    usage, counted = streams.usage_tokens, streams.counted_tokens
+    both = (usage != NOT_COUNTED) & (counted != NOT_COUNTED)
+    return np.where(both, np.minimum(usage, counted), np.maximum(usage, counted))
+
+
+def counts_differ(streams: Streams) -> NDArray[np.bool_]:
+    """Answers of which the server's count and the tokenizer's are not of the same text, shape (q,).
+
+    Where a server hides its reasoning, or what it sends is a tool call, they need not be.
+    """
+    usage, counted = streams.usage_tokens, streams.counted_tokens
+    both = (usage != NOT_COUNTED) & (counted != NOT_COUNTED) & (streams.reasoning_tokens <= 0)
+    calls = _reduced(np.maximum, (streams.piece_kind == PIECES.index("tool call")).astype(np.float64), streams) > 0
+    apart = np.abs(usage - counted)
+    return both & ~calls & (apart > DIFFER_TOKENS) & (apart > DIFFER_SHARE * np.maximum(usage, counted))
+
+
+def truncated(streams: Streams) -> NDArray[np.bool_]:
+    """Answers that ended because they were as long as they may be, shape (q,)."""
+    return streams.finish == FINISHES.index("length")
+
+
+def miscounted(samples: Sequence[Samples]) -> str | None:
+    """Why numbers of tokens are void, or None."""
+    streams = [one.streams for one in samples if one.streams is not None]
+    differ = np.concatenate([counts_differ(one) for one in streams] or [np.zeros(0, dtype=np.bool_)])
+    if not len(differ) or float(differ.mean()) <= DIFFERING:
+        return None
+    usage = np.concatenate([one.usage_tokens for one in streams])[differ]
+    counted = np.concatenate([one.counted_tokens for one in streams])[differ]
+    return Reason(
+        f"the server counts other tokens than `tokenizer:` in {float(differ.mean()):.1%} of requests "
+        f"({int(usage.sum()):,} against {int(counted.sum()):,}), and at most {DIFFERING:.0%} may differ",
+        Cause.TOKEN_COUNTS,
+    )
+
+
+def without_times(values: Sequence[NDArray[np.float64]]) -> float:
+    """Share of requests that have none of a time."""
+    every = np.concatenate(list(values) or [np.zeros(0)])
+    return float(np.isnan(every).mean()) if len(every) else 0.0
+
+
+def facts(samples: Sequence[Samples]) -> Mapping[str, float | None]:
+    """Conditions of streamed answers: tokens by piece, share of prompts' tokens from a cache, share cut by length."""
+    streams = [one.streams for one in samples if one.streams is not None]
+    if not streams:
+        return {}
+    count = np.concatenate([np.diff(one.offsets) for one in streams])
+    made = np.concatenate([tokens(one) for one in streams])
+    known = (made != NOT_COUNTED) & (count > 0)
+    cached, prompt = (np.concatenate([getattr(one, name) for one in streams])
+                      for name in ("cached_tokens", "prompt_tokens"))  # fmt: skip
+    told = (cached != NOT_COUNTED) & (prompt > 0)
+    differ = np.concatenate([counts_differ(one) for one in streams])
+    answered = np.concatenate([one.ok for one in samples if one.streams is not None])
+    cut = np.concatenate([truncated(one) for one in streams])
+    return {
+        "tokens_per_piece": float(made[known].sum() / count[known].sum()) if known.any() else None,
+        "cached_share": float(cached[told].sum() / prompt[told].sum()) if told.any() else None,
+        "token_counts_differ": float(differ.mean()) if len(differ) else None,
+        "truncated_share": float(cut[answered].mean()) if answered.any() else None,
+    }
+
+
+def notes(samples: Sequence[Samples]) -> list[str]:
+    """What a reader of times of tokens must know."""
+    found, lines = facts(samples), []
+    pieces, cut = found.get("tokens_per_piece"), found.get("truncated_share")
+    if pieces is not None and pieces < SMALL_PIECE:
+        lines.append(
+            f"The server sends parts of tokens: {pieces:.2g} tokens by piece, so gaps are not those of tokens."
+        )
+    if cut:
+        lines.append(f"{cut:.1%} of answers ended at `max_tokens:`: what is cut is faster than what is whole.")
+    if (cached := found.get("cached_share")) is not None and cached > 0.0:
+        lines.append(f"{cached:.1%} of the prompts' tokens came from a cache of the server.")
+    return lines
+
+
+def _reduced(how: np.ufunc, values: NDArray[np.float64], streams: Streams) -> NDArray[np.float64]:
+    """A reduction over the pieces of each answer, shape (q,); NaN where it has none."""
+    reduced = np.full(len(streams.offsets) - 1, np.nan)
+    some = np.diff(streams.offsets) > 0
+    if some.any():
+        reduced[some] = how.reduceat(values, streams.offsets[:-1][some])
+    return reduced

@@ -1,0 +1,90 @@
+"""Estimates of times of streamed answers: percentiles over requests, and what voids them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.evidence.reasons import Cause, Reason
+from evalspec.stats.timing.inverse import Inverse
+from evalspec.stats.timing.percentile import Percentile, percentile
+from evalspec.timing import streams
+from evalspec.timing.budget import COUNTS_TOKENS, TOKEN_PERCENTILES, TOKEN_TIMES, USER_PERCENTILE, USER_RATE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evalspec.evidence.estimate import Estimate
+    from evalspec.language.inputs import Samples
+
+Series = dict[str, list[NDArray[np.float64]]]
+"""Time of a streamed answer: one array for each process, shape (k,), ms, of the requests that have one."""
+
+
+def series_of(samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]], *, from_sent: bool = False) -> Series:
+    """Times of the requests that count; those that have none are left out.
+
+    Args:
+        samples: One per process.
+        keep: shape (q,) of each: the requests that count.
+        from_sent: From when they were sent, not from when they were due.
+    """
+    series: Series = {time: [] for time in TOKEN_TIMES}
+    for one, mask in zip(samples, keep, strict=True):
+        if one.streams is None:
+            return {}
+        late_ms = (one.sent_ns - one.intended_ns) / 1e6 if from_sent else np.zeros(len(one.ok))
+        for time, spent in streams.times_ms(one).items():
+            spent = spent - late_ms if time.startswith("tt") else spent
+            chosen = spent[mask]
+            series[time].append(chosen[~np.isnan(chosen)])
+    return series
+
+
+def estimates(series: Series, wrapped: Callable[[str, Percentile], Estimate]) -> dict[str, Estimate]:
+    """Percentiles of times of streamed answers, and the rate of a user; empty where nothing streams.
+
+    Args:
+        series: As `series_of` gives it.
+        wrapped: The estimate of a time, as it was measured.
+    """
+    found: dict[str, Estimate] = {}
+    for time, arrays in series.items():
+        if not any(len(one) for one in arrays):
+            continue
+        median = percentile([one for one in arrays if len(one)], 0.5)
+        found |= {name: wrapped(time, median.at(p)) for name, (own, p) in TOKEN_PERCENTILES.items() if own == time}
+        if time == "tpot":
+            found[USER_RATE] = Inverse(wrapped(time, median.at(USER_PERCENTILE)))
+    return found
+
+
+def void(name: str, samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]]) -> str | None:
+    """Why a metric of streamed answers is void, or None: counts that differ, or answers that have no such time."""
+    if not name.startswith(COUNTS_TOKENS):
+        return None
+    if (why := streams.miscounted(samples)) is not None:
+        return why
+    times = [streams.times_ms(one).get("tpot", np.zeros(0))[mask] for one, mask in zip(samples, keep, strict=True)]
+    share = streams.without_times(times)
+    if share <= streams.WITHOUT:
+        return None
+    return Reason(
+        f"{share:.1%} of requests have no time by token (an answer of one token, or of one piece has none), and at "
+        f"most {streams.WITHOUT:.0%} may be left out",
+        Cause.NO_TOKEN_TIME,
+    )
+
+
+def missing(name: str, samples: Sequence[Samples]) -> str:
+    """Why there is no such number."""
+    if all(one.streams is None for one in samples):
+        return streams.NO_STREAM
+    pieces = sum(len(one.streams.piece_ns) for one in samples if one.streams is not None)
+    if not pieces:
+        return "the server did not stream its answers, or answered none: there are no times of tokens"
+    if name.startswith(COUNTS_TOKENS):
+        return streams.NO_TOKENS
+    return "no answer has such a time"
