@@ -104,12 +104,16 @@ def counts_differ(streams: Streams) -> NDArray[np.bool_]:
     both = (usage != NOT_COUNTED) & (counted != NOT_COUNTED) & (streams.reasoning_tokens <= 0)
     calls = _reduced(np.maximum, (streams.piece_kind == PIECES.index("tool call")).astype(np.float64), streams) > 0
     apart = np.abs(usage - counted)
-    return both & ~calls & (apart > DIFFER_TOKENS) & (apart > DIFFER_SHARE * np.maximum(usage, counted))
+    differ: NDArray[np.bool_] = (
+        both & ~calls & (apart > DIFFER_TOKENS) & (apart > DIFFER_SHARE * np.maximum(usage, counted))
+    )
+    return differ
 
 
 def truncated(streams: Streams) -> NDArray[np.bool_]:
     """Answers that ended because they were as long as they may be, shape (q,)."""
-    return streams.finish == FINISHES.index("length")
+    cut: NDArray[np.bool_] = streams.finish == FINISHES.index("length")
+    return cut
 
 
 def miscounted(samples: Sequence[Samples]) -> str | None:

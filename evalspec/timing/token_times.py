@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from evalspec.evidence.estimate import Estimate
     from evalspec.language.inputs import Samples
 
-Series = dict[str, list[NDArray[np.float64]]]
-"""Time of a streamed answer: one array for each process, shape (k,), ms, of the requests that have one."""
+    Series = dict[str, list[NDArray[np.float64]]]
+    """Time of a streamed answer: one array for each process, shape (k,), ms, of the requests that have one."""
 
 
 def series_of(samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]], *, from_sent: bool = False) -> Series:

@@ -1,7 +1,7 @@
 """A server of the OpenAI protocol that plays tokens at known times, with one fault a path.
 
-``http://HOST:PORT/MODE/v1``: each answer has ``tokens`` words, the first after ``first_ms``, the others ``gap_ms`` apart.
-``MODE`` is one of `MODES`; ``MODE@5`` has the fault in every fifth answer only.
+``http://HOST:PORT/MODE/v1``: each answer has ``tokens`` words, the first after ``first_ms``, the others ``gap_ms``
+apart. ``MODE`` is one of `MODES`; ``MODE@5`` has the fault in every fifth answer only.
 
 By hand: ``python llm_server.py PORT [first_ms gap_ms tokens]``.
 """
@@ -18,7 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 MODES = (
-    "none", "role", "role_with_word", "error", "cut", "broken", "empty", "burst", "characters", "usage3", "no_usage", "length", "slow",
+    "none", "role", "role_with_word", "error", "cut", "broken", "empty", "burst", "characters", "usage3", "no_usage",
+    "length", "slow",
     "pairs", "split", "comments", "no_done", "reasoning", "tool", "whole", "401", "429", "500", "404", "html", "echo",
     "serial", "cache", "prefix",
 )  # fmt: skip
@@ -175,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
             return 1.0
         return self.server.first_ms * (4.0 if mode == "slow" else 1.0)
 
-    def _events(self, mode: str, body: dict[str, Any]) -> Iterator[Event]:
+    def _events(self, mode: str, body: dict[str, Any]) -> Iterator[Event]:  # noqa: C901
         chat = "messages" in body
         words, first = self._words(body), self._first_ms(mode, body)
         at = [first + k * self.server.gap_ms for k in range(len(words))]
@@ -208,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         if mode != "no_done":
             yield at[-1], b"data: [DONE]\n\n"
 
-    def _pieces(self, mode: str, at: list[float], words: list[str], chat: bool) -> Iterator[Event]:
+    def _pieces(self, mode: str, at: list[float], words: list[str], chat: bool) -> Iterator[Event]:  # noqa: C901
         if mode in ("error", "cut", "broken"):
             at, words = at[:3], words[:3]
         if mode == "burst":

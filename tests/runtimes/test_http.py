@@ -66,7 +66,7 @@ def seen(handle: Callable[[Request], Answer]) -> tuple[Callable[[Request], Answe
         ({"url": "http://127.0.0.1:notaport"}, "no URL"),
         ({"url": "http://127.0.0.1/a b"}, "space"),
         ({"model_name": None}, "needs `model_name:`"),
-        ({"model_name": "a/b"}, "pattern"),
+        ({"model_name": "a/b"}, "no segment of a path"),
         ({"request": {}}, "belongs to `protocol: json`"),
         ({"headers": {"Host": "x"}}, "is set by evalspec"),
         ({"headers": {"X-A": "a\r\nX-B: b"}}, "pattern"),

@@ -147,7 +147,7 @@ class Reply:
 
 
 def again_after_s(reply: Reply) -> float | None:
-    """Seconds after which a server wants to be asked again, as ``Retry-After`` says; None: it does not, or by a date."""
+    """Seconds after which a server wants to be asked again, as ``Retry-After`` says; None: not so."""
     text = reply.headers.get(b"retry-after", b"").decode("latin-1").strip()
     return float(text) if text.isdigit() else None
 

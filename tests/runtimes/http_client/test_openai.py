@@ -63,7 +63,8 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fields(server: Playing, mode: str, **others: Any) -> dict[str, Any]:
     return {
-        "kind": "http", "protocol": "openai", "url": server.url(mode), "model_name": "small", "tokenizer": "tokenizer.json",
+        "kind": "http", "protocol": "openai", "url": server.url(mode), "model_name": "small",
+        "tokenizer": "tokenizer.json",
         "inputs": {"question": "question"}, "prompt": {"system": "Be short.", "user": "Q: {question}"},
         "generate": {"max_tokens": 64},
     } | others  # fmt: skip
@@ -201,8 +202,9 @@ def test_what_is_sent(server: Playing, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("401", "api_key"), ("404", "small, large"), ("429", "429"), ("500", "engine crashed"), ("error", "engine died"),
-        ("cut", "no reason for ending"), ("empty", "without a piece"), ("html", "neither a stream nor"),
+        ("401", "api_key"), ("404", "small, large"), ("429", "429"), ("500", "engine crashed"),
+        ("error", "engine died"),
+        ("cut", "no reason for ending"), ("html", "neither a stream nor"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing, tmp_path: Path) -> None:
@@ -213,6 +215,14 @@ def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing,
         served.predict_all(TABLE.slice(0, 1))
     served.loaded.close()
     assert words in str(caught.value), str(caught.value)
+
+
+def test_a_stream_without_a_piece_is_an_empty_answer(server: Playing, tmp_path: Path) -> None:
+    http = Http.model_validate({k: v for k, v in fields(server, "empty").items() if k != "tokenizer"})
+    served = Served(http, http.load(Access(tmp_path)), Access(tmp_path), DatasetFacts("d"))
+    answers = served.predict_all(TABLE.slice(0, 2))
+    served.loaded.close()
+    assert answers.texts is not None and answers.texts.tolist() == ["", ""]
 
 
 def test_the_key_is_sent_and_never_written(server: Playing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +248,7 @@ def test_the_key_is_sent_and_never_written(server: Playing, tmp_path: Path, monk
         ({"prompt": {"user": "{question} {topic}"}}, "'topic'"), ({"prompt": {"user": "a { b {question}"}}, "brace"),
         ({"url": "http://127.0.0.1:1/v1/chat/completions"}, "names one path"),
         ({"request": {"a": "{question}"}}, "belongs to `protocol: json`"),
-        ({"protocol": "json", "request": {"a": "{question}"}, "response": {"text": "a"}}, "belongs to `protocol: openai`"),
+        ({"protocol": "json", "request": {"a": "{question}"}, "response": {"text": "a"}}, "to `protocol: openai`"),
         ({"inputs": {"question": "question", "topic": "topic"}}, "no place for the input 'topic'"),
         ({"api_key": {"env": "K"}, "headers": {"authorization": {"env": "K"}}}, "twice"),
     ],

@@ -276,17 +276,16 @@ def _streamed(
 ) -> None:
     """Add the metrics of answers that are streamed."""
     runs = found.parts
+    samples = [one for run in runs.values() for one in run.samples]
     for name in STREAMED:
         if all(name in run.tokens for run in runs.values()):
             estimates[name] = Parts({part: _token_time(check, run, name, confidence) for part, run in runs.items()})
         else:
-            missing[name] = token_times.missing(name, [one for run in runs.values() for one in run.samples])
+            missing[name] = token_times.missing(name, samples)
     rates = {part: run.output_rate() for part, run in runs.items()}
     known = {part: rate for part, rate in rates.items() if rate is not None}
     if len(known) < len(rates):
-        missing["output_rate"] = token_times.missing(
-            "output_rate", [one for run in runs.values() for one in run.samples]
-        )
+        missing["output_rate"] = token_times.missing("output_rate", samples)
     else:
         estimates["output_rate"] = Parts({part: _output_rate(runs[part], rate) for part, rate in known.items()})
     if check.good is None:

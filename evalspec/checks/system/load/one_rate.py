@@ -14,11 +14,11 @@ from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.reasons import Cause, Reason, only_worse
 from evalspec.evidence.units import format_number
 from evalspec.language.inputs import ANSWERED, FAILED, OUTCOMES, Schedule
-from evalspec.stats.means.t import OverUnits, t_mean
+from evalspec.stats.means.mean import t_mean
 from evalspec.stats.timing.after_step import After
 from evalspec.stats.timing.changepoints import LevelStep, Period, settled, slow_periods, step
 from evalspec.stats.timing.percentile import Percentile, percentile
-from evalspec.stats.timing.processes import Drift, drift
+from evalspec.stats.timing.processes import Drift, OverUnits, drift
 from evalspec.stats.timing.saturation import BLOCKS, LateUnderLoad, OfferedLoad, UnderLoad, saturation
 from evalspec.stats.timing.share_over import share_over
 from evalspec.timing import token_times
