@@ -13,6 +13,7 @@ from evalspec.evidence.words import in_percent
 from evalspec.stats.timing.percentile import percentile
 from evalspec.stats.timing.processes import block_cv
 from evalspec.timing import samples as timing_samples
+from evalspec.timing import streams_show
 from evalspec.timing.budget import PERCENTILES
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def blocks(
         _tail(answered, len(pooled), lines),
         _course(samples, latencies, lines),
         _percentiles(estimates, confidence),
+        *streams_show.blocks({"": samples}, {"": [timing_samples.steady(one) for one in samples]}),
         _processes(samples, latencies),
     ]
 

@@ -10,7 +10,7 @@ import numpy as np
 from evalspec.evidence.blocks import Column, Curve, Reference, Table
 from evalspec.evidence.frozen import Cell
 from evalspec.timing import samples
-from evalspec.timing.budget import PERCENTILES
+from evalspec.timing.budget import percentile_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def limits_of(check: Load, run: AtRate) -> dict[str, float]:
 
 
 def seconds_over(
-    due_ns: NDArray[np.int64], latencies_ms: NDArray[np.float64], limits_ms: Mapping[str, float]
+    due_ns: NDArray[np.int64], times_ms: Mapping[str, NDArray[np.float64]], limits_ms: Mapping[str, float]
 ) -> tuple[int, int]:
     """Seconds with queries, and those of them in which a limit did not hold.
 
@@ -59,7 +59,7 @@ def seconds_over(
 
     Args:
         due_ns: shape (q,), rising.
-        latencies_ms: shape (q,), infinite where a query failed.
+        times_ms: Percentile: the time that it is of, shape (q,), infinite where a query failed.
         limits_ms: Percentile: its limit.
     """
     if not len(due_ns):
@@ -68,8 +68,8 @@ def seconds_over(
     queries = np.bincount(second)
     over = np.zeros(len(queries), dtype=np.bool_)
     for name, limit in limits_ms.items():
-        late = np.bincount(second[latencies_ms > limit], minlength=len(queries))
-        over |= late > (1.0 - PERCENTILES[name]) * queries + 1e-9
+        late = np.bincount(second[times_ms[name] > limit], minlength=len(queries))
+        over |= late > (1.0 - (percentile_of(name) or 0.5)) * queries + 1e-9
     return int((queries > 0).sum()), int(over.sum())
 
 
@@ -130,7 +130,10 @@ def _rows(check: Load, part: str, run: AtRate) -> Iterator[tuple[Cell, ...]]:
         depth = np.concatenate([depth[mask] for _, depth, mask in chosen])
         if not len(depth):
             continue
-        watched = [seconds_over(one.due_ns[mask], one.latencies_ms[mask], limits) for one, _, mask in chosen]
+        watched = [
+            seconds_over(one.due_ns[mask], {metric: one.time_of(metric)[mask] for metric in limits}, limits)
+            for one, _, mask in chosen
+        ]
         seconds, over = (sum(column) for column in zip(*watched, strict=True))
         yield part, name, len(depth), float(np.median(depth)), int(depth.max()), seconds, over if limits else None
 

@@ -16,6 +16,7 @@ from evalspec.measure.open_loop import generator_lag_ns, served_without_lag_ns
 from evalspec.stats.timing.changepoints import LevelStep, step
 from evalspec.timing import samples as timing_samples
 from evalspec.timing import streams
+from evalspec.timing.budget import PERCENTILES, TOKEN_PERCENTILES, USER_RATE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,25 +135,35 @@ class Driven:
         late_ms = (self.samples.sent_ns - self.samples.intended_ns) / 1e6 if from_sent else 0.0
         return np.nan_to_num(first, nan=np.inf, posinf=np.inf) - late_ms
 
-    def missed(self, good: Mapping[str, float], *, freed: bool = False) -> NDArray[np.bool_]:
-        """Queries that failed, or missed any of their objectives, shape (q,).
+    def time_of(self, metric: str) -> NDArray[np.float64]:
+        """The time that a percentile is of, from due, infinite where it failed; shape (q,)."""
+        if metric == USER_RATE:
+            metric = "tpot"
+        elif metric in PERCENTILES:
+            return self.latencies_ms
+        time = TOKEN_PERCENTILES[metric][0] if metric in TOKEN_PERCENTILES else metric
+        return self.streamed_ms.get(time, np.full(len(self.samples.ok), np.inf))
 
-        An answer that has no such time (one of one piece has no gap) is judged by its other times.
+    def by_limits(self, good: Mapping[str, float], *, freed: bool = False) -> NDArray[np.float64]:
+        """Times of each query by their longest: of all objectives the largest, over 1 where one was missed; shape (q,).
+
+        One that failed is infinite. An answer that has no such time (one of one piece has no gap) is judged by its other
+        times.
 
         Args:
             good: Time of a request: its longest, ms.
             freed: Without our lag.
         """
-        missed = ~self.samples.ok
+        worst = np.where(self.samples.ok, 0.0, np.inf)
         for time, limit in good.items():
             if time == "latency":
                 spent = self.freed_ms if freed else self.latencies_ms
             elif time in FIRSTS:
                 spent = self.first_of(time, from_sent=freed)
             else:
-                spent = self.streamed_ms.get(time, np.full(len(missed), np.inf))
-            missed = missed | (spent > limit)
-        return missed
+                spent = self.streamed_ms.get(time, np.full(len(worst), np.inf))
+            worst = np.fmax(worst, spent / limit)
+        return worst
 
     def tokens_by_second(self, blocks: int) -> NDArray[np.float64] | None:
         """Tokens that arrived a second in equal blocks of the steady part, shape (blocks,); None: nobody counts them.

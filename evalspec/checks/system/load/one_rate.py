@@ -202,8 +202,8 @@ class AtRate:
             good: Time of a request: its longest, ms.
             freed: Without our lag.
         """
-        missed = [one.missed(good, freed=freed)[one.steady].astype(np.float64) for one in self.runs]
-        return LateUnderLoad(share_over(missed, 0.5), None, None, self.where)
+        by_limits = [one.by_limits(good, freed=freed)[one.steady] for one in self.runs]
+        return LateUnderLoad(share_over(by_limits, 1.0), None, None, self.where)
 
     def output_rate(self) -> OverUnits | None:
         """Tokens that arrived a second in the steady parts, by blocks of time; None where nobody counts tokens."""

@@ -12,10 +12,11 @@ from evalspec.checks.system.load.generator import lag, void_percentiles
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Curve, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.reasons import OnlyWorse
+from evalspec.evidence.units import format_quantity
 from evalspec.evidence.words import in_percent
 from evalspec.measure.arrivals import describe
 from evalspec.stats.timing.percentile import percentile
-from evalspec.timing import samples
+from evalspec.timing import samples, streams_show
 from evalspec.timing.budget import PERCENTILES
 from evalspec.timing.generator_lag import allowed_ms
 
@@ -45,8 +46,11 @@ def blocks(check: Load, found: LoadResult, confidence: float) -> list[AnyBlock]:
         void = {part: list(void_percentiles(check, run, confidence)) for part, run in runs.items()}
         shown += [*_against_load(check, runs, void, confidence), _tail(check, runs), *_courses(check, runs)]
         shown += depth_curves(check, runs)
-    if check.objective is not None:
-        shown.append(_goodput(runs, check.objective.threshold, check.objective.sentence))
+    if check.good is not None or check.objective is not None:
+        shown.append(_goodput(check, runs))
+    shown += streams_show.blocks(
+        {part: run.samples for part, run in runs.items()}, {part: run.steady for part, run in runs.items()}
+    )
     shown += [_rates(check, runs, confidence), course_table(check, runs), _driven(runs)]
     shown += [table for table in (_served(runs), _outcomes(runs)) if table is not None]
     if found.poisson:
@@ -158,11 +162,24 @@ def _tail(check: Load, runs: Mapping[str, AtRate]) -> Curve:
     )  # fmt: skip
 
 
-def _goodput(runs: Mapping[str, AtRate], limit_ms: float, sentence: str) -> Bars:
+def _in_time(check: Load, run: AtRate) -> NDArray[np.bool_]:
+    """Judged queries that were served as they should be."""
+    if check.good is not None:
+        return np.concatenate([one.by_limits(check.good.limits_ms)[one.steady] <= 1.0 for one in run.runs])
+    assert check.objective is not None
+    metric, limit_ms = check.objective.metric, check.objective.threshold
+    return np.concatenate([one.time_of(metric)[one.steady] <= limit_ms for one in run.runs])
+
+
+def _goodput(check: Load, runs: Mapping[str, AtRate]) -> Bars:
     bars = []
+    sentence = ", ".join(
+        f"{time} <= {format_quantity(limit, _MS)}"
+        for time, limit in (check.good.limits_ms if check.good else {}).items()
+    ) or (check.objective.sentence if check.objective is not None else "")
     for part, run in runs.items():
         asked = run.traffic.asked_qps
-        answered, in_time = np.isfinite(run.judged_ms), run.judged_ms <= limit_ms
+        answered, in_time = np.isfinite(run.judged_ms), _in_time(check, run)
         for label, share in (("offered", 1.0), ("answered", _mean(answered)), ("in time", _mean(in_time))):
             bars.append(Bar(label=label, value=asked * share, group=part))
     return Bars(
