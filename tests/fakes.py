@@ -250,12 +250,16 @@ def writer(
     dataset: str = "test",
     model: str = CANDIDATE,
     clusters: NDArray[np.int64] | None = None,
+    finish_reasons: Sequence[str] | None = None,
+    tokens: ArrayLike | None = None,
 ) -> Predictions:
     """Predictions of texts.
 
     Args:
         texts: What was written.
         truth: What should have been, or several of it in a row; None: the dataset has no label.
+        finish_reasons: Why each text ends; None: the model does not say.
+        tokens: How many each has; None: the model does not say.
     """
 
     def objects(values: Sequence[object]) -> NDArray[np.object_]:
@@ -268,6 +272,8 @@ def writer(
         model=model, dataset=dataset, n=len(texts), classes=None, probabilities=None, predicted=None, values=None,
         lower=None, upper=None, truth=None if truth is None else objects(truth), clusters=clusters,
         digest=f"{model}@{dataset}", texts=objects(texts),
+        finish_reasons=None if finish_reasons is None else objects(finish_reasons),
+        tokens=None if tokens is None else np.asarray(tokens, dtype=np.int64),
     )  # fmt: skip
 
 

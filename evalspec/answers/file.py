@@ -39,6 +39,8 @@ class Answers:
         masks: shape (n, H, W), class index; or None.
         boxes: What was found in each row; or None.
         embeddings: shape (n, d), float32; or None.
+        finish_reasons: shape (n,), str objects; or None.
+        tokens: shape (n,), how many were written; or None.
     """
 
     n: int
@@ -54,6 +56,8 @@ class Answers:
     masks: NDArray[np.int64] | None = None
     boxes: Boxes | None = None
     embeddings: NDArray[np.float32] | None = None
+    finish_reasons: NDArray[np.object_] | None = None
+    tokens: NDArray[np.int64] | None = None
 
     @property
     def task(self) -> Task:
@@ -84,6 +88,8 @@ def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, det
         masks=whole("masks"),
         boxes=joined_boxes(batches) if batches else None,
         embeddings=whole("embeddings"),
+        finish_reasons=whole("finish_reasons"),
+        tokens=whole("tokens"),
     )
 
 

@@ -126,12 +126,14 @@ class Predictions:
         label_unit: Unit of ``values``, or None.
         details: Facts of the run: precision and provider observed, batch, padding, seconds.
         members: ``labels``: shape (n, C), classes that the model says a row has.
-        texts: ``text``: shape (n,), str objects.
+        texts: ``text``: shape (n,), str objects, as the model wrote them.
         masks: ``mask``: shape (n, H, W), class index of each pixel.
         boxes: ``boxes``: what the model found.
         true_boxes: ``boxes``: what is there; None where the dataset has no label.
         embeddings: shape (n, d), float32: what the model makes of a row before it answers, or beside its answer; None:
             none is named in its ``outputs``.
+        finish_reasons: ``text``: shape (n,), str objects: why the model stopped (``stop``, ``length``), or None.
+        tokens: ``text``: shape (n,), how many tokens it wrote, or None.
     """
 
     model: str
@@ -154,6 +156,8 @@ class Predictions:
     boxes: Boxes | None = None
     true_boxes: Boxes | None = None
     embeddings: NDArray[np.float32] | None = None
+    finish_reasons: NDArray[np.object_] | None = None
+    tokens: NDArray[np.int64] | None = None
 
     @property
     def task(self) -> Task:

@@ -137,8 +137,9 @@ class LoadedModel(Protocol):
 
 
 OutputName = Literal[
-    "logits", "probabilities", "label", "value", "lower", "upper", "text", "boxes", "scores", "mask", "embedding"
-]
+    "logits", "probabilities", "label", "value", "lower", "upper", "text", "finish_reason", "tokens", "boxes", "scores",
+    "mask", "embedding",
+]  # fmt: skip
 
 
 class Model(Part):

@@ -225,6 +225,8 @@ class RunInputs:
             boxes=answers.boxes,
             true_boxes=true_boxes,
             embeddings=answers.embeddings,
+            finish_reasons=answers.finish_reasons,
+            tokens=answers.tokens,
         )
 
     def slice_names(self) -> tuple[str, ...]:
