@@ -25,7 +25,7 @@ from evalspec.answers.numbers import (
 )
 from evalspec.answers.texts import said_reasons, said_texts, said_tokens
 from evalspec.errors import InputError, did_you_mean
-from evalspec.language.inputs import Boxes
+from evalspec.language.inputs import AnswerKind, Boxes
 from evalspec.language.parts import OutputName
 
 SUM_TOLERANCE = 1e-3
@@ -55,6 +55,8 @@ class Mapped:
         embeddings: shape (n, d), or None.
         finish_reasons: shape (n,), or None.
         tokens: shape (n,), or None.
+        extracted: shape (n,), objects: the answer inside each text, None where there is none; or None.
+        extracted_as: How these are compared, or None.
     """
 
     n: int
@@ -70,6 +72,8 @@ class Mapped:
     embeddings: NDArray[np.float32] | None = None
     finish_reasons: NDArray[np.object_] | None = None
     tokens: NDArray[np.int64] | None = None
+    extracted: NDArray[np.object_] | None = None
+    extracted_as: AnswerKind | None = None
 
 
 def only_embeds(parts: Sequence[Mapped]) -> bool:

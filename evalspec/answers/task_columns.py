@@ -52,6 +52,11 @@ class Given(Protocol):
         ...
 
     @property
+    def extracted(self) -> NDArray[np.object_] | None:
+        """The answer inside each text."""
+        ...
+
+    @property
     def masks(self) -> NDArray[np.int64] | None:
         """Masks of the rows."""
         ...
@@ -84,6 +89,8 @@ def columns_of(answers: Given) -> dict[str, pa.Array]:
         columns["finish_reason"] = pa.array(answers.finish_reasons.tolist(), pa.large_string())
     if answers.tokens is not None:
         columns["tokens"] = pa.array(answers.tokens)
+    if answers.extracted is not None:
+        columns["extracted"] = pa.array(answers.extracted.tolist(), pa.large_string())
     if answers.masks is not None:
         smallest = np.min_scalar_type(int(answers.masks.max(initial=0)))
         columns["mask"] = _fixed(answers.masks.astype(smallest))
@@ -120,6 +127,8 @@ def fields_of(table: pa.Table, meta: Mapping[str, Any]) -> dict[str, Any]:
         fields["finish_reasons"] = np.array(table.column("finish_reason").to_pylist(), dtype=object)
     if "tokens" in there:
         fields["tokens"] = table.column("tokens").to_numpy()
+    if "extracted" in there:
+        fields["extracted"] = np.array(table.column("extracted").to_pylist(), dtype=object)
     if "mask" in there:
         fields["masks"] = _unfixed(table.column("mask")).reshape(-1, *meta["mask_shape"]).astype(np.int64)
     if "embedding" in there:

@@ -27,6 +27,9 @@ Task = Literal["classes", "values", "labels", "text", "boxes", "mask", "embeddin
 """What a model gives for a row: one class, one value, any number of classes, a text, boxes, a class for each pixel, or
 nothing but an embedding."""
 
+AnswerKind = Literal["text", "number", "letter"]
+"""How the answer inside a text is compared: as it is, by its decimal value, as one letter."""
+
 GIVES: Mapping[Task, str] = {
     "classes": "classes", "values": "values", "labels": "several labels a row", "text": "texts", "boxes": "boxes",
     "mask": "masks", "embedding": "embeddings",
@@ -134,6 +137,9 @@ class Predictions:
             none is named in its ``outputs``.
         finish_reasons: ``text``: shape (n,), str objects: why the model stopped (``stop``, ``length``), or None.
         tokens: ``text``: shape (n,), how many tokens it wrote, or None.
+        extracted: ``text``: shape (n,), the answer inside each text, as a str in the form in which it is compared, or
+            None where a text has none; None: the model has no ``answer:``, and whole texts are compared.
+        extracted_as: How these are compared; None: there are none.
     """
 
     model: str
@@ -158,6 +164,8 @@ class Predictions:
     embeddings: NDArray[np.float32] | None = None
     finish_reasons: NDArray[np.object_] | None = None
     tokens: NDArray[np.int64] | None = None
+    extracted: NDArray[np.object_] | None = None
+    extracted_as: AnswerKind | None = None
 
     @property
     def task(self) -> Task:

@@ -207,6 +207,10 @@ class Model(Part):
         """Parts of it that run only under --trust, in words; empty: nothing that its fields could tell."""
         return ("code that the spec names",) if self.needs_trust else ()
 
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences on what its fields allow and hardly anybody means; told by ``validate``, they forbid nothing."""
+        return ()
+
     def may_hide_code(self, access: Access) -> str | None:
         """Content of its files that may be read under --trust only, in words; None: nothing that could be seen.
 

@@ -227,6 +227,8 @@ class RunInputs:
             embeddings=answers.embeddings,
             finish_reasons=answers.finish_reasons,
             tokens=answers.tokens,
+            extracted=answers.extracted,
+            extracted_as=answers.extracted_as,
         )
 
     def slice_names(self) -> tuple[str, ...]:

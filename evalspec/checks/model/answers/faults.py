@@ -47,6 +47,12 @@ def faults(answers: Predictions) -> FaultyRows:
         )
     else:
         found.rows["truncated"] = np.array([one.lower() in CUT for one in answers.finish_reasons.tolist()])
+    if answers.extracted is None:
+        found.missing["unparsed"] = (
+            f"nothing says where in the texts of {answers.model} the answer is; add `answer:` to the model"
+        )
+    else:
+        found.rows["unparsed"] = np.array([one is None for one in answers.extracted.tolist()])
     found.rows["empty"] = np.array([not text.strip() for text in found.texts])
     found.rows["repeated"] = looping(found.texts)
     return found

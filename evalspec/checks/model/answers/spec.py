@@ -30,6 +30,8 @@ class WrittenAnswers(Check):
     - `truncated`: the text ends because it was cut: the output named as `finish_reason` says `length` (or `max_tokens`,
       `model_length`, `model_context_window_exceeded`, as other servers put it).
     - `empty`: nothing but white space was written.
+    - `unparsed`: there is no answer where the model's `answer:` says that it is. `quality` counts such a row as wrong;
+      here is how many there are.
     - `repeated`: the text runs in circles: 8 words or more, 4 times in a row, one right after the other. Fewer words
       that repeat count as soon as they fill 32 words.
     - `length_ratio`: how long the answers are beside another model's to the same rows, in tokens where both models
@@ -37,8 +39,9 @@ class WrittenAnswers(Check):
 
     ## Why it matters
     An answer that is cut at 32 tokens is scored as wrong, and nobody is told that it would have been right; speed
-    improves meanwhile. A model that loops takes longest and says least. Twice as many tokens for the same answers are
-    twice the cost.
+    improves meanwhile. A harness that takes the last number of a text for its answer scores what the model never said;
+    one that leaves out what it can't read reports a score of the easy rows. A model that loops takes longest and says
+    least. Twice as many tokens for the same answers are twice the cost.
 
     ## Method
     Shares: Clopper-Pearson over the rows; with clusters Korn and Graubard; against another model Tango's score
@@ -61,6 +64,7 @@ class WrittenAnswers(Check):
       require:
         - truncated <= 2 %
         - empty <= 0.5 %
+        - unparsed <= 2 %
       warn:
         - length_ratio <= 1.2x baseline
     ```
@@ -70,6 +74,7 @@ class WrittenAnswers(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("truncated", "%", "lower", "Share of answers that were cut off.", interval=_SHARE),
         Metric("empty", "%", "lower", "Share of answers without a word.", interval=_SHARE),
+        Metric("unparsed", "%", "lower", "Share of answers that hold no answer where it should be.", interval=_SHARE),
         Metric("repeated", "%", "lower", "Share of answers that run in circles.", interval=_SHARE),
         Metric(
             LENGTH, "x", "neither", "Length of all answers by that of another model's to the same rows.",

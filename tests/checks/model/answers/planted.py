@@ -29,6 +29,7 @@ def case(folder: Path, rows: int, fault: Fault | None, every: int, require: Sequ
         answers["test", model] = writer(
             [text for text, _, _ in said], [str(row + 2) for row in range(rows)], model=model,
             finish_reasons=[reason for _, reason, _ in said], tokens=[count for _, _, count in said],
+            extracted=[text.partition("#### ")[2] or None for text, _, _ in said], extracted_as="number",
         )  # fmt: skip
     table = pa.table({"question": [f"{row} and 2?" for row in range(rows)], "answer": [""] * rows})
     inputs = FakeInputs(evidence=folder, tables={"test": table}, labels={"test": "answer"}, answers=answers)
@@ -41,6 +42,10 @@ def _cut(row: int) -> tuple[str, str, int]:
 
 def _nothing(row: int) -> tuple[str, str, int]:
     return " \n", "stop", 1
+
+
+def _loose(row: int) -> tuple[str, str, int]:
+    return f"There are {row} and 2 more, so the answer is {row + 2}.", "stop", 20
 
 
 def _circle(row: int) -> tuple[str, str, int]:
@@ -64,6 +69,7 @@ def _planted(metric: str, sentence: str, fault: Fault, every: int, what: str) ->
 PLANTED = (
     _planted("truncated", "truncated <= 2 %", _cut, 3, "a third of the answers is cut off"),
     _planted("empty", "empty <= 0.5 %", _nothing, 50, "one answer in fifty is empty"),
+    _planted("unparsed", "unparsed <= 2 %", _loose, 12, "one answer in twelve is not where it should be"),
     _planted("repeated", "repeated <= 1 %", _circle, 20, "one answer in twenty runs in circles"),
     _planted("length_ratio", "length_ratio <= 1.2x baseline", _long, 1, "answers are twice as long"),
 )

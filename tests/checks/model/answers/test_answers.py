@@ -51,6 +51,11 @@ def test_white_space_is_nothing(tmp_path: Path) -> None:
     assert share(result, "empty") == 0.75
 
 
+def test_texts_without_an_answer_are_counted_where_a_place_is_named(tmp_path: Path) -> None:
+    assert share(measured(tmp_path, writer(["#### 1", "1"], None, extracted=["1", None])), "unparsed") == 0.5
+    assert "answer:" in measured(tmp_path, writer(["#### 1", "1"], None)).missing["unparsed"]
+
+
 LINE = "one two three four five six seven eight nine ten "
 
 
