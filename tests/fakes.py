@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import Boxes, Predictions, Probe, Samples, Schedule, SliceMask
+from evalspec.language.inputs import AnswerKind, Boxes, Predictions, Probe, Samples, Schedule, SliceMask
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
 from evalspec.language.scans import Scan, look
@@ -250,12 +250,20 @@ def writer(
     dataset: str = "test",
     model: str = CANDIDATE,
     clusters: NDArray[np.int64] | None = None,
+    finish_reasons: Sequence[str] | None = None,
+    tokens: ArrayLike | None = None,
+    extracted: Sequence[str | None] | None = None,
+    extracted_as: AnswerKind = "text",
 ) -> Predictions:
     """Predictions of texts.
 
     Args:
         texts: What was written.
         truth: What should have been, or several of it in a row; None: the dataset has no label.
+        finish_reasons: Why each text ends; None: the model does not say.
+        tokens: How many each has; None: the model does not say.
+        extracted: The answer inside each, or None; None: whole texts are compared.
+        extracted_as: How these are compared.
     """
 
     def objects(values: Sequence[object]) -> NDArray[np.object_]:
@@ -268,6 +276,10 @@ def writer(
         model=model, dataset=dataset, n=len(texts), classes=None, probabilities=None, predicted=None, values=None,
         lower=None, upper=None, truth=None if truth is None else objects(truth), clusters=clusters,
         digest=f"{model}@{dataset}", texts=objects(texts),
+        finish_reasons=None if finish_reasons is None else objects(finish_reasons),
+        tokens=None if tokens is None else np.asarray(tokens, dtype=np.int64),
+        extracted=None if extracted is None else objects(extracted),
+        extracted_as=None if extracted is None else extracted_as,
     )  # fmt: skip
 
 

@@ -67,6 +67,11 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "running/journal/replay.py": ["repeats"], "running/samples.py": ["warmup"],
         "running/servers/clients.py": ["connections", "generator_lag_", "clients"],
     },
+    "what a model answers, as evidence, files and defects call it": {
+        "language/inputs.py": ["answers"], "running/samples.py": ["answers"], "runtimes/record.py": ["answers"],
+        "selftest/answers.py": ["answers"], "selftest/selftest.py": ["answers"],
+    },
+    "a file with nothing in it": {"loading/files.py": ["empty"]},
     "a distribution of Python packages": {"running/environment.py": ["evaluate"]},
     "a field of comparability, which a record holds": {
         "lineage/comparability.py": ["scenario", "stages"], "report/claims.py": ["scenario", "stages"],

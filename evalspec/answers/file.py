@@ -17,7 +17,7 @@ from evalspec.answers.from_outputs import Mapped, only_embeds
 from evalspec.answers.task_columns import columns_of, fields_of, numbers, shape_of
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import Boxes, Task, task_of
+from evalspec.language.inputs import AnswerKind, Boxes, Task, task_of
 
 META_KEY = b"evalspec"
 COLUMNS = ("predicted", "value", "lower", "upper")
@@ -39,6 +39,10 @@ class Answers:
         masks: shape (n, H, W), class index; or None.
         boxes: What was found in each row; or None.
         embeddings: shape (n, d), float32; or None.
+        finish_reasons: shape (n,), str objects; or None.
+        tokens: shape (n,), how many were written; or None.
+        extracted: shape (n,), objects: the answer inside each text, None where there is none; or None.
+        extracted_as: How these are compared, or None.
     """
 
     n: int
@@ -54,6 +58,10 @@ class Answers:
     masks: NDArray[np.int64] | None = None
     boxes: Boxes | None = None
     embeddings: NDArray[np.float32] | None = None
+    finish_reasons: NDArray[np.object_] | None = None
+    tokens: NDArray[np.int64] | None = None
+    extracted: NDArray[np.object_] | None = None
+    extracted_as: AnswerKind | None = None
 
     @property
     def task(self) -> Task:
@@ -84,6 +92,10 @@ def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, det
         masks=whole("masks"),
         boxes=joined_boxes(batches) if batches else None,
         embeddings=whole("embeddings"),
+        finish_reasons=whole("finish_reasons"),
+        tokens=whole("tokens"),
+        extracted=whole("extracted"),
+        extracted_as=parts[0].extracted_as if parts else None,
     )
 
 
@@ -116,10 +128,12 @@ def write_answers(answers: Answers, path: Path) -> None:
         if array is not None:
             columns[name] = pa.array(array)
     columns |= columns_of(answers)
-    meta = {
+    meta: dict[str, Any] = {
         "version": 1, "n": answers.n, "classes": answers.classes, "details": dict(answers.details),
         "mask_shape": shape_of(answers),
     }  # fmt: skip
+    if answers.extracted_as is not None:
+        meta["extracted_as"] = answers.extracted_as
     table = pa.table(columns).replace_schema_metadata({META_KEY: json.dumps(meta).encode()})
     partial = path.with_name(path.name + ".partial")
     try:
@@ -160,5 +174,6 @@ def read_answers(path: Path) -> Answers:
         lower=columns.get("lower"),
         upper=columns.get("upper"),
         details=meta["details"],
+        extracted_as=meta.get("extracted_as"),
         **fields_of(table, meta),
     )

@@ -23,15 +23,17 @@ from evalspec.answers.numbers import (
     softmax64,
     two_columns,
 )
-from evalspec.answers.texts import said_texts
+from evalspec.answers.texts import said_reasons, said_texts, said_tokens
 from evalspec.errors import InputError, did_you_mean
-from evalspec.language.inputs import Boxes
+from evalspec.language.inputs import AnswerKind, Boxes
 from evalspec.language.parts import OutputName
 
 SUM_TOLERANCE = 1e-3
 CLASS_OUTPUTS = ("logits", "probabilities", "label")
 ALONE: tuple[OutputName, ...] = ("text", "mask")
 """Outputs beside which no other is judged."""
+BESIDE_TEXT: tuple[OutputName, ...] = ("finish_reason", "tokens")
+"""Outputs that say something of a text. Taken where they are named: columns of files are often called ``tokens``."""
 
 OUTPUT_NAMES: tuple[OutputName, ...] = get_args(OutputName)
 Kinds = Mapping[OutputName, str]
@@ -51,6 +53,10 @@ class Mapped:
         masks: shape (n, H, W), or None.
         boxes: Their rows counted from the first of these, or None.
         embeddings: shape (n, d), or None.
+        finish_reasons: shape (n,), or None.
+        tokens: shape (n,), or None.
+        extracted: shape (n,), objects: the answer inside each text, None where there is none; or None.
+        extracted_as: How these are compared, or None.
     """
 
     n: int
@@ -64,6 +70,10 @@ class Mapped:
     masks: NDArray[np.int64] | None = None
     boxes: Boxes | None = None
     embeddings: NDArray[np.float32] | None = None
+    finish_reasons: NDArray[np.object_] | None = None
+    tokens: NDArray[np.int64] | None = None
+    extracted: NDArray[np.object_] | None = None
+    extracted_as: AnswerKind | None = None
 
 
 def only_embeds(parts: Sequence[Mapped]) -> bool:
@@ -109,7 +119,7 @@ def resolve_outputs(
 
 def _by_name(given: Sequence[str]) -> dict[OutputName, str]:
     """Outputs that are called what they are; a text or a mask only where nothing else is."""
-    outputs: dict[OutputName, str] = {kind: kind for kind in OUTPUT_NAMES if kind in given}
+    outputs: dict[OutputName, str] = {kind: kind for kind in OUTPUT_NAMES if kind in given and kind not in BESIDE_TEXT}
     if "boxes" not in outputs:
         outputs.pop("scores", None)
         plain = {kind: name for kind, name in outputs.items() if kind not in ALONE}
@@ -125,7 +135,12 @@ def _refuse_excluding(outputs: Kinds) -> None:
         raise InputError(f"`outputs` names both value and {classes[0]}: a model predicts values or classes, not both")
     if ("lower" in outputs) != ("upper" in outputs) or ("lower" in outputs and "value" not in outputs):
         raise InputError("`outputs` must name value, lower and upper together, or value alone")
-    others = [kind for kind in outputs if kind != "embedding"]
+    beside = next((kind for kind in BESIDE_TEXT if kind in outputs), None)
+    if beside is not None and "text" not in outputs:
+        raise InputError(
+            f"`outputs` names {beside} and no text that it is about", remedy="add text: the output with it"
+        )
+    others = [kind for kind in outputs if kind not in ("embedding", *BESIDE_TEXT)]
     alone = next((kind for kind in ALONE if kind in outputs), None)
     if alone is not None and len(others) > 1:
         other = next(kind for kind in others if kind != alone)
@@ -214,7 +229,13 @@ def _judged(
         )
         return Mapped(n, values=value, lower=lower, upper=upper)
     if "text" in named:
-        return Mapped(n, texts=said_texts(named["text"], kinds["text"], first_row))
+        reasons, tokens = (named.get(kind) for kind in BESIDE_TEXT)
+        return Mapped(
+            n,
+            texts=said_texts(named["text"], kinds["text"], first_row),
+            finish_reasons=None if reasons is None else said_reasons(reasons, kinds["finish_reason"], first_row),
+            tokens=None if tokens is None else said_tokens(tokens, kinds["tokens"], first_row),
+        )
     if classes is None:
         raise InputError(
             "the model predicts classes and nothing says which: it has no list of its own",

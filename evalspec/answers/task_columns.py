@@ -42,6 +42,21 @@ class Given(Protocol):
         ...
 
     @property
+    def finish_reasons(self) -> NDArray[np.object_] | None:
+        """Why each text ends."""
+        ...
+
+    @property
+    def tokens(self) -> NDArray[np.int64] | None:
+        """Tokens of each text."""
+        ...
+
+    @property
+    def extracted(self) -> NDArray[np.object_] | None:
+        """The answer inside each text."""
+        ...
+
+    @property
     def masks(self) -> NDArray[np.int64] | None:
         """Masks of the rows."""
         ...
@@ -70,6 +85,12 @@ def columns_of(answers: Given) -> dict[str, pa.Array]:
         columns["members"] = _fixed(answers.members)
     if answers.texts is not None:
         columns["text"] = pa.array(answers.texts.tolist(), pa.large_string())
+    if answers.finish_reasons is not None:
+        columns["finish_reason"] = pa.array(answers.finish_reasons.tolist(), pa.large_string())
+    if answers.tokens is not None:
+        columns["tokens"] = pa.array(answers.tokens)
+    if answers.extracted is not None:
+        columns["extracted"] = pa.array(answers.extracted.tolist(), pa.large_string())
     if answers.masks is not None:
         smallest = np.min_scalar_type(int(answers.masks.max(initial=0)))
         columns["mask"] = _fixed(answers.masks.astype(smallest))
@@ -102,6 +123,12 @@ def fields_of(table: pa.Table, meta: Mapping[str, Any]) -> dict[str, Any]:
         fields["members"] = _unfixed(table.column("members")).astype(np.bool_)
     if "text" in there:
         fields["texts"] = np.array(table.column("text").to_pylist(), dtype=object)
+    if "finish_reason" in there:
+        fields["finish_reasons"] = np.array(table.column("finish_reason").to_pylist(), dtype=object)
+    if "tokens" in there:
+        fields["tokens"] = table.column("tokens").to_numpy()
+    if "extracted" in there:
+        fields["extracted"] = np.array(table.column("extracted").to_pylist(), dtype=object)
     if "mask" in there:
         fields["masks"] = _unfixed(table.column("mask")).reshape(-1, *meta["mask_shape"]).astype(np.int64)
     if "embedding" in there:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     Texts = NDArray[np.object_]
 
+MOST_TOKENS = 2**53
+"""From here on a float64, as which files may hold a count, is no exact whole number."""
+
 
 def said_texts(array: NDArray[Any], name: str, first_row: int) -> Texts:
     """Texts of an output, shape (n,), str objects.
@@ -35,6 +38,59 @@ def said_texts(array: NDArray[Any], name: str, first_row: int) -> Texts:
     for index, value in enumerate(flat[:, 0].tolist()):
         texts[index] = _text(value, f"the output {name!r}", first_row + index)
     return texts
+
+
+def said_reasons(array: NDArray[Any], name: str, first_row: int) -> Texts:
+    """Why each text ends, shape (n,), str objects: ``stop``, ``length`` or what else a server says.
+
+    Args:
+        array: One text a row, as str or UTF-8 bytes.
+        name: Of the output.
+        first_row: Index of the first row in its dataset, for sentences.
+
+    Raises:
+        InputError: Several a row, no text, or an empty one.
+    """
+    what = f"the finish_reason output {name!r}"
+    flat = _one_a_row(array, what)
+    reasons = np.empty(len(flat), dtype=object)
+    for index, value in enumerate(flat.tolist()):
+        reason = value.decode(errors="replace") if isinstance(value, bytes) else value
+        if not isinstance(reason, str) or not reason.strip():
+            row = first_row + index
+            raise InputError(f"{what} holds {reason!r} in row {row} (counted from 0), not a text such as 'stop'")
+        reasons[index] = reason.strip()
+    return reasons
+
+
+def said_tokens(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.int64]:
+    """Tokens of each text, shape (n,).
+
+    Args:
+        array: One whole number a row.
+        name: Of the output.
+        first_row: Index of the first row in its dataset, for sentences.
+
+    Raises:
+        InputError: Several a row, or anything but whole numbers from 0 on.
+    """
+    what = f"the tokens output {name!r}"
+    flat = _one_a_row(array, what)
+    if flat.dtype.kind not in "iuf":
+        raise InputError(f"{what} holds {flat.dtype}, not how many tokens each text has")
+    numbers = flat.astype(np.float64)
+    wrong = ~(np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < MOST_TOKENS))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"{what} is {numbers[row]:g} in row {first_row + row} (counted from 0), not a count from 0 on")
+    return numbers.astype(np.int64)
+
+
+def _one_a_row(array: NDArray[Any], what: str) -> NDArray[Any]:
+    flat = array.reshape(len(array), -1)
+    if flat.shape[1] != 1:
+        raise InputError(f"{what} has shape {list(array.shape)}, not one value a row")
+    return flat[:, 0]
 
 
 def _text(value: Any, what: str, row: int) -> str:

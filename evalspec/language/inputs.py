@@ -28,6 +28,9 @@ Task = Literal["classes", "values", "labels", "text", "boxes", "mask", "embeddin
 """What a model gives for a row: one class, one value, any number of classes, a text, boxes, a class for each pixel, or
 nothing but an embedding."""
 
+AnswerKind = Literal["text", "number", "letter"]
+"""How the answer inside a text is compared: as it is, by its decimal value, as one letter."""
+
 GIVES: Mapping[Task, str] = {
     "classes": "classes", "values": "values", "labels": "several labels a row", "text": "texts", "boxes": "boxes",
     "mask": "masks", "embedding": "embeddings",
@@ -127,12 +130,17 @@ class Predictions:
         label_unit: Unit of ``values``, or None.
         details: Facts of the run: precision and provider observed, batch, padding, seconds.
         members: ``labels``: shape (n, C), classes that the model says a row has.
-        texts: ``text``: shape (n,), str objects.
+        texts: ``text``: shape (n,), str objects, as the model wrote them.
         masks: ``mask``: shape (n, H, W), class index of each pixel.
         boxes: ``boxes``: what the model found.
         true_boxes: ``boxes``: what is there; None where the dataset has no label.
         embeddings: shape (n, d), float32: what the model makes of a row before it answers, or beside its answer; None:
             none is named in its ``outputs``.
+        finish_reasons: ``text``: shape (n,), str objects: why the model stopped (``stop``, ``length``), or None.
+        tokens: ``text``: shape (n,), how many tokens it wrote, or None.
+        extracted: ``text``: shape (n,), the answer inside each text, as a str in the form in which it is compared, or
+            None where a text has none; None: the model has no ``answer:``, and whole texts are compared.
+        extracted_as: How these are compared; None: there are none.
     """
 
     model: str
@@ -155,6 +163,10 @@ class Predictions:
     boxes: Boxes | None = None
     true_boxes: Boxes | None = None
     embeddings: NDArray[np.float32] | None = None
+    finish_reasons: NDArray[np.object_] | None = None
+    tokens: NDArray[np.int64] | None = None
+    extracted: NDArray[np.object_] | None = None
+    extracted_as: AnswerKind | None = None
 
     @property
     def task(self) -> Task:

@@ -137,8 +137,9 @@ class LoadedModel(Protocol):
 
 
 OutputName = Literal[
-    "logits", "probabilities", "label", "value", "lower", "upper", "text", "boxes", "scores", "mask", "embedding"
-]
+    "logits", "probabilities", "label", "value", "lower", "upper", "text", "finish_reason", "tokens", "boxes", "scores",
+    "mask", "embedding",
+]  # fmt: skip
 
 
 class Model(Part):
@@ -205,6 +206,10 @@ class Model(Part):
     def runs_code(self) -> tuple[str, ...]:
         """Parts of it that run only under --trust, in words; empty: nothing that its fields could tell."""
         return ("code that the spec names",) if self.needs_trust else ()
+
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences on what its fields allow and hardly anybody means; told by ``validate``, they forbid nothing."""
+        return ()
 
     def may_hide_code(self, access: Access) -> str | None:
         """Content of its files that may be read under --trust only, in words; None: nothing that could be seen.

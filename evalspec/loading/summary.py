@@ -29,8 +29,12 @@ def summary(spec: Spec) -> Iterator[str]:
 
 
 def doubts(spec: Spec) -> Iterator[str]:
-    """Requirements that nothing realistic misses, as far as the spec alone tells; they are allowed."""
-    return (f"{check.name}: {line}" for check in spec.checks for line in undemanding(check))
+    """Parts of it that are allowed and hardly meant, as far as the spec alone tells.
+
+    Requirements that nothing realistic misses, and what models say of themselves.
+    """
+    yield from (f"{check.name}: {line}" for check in spec.checks for line in undemanding(check))
+    yield from (f"{name}: {line}" for name, model in spec.models.items() for line in model.doubts())
 
 
 def profile_lines(spec: Spec) -> Iterator[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePath
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from evalspec.errors import InputError
+from evalspec.errors import InputError, Problem
 from evalspec.language.parts import Access, Model
+from evalspec.language.units import custom_error
+from evalspec.pipeline.answer_place import AnswerPlace, words_sent
 from evalspec.pipeline.preprocess import AnyStage, PythonStage
 
 
@@ -18,6 +20,24 @@ class RuntimeModel(Model):
     preprocess: tuple[AnyStage, ...] = Field(
         (), description="Stages between dataset columns and the model's inputs, in order."
     )
+    answer: AnswerPlace | None = Field(
+        None, description="Of a model that writes text: where in it the answer is; default: the whole text is compared."
+    )
+
+    @model_validator(mode="after")
+    def _answer_is_in_a_text(self) -> Self:
+        if self.answer is not None and self.outputs and "text" not in self.outputs:
+            named = ", ".join(self.outputs)
+            raise custom_error(
+                Problem(f"`answer:` says where in a text the answer is, and `outputs` names {named}", choices=("text",))
+            )
+        return self
+
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences on what ``answer:`` would take for an answer and is none."""
+        if self.answer is None:
+            return ()
+        return tuple(self.answer.doubts(words_sent(self.model_dump(mode="json"))))
 
     def runs_code(self) -> tuple[str, ...]:
         """The stages that are code."""

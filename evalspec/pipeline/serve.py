@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from evalspec.language.abilities import AsksAgain, MakesClient, PerDataset, Step
 from evalspec.language.parts import Access, LoadedModel, Model, OutputName
 from evalspec.pipeline.inputs import Arrays, DatasetFacts, Feed, build, check_arrays, resolve_feed, take
 from evalspec.pipeline.loaded import traits
+from evalspec.pipeline.model_fields import RuntimeModel
 from evalspec.pipeline.preprocess import Pipeline, as_stages
 from evalspec.pipeline.untrusted_code import first_line
 from evalspec.redaction import Redaction
@@ -154,7 +156,18 @@ class Served:
         labels, several = self.own_classes, self.model.multilabel
         if self._hidden:
             outputs = {name: self._clean(np.asarray(array)) for name, array in outputs.items()}
-        return map_outputs(outputs, self._kinds, self.classes, labels, first_row, multilabel=several)
+        mapped = map_outputs(outputs, self._kinds, self.classes, labels, first_row, multilabel=several)
+        return self._with_answers(mapped, first_row)
+
+    def _with_answers(self, mapped: Mapped, first_row: int) -> Mapped:
+        """The same, with the answer inside each text where the spec says where it is."""
+        place = self.model.answer if isinstance(self.model, RuntimeModel) else None
+        if place is None:
+            return mapped
+        if mapped.texts is None:
+            raise InputError("`answer:` says where in a text the answer is, and the model gives no text")
+        found = place.extracted(mapped.texts.tolist(), first_row)
+        return replace(mapped, extracted=found, extracted_as=place.as_)
 
     def _clean(self, array: NDArray[Any]) -> NDArray[Any]:
         """An output in which no text is a secret: a model that echoes what it is sent must not write it to a file."""

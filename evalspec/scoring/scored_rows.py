@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.answers.canonical import canonical
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.inputs import GIVES, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import Boxes, Inputs, Predictions, Task
+    from evalspec.language.inputs import AnswerKind, Boxes, Inputs, Predictions, Task
+
+
+SHOWN = 60
+"""Characters of a reference in a sentence."""
 
 
 class Undefined(NotRunError):
@@ -28,10 +33,12 @@ class TextOptions:
     Args:
         normalize: Before ``exact_match``: ``none``, or ``squad``.
         tokenize: sacrebleu's name of the tokenizer of BLEU.
+        answer: How the answers inside texts are compared; None: whole texts are.
     """
 
     normalize: str = "none"
     tokenize: str = "13a"
+    answer: AnswerKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +57,12 @@ class Scored:
         clusters: shape (n,), or None.
         positive: Index of the class that binary metrics are about; None: there is none.
         members: ``labels``: shape (n, C), classes that the model says a row has.
-        texts: ``text``: shape (n,), str objects.
+        texts: ``text``: shape (n,), str objects, as they were written.
         masks: ``mask``: shape (n, H, W), class index.
         boxes: ``boxes``: what the model found.
         true_boxes: ``boxes``: what is there.
         options: ``text``: how texts are read.
+        extracted: ``text``: shape (n,), the answer inside each text, None where there is none; None: it is all of it.
         queries: shape (n,), index of the list that each row is one of, or None.
     """
 
@@ -74,6 +82,7 @@ class Scored:
     true_boxes: Boxes | None = None
     options: TextOptions = TextOptions()
     queries: NDArray[np.int64] | None = None
+    extracted: NDArray[np.object_] | None = None
 
     @property
     def task(self) -> Task:
@@ -191,7 +200,18 @@ class Scored:
         return self.classes.index(name)
 
 
-BY_ROW = ("truth", "predicted", "probabilities", "values", "clusters", "members", "texts", "masks", "queries")
+BY_ROW = (
+    "truth",
+    "predicted",
+    "probabilities",
+    "values",
+    "clusters",
+    "members",
+    "texts",
+    "masks",
+    "queries",
+    "extracted",
+)
 """Fields of `Scored` whose first axis is the row."""
 
 
@@ -233,6 +253,8 @@ def scored(
     """
     answers = inputs.predictions(dataset, model)
     truth = _admitted(answers)
+    if answers.extracted_as is not None:
+        _check_references(answers, answers.extracted_as)
     chosen = _positive_index(answers, positive)
     predicted, members = answers.predicted, answers.members
     if decision_threshold is not None and answers.task == "labels":
@@ -243,7 +265,7 @@ def scored(
         model=model, dataset=dataset, truth=truth, classes=answers.classes, predicted=predicted,
         probabilities=answers.probabilities, values=answers.values, clusters=answers.clusters, positive=chosen,
         members=members, texts=answers.texts, masks=answers.masks, boxes=answers.boxes, true_boxes=answers.true_boxes,
-        options=options or TextOptions(),
+        options=replace(options or TextOptions(), answer=answers.extracted_as), extracted=answers.extracted,
     )  # fmt: skip
 
 
@@ -267,13 +289,17 @@ def aligned(other: Scored, like: Scored) -> Scored:
     """Another model's answers on the same rows, with the classes in the same order.
 
     Raises:
-        NotRunError: It answered other rows, gives something else, or has other classes.
+        NotRunError: It answered other rows, gives something else, or has other classes, or answers inside texts that
+            are compared in another way.
     """
     if other.task != like.task:
         raise NotRunError(
             f"{like.model!r} and {other.model!r} can't be compared: "
             f"one gives {GIVES[like.task]}, one gives {GIVES[other.task]}"
         )
+    if other.options.answer != like.options.answer:
+        ways = [f"{one.model!r} as {one.options.answer or 'whole texts'}" for one in (like, other)]
+        raise NotRunError(f"answers are compared {' and '.join(ways)}; give both models `answer:` with the same `as:`")
     if other.classes is not None and like.classes is not None:
         other = _in_order(other, like)
     if other.n != like.n or not _same_truth(other, like):
@@ -351,6 +377,24 @@ def _admitted(answers: Predictions) -> NDArray[Any]:
             row = int(np.argmin(np.isfinite(numbers).reshape(len(numbers), -1).all(axis=1)))
             raise InputError(f"{what} of {answers.model!r} on {answers.dataset!r} are not finite in row {row}")
     return np.asarray(truth)
+
+
+def _check_references(answers: Predictions, kind: AnswerKind) -> None:
+    """Stop where a reference is nothing that could be the answer inside a text.
+
+    Raises:
+        InputError: One is no number, or no letter.
+    """
+    assert answers.truth is not None
+    for row, one in enumerate(answers.truth.tolist()):
+        for reference in (one,) if isinstance(one, str) else one:
+            if canonical(reference, kind, whole=True) is None:
+                shown = repr(reference if len(reference) <= SHOWN else f"{reference[:SHOWN]}...")
+                raise InputError(
+                    f"the label of dataset {answers.dataset!r} is {shown} in row {row} (counted from 0), and "
+                    f"{answers.model!r} has answer: {{as: {kind}}}",
+                    remedy="make the label the answer alone",
+                )
 
 
 def _positive_index(answers: Predictions, positive: str | None) -> int | None:

@@ -49,10 +49,7 @@ def wrong(answers: Predictions, rows: NDArray[np.bool_]) -> Predictions:
         changes["members"] = np.where(rows[:, None], ~answers.members, answers.members)
         if answers.probabilities is not None:
             changes["probabilities"] = np.where(rows[:, None], 1.0 - answers.probabilities, answers.probabilities)
-    if answers.texts is not None:
-        texts = answers.texts.copy()
-        texts[rows] = "?"
-        changes["texts"] = texts
+    changes |= {name: _unlike(getattr(answers, name), rows) for name in ("texts", "extracted")}
     if answers.masks is not None and answers.classes is not None:
         other = (answers.masks + 1) % len(answers.classes)
         changes["masks"] = np.where(rows[:, None, None], other, answers.masks)
@@ -62,6 +59,13 @@ def wrong(answers: Predictions, rows: NDArray[np.bool_]) -> Predictions:
     if answers.embeddings is not None:
         changes["embeddings"] = np.where(rows[:, None], -answers.embeddings, answers.embeddings)
     return replace(answers, **changes)
+
+
+def _unlike(written: NDArray[np.object_] | None, rows: NDArray[np.bool_]) -> NDArray[np.object_] | None:
+    """Texts that are nobody's answer in these rows; None stays None."""
+    import numpy as np
+
+    return None if written is None else np.where(rows, "?", written).astype(object)
 
 
 def moved(shares: NDArray[np.float64], said: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -74,6 +74,7 @@ def test_probabilities_of_half_precision_are_made_to_sum_to_one() -> None:
         ("value", [np.nan], r"NaN or infinite in row 40"),
         ("label", ["a", "z"], r"'z' \(1 of 2 rows\) is in no class \(choices: a, b, c\)"),
         ("label", [["a", "b"]], r"has shape \(1, 2\), not one label a row"),
+        ("text", [None], r"has no text in row 40"),
         ("scores", [[1.0]], r"hold nothing that can be judged \(choices: logits, probabilities, label, value, text"),
     ],
 )
@@ -110,6 +111,8 @@ def test_intervals_are_carried() -> None:
         ({"value": "y", "label": "p"}, r"both value and label"),
         ({"value": "y", "lower": "p"}, r"value, lower and upper together"),
         ({"lower": "y", "upper": "p"}, r"value, lower and upper together"),
+        ({"finish_reason": "y"}, r"names finish_reason and no text that it is about"),
+        ({"tokens": "y", "logits": "p"}, r"names tokens and no text that it is about"),
         ({"logits": "Y"}, r"no output 'Y' \(choices: y, p\)"),
         ({"logits": 2}, r"has 2 outputs and none is number 2"),
         ({}, r"nothing says what the model's outputs are \(y, p\); add outputs: \{logits: y\}"),
@@ -118,6 +121,44 @@ def test_intervals_are_carried() -> None:
 def test_what_outputs_are_is_said_and_not_guessed(stated: dict[Any, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         resolve_outputs(stated, ("y", "p"), {})
+
+
+BESIDE: Kinds = {"text": "t", "finish_reason": "r", "tokens": "k"}
+
+
+def beside_texts(reasons: Any, tokens: Any) -> Mapped:
+    outputs = {"t": np.array(["a", "b"]), "r": np.asarray(reasons), "k": np.asarray(tokens)}
+    return map_outputs(outputs, resolve_outputs(dict(BESIDE), ("t", "r", "k"), {}), None, None, 40)
+
+
+def test_a_text_may_say_why_it_ends_and_how_long_it_is() -> None:
+    got = beside_texts([b"stop", b" length "], [[3.0], [0.0]])
+    assert got.finish_reasons is not None and got.finish_reasons.tolist() == ["stop", "length"]
+    assert got.tokens is not None and got.tokens.tolist() == [3, 0] and got.tokens.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("reasons", "tokens", "sentence"),
+    [
+        (np.array(["stop", None], dtype=object), [1, 2], r"'r' holds None in row 41 .*not a text such as 'stop'"),
+        (["stop", " "], [1, 2], r"'r' holds ' ' in row 41"),
+        (np.array(["stop", 3], dtype=object), [1, 2], r"'r' holds 3 in row 41"),
+        ([["stop", "a"], ["stop", "a"]], [1, 2], r"'r' has shape \[2, 2\], not one value a row"),
+        (["stop", "stop"], [1, -1], r"'k' is -1 in row 41 .*not a count from 0 on"),
+        (["stop", "stop"], [1, 2.5], r"'k' is 2.5 in row 41"),
+        (["stop", "stop"], [1, np.nan], r"'k' is nan in row 41"),
+        (["stop", "stop"], [1, 2.0**60], r"'k' is 1.15292e\+18 in row 41"),
+        (["stop", "stop"], ["1", "2"], r"'k' holds <U1, not how many tokens"),
+        (["stop", "stop"], [True, False], r"'k' holds bool"),
+    ],
+)
+def test_reasons_and_counts_that_are_none(reasons: Any, tokens: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        beside_texts(reasons, tokens)
+
+
+def test_what_stands_beside_a_text_is_taken_where_it_is_named() -> None:
+    assert resolve_outputs({}, ("text", "tokens", "finish_reason"), {}) == {"text": "text"}
 
 
 def test_an_embedding_stands_beside_an_answer_or_alone() -> None:

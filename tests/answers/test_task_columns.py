@@ -45,7 +45,12 @@ ANSWERS: dict[Task, Answers] = {
     "classes": of(predicted=np.array([0, 1, 2])),
     "values": of(values=np.array([0.5, 1.5, 2.5]), classes=None),
     "labels": of(members=MEMBERS, probabilities=np.where(MEMBERS, 0.75, 0.25)),
-    "text": of(texts=TEXTS, classes=None),
+    "text": of(
+        texts=TEXTS,
+        classes=None,
+        finish_reasons=np.array(["stop", "length", "stop"], dtype=object),
+        tokens=np.array([3, 0, 2**40]),
+    ),
     "boxes": of(boxes=BOXES),
     "mask": of(masks=MASKS),
     "embedding": of(embeddings=np.array([[0.5, -1.0], [2.0, 0.0], [0.0, 3.5]], np.float32), classes=None),

@@ -21,7 +21,7 @@ from evalspec.checks.model.slices.spec import Slices
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import Examples, Table
 from evalspec.evidence.estimate import Estimate, Parts
-from evalspec.language.inputs import Inputs, Predictions
+from evalspec.language.inputs import AnswerKind, Inputs, Predictions
 from evalspec.language.parts import CheckResult
 from evalspec.scoring.catalogue import text as catalogue_text
 from evalspec.scoring.catalogue.text import PACKAGES, TEXTS
@@ -346,3 +346,48 @@ def test_a_dataset_with_nothing_beside_its_label(tmp_path: Path) -> None:
     result = Quality.model_validate({"check": "quality", "dataset": "test", "report_only": True}).run(inputs)
     examples = next(block for block in result.blocks if isinstance(block, Examples))
     assert [one.fields["written"] for one in examples.examples] == ["yes", "no"]
+
+
+def _value(result: CheckResult, metric: str) -> float | None:
+    found = result.estimates[metric]
+    assert isinstance(found, Estimate)
+    return found.value
+
+
+def test_the_answer_inside_a_text_is_scored_and_a_text_without_one_is_wrong(tmp_path: Path) -> None:
+    texts = ["#### 1,200", "1200", "#### 7", "#### 3"]
+    found = writer(texts, ["1200", "$1,200.00", "7.0", "4"], extracted=["1200", None, "7", "3"], extracted_as="number")
+    result = run(tmp_path, check("exact_match >= 10 %", "token_f1 >= 10 %"), found)
+    assert _value(result, "exact_match") == 0.5
+    assert _value(result, "token_f1") == 0.5
+    assert any("1 of 4 texts have no answer" in note for note in result.notes)
+    assert result.conditions["answers inside texts"] == "compared as number"
+    assert result.blind["exact_match"][0] == 0.5, "1200 stands twice among the labels, in two spellings"
+    shown = next(block for block in result.blocks if block.title == "Rows furthest off")
+    assert isinstance(shown, Examples)
+    assert {"written": "no answer", "whole text": "1200"}.items() <= shown.examples[0].fields.items()
+
+
+def test_a_text_without_an_answer_is_wrong_even_where_the_reference_is_empty(tmp_path: Path) -> None:
+    result = run(tmp_path, check("token_f1 >= 10 %"), writer(["a", "b"], ["...", "b"], extracted=[None, "b"]))
+    assert _value(result, "exact_match") == 0.5 and _value(result, "token_f1") == 0.5
+
+
+def test_letters_are_compared_whatever_their_case_is(tmp_path: Path) -> None:
+    found = writer(["b) it", "so: C"], ["B", "(c)"], extracted=["B", "C"], extracted_as="letter")
+    assert _value(run(tmp_path, check("exact_match >= 10 %"), found), "exact_match") == 1.0
+
+
+@pytest.mark.parametrize(("kind", "label"), [("number", "about 7"), ("letter", "yes")])
+def test_a_label_that_is_no_such_answer_is_an_error(tmp_path: Path, kind: AnswerKind, label: str) -> None:
+    found = writer(["1", "1"], ["1" if kind == "number" else "a", label], extracted=["1", "1"], extracted_as=kind)
+    with pytest.raises(InputError, match=rf"'{label}' in row 1 \(counted from 0\).*as: {kind}.*the answer alone"):
+        run(tmp_path, check("exact_match >= 10 %"), found)
+
+
+def test_models_whose_answers_are_read_in_two_ways_are_not_compared(tmp_path: Path) -> None:
+    ours = writer(["#### 1"] * 9, ["1"] * 9, extracted=["1"] * 9, extracted_as="number")
+    theirs = writer(["#### 1"] * 9, ["1"] * 9, model="baseline")
+    result = run(tmp_path, check("exact_match >= baseline - 3 pp"), ours, theirs)
+    assert "'baseline' as whole texts" in result.missing["exact_match vs baseline"]
+    assert not result.comparisons

@@ -225,6 +225,10 @@ class RunInputs:
             boxes=answers.boxes,
             true_boxes=true_boxes,
             embeddings=answers.embeddings,
+            finish_reasons=answers.finish_reasons,
+            tokens=answers.tokens,
+            extracted=answers.extracted,
+            extracted_as=answers.extracted_as,
         )
 
     def slice_names(self) -> tuple[str, ...]:

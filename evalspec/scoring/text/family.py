@@ -77,7 +77,7 @@ def constant(rows: Scored, metric: str, part: str | None = None) -> float | None
     """
     answer = Counter(several[0] for several in text.references(rows)).most_common(1)[0][0]
     texts = np.full(rows.n, answer, dtype=object)
-    return _value(metric, replace(rows, texts=texts))
+    return _value(metric, replace(rows, texts=texts, extracted=None))
 
 
 def weakens(seen: QualityContext) -> Sequence[str]:
@@ -104,7 +104,13 @@ def notes(seen: QualityContext) -> Sequence[str]:
             f"rouge-score keeps a to z and 0 to 9 only: {plural(lost, 'row')}, whose references "
             f"hold none, {verb(lost, 'counts', 'count')} as 0 in ROUGE"
         )
-    empty = sum(not one.strip() for one in text.said(seen.rows))
+    unparsed = int(np.count_nonzero(~text.parsed(seen.rows)))
+    if unparsed:
+        wrong = verb(unparsed, "counts", "count")
+        sentences.append(
+            f"{unparsed:,} of {seen.rows.n:,} texts have no answer where `answer:` says, and {wrong} as wrong"
+        )
+    empty = sum(not one.strip() for one in seen.rows.texts.tolist()) if seen.rows.texts is not None else 0
     if empty:
         sentences.append(f"{empty:,} of {seen.rows.n:,} texts are empty")
     return sentences
@@ -115,6 +121,8 @@ def conditions(seen: QualityContext) -> Mapping[str, Cell]:
     rows, estimates = seen.rows, seen.found.estimates
     several = [len(one) for one in text.references(rows)]
     told: dict[str, Cell] = {"references a row": _range(min(several), max(several))}
+    if rows.options.answer is not None:
+        told["answers inside texts"] = f"compared as {rows.options.answer}"
     if "exact_match" in estimates:
         told["exact_match"] = (
             "as SQuAD normalizes" if rows.options.normalize == "squad" else "as written, white space at the ends aside"

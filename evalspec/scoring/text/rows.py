@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.answers.canonical import canonical
 from evalspec.scoring.catalogue.text import missing_package
 from evalspec.scoring.scored_rows import Scored, Undefined
 from evalspec.stats.sets.texts import is_exact, overlap
@@ -26,32 +27,49 @@ LOST_SHARE = 0.01
 
 
 def references(rows: Scored) -> list[tuple[str, ...]]:
-    """References of each row, at least one."""
-    return [(one,) if isinstance(one, str) else one for one in rows.truth.tolist()]
+    """References of each row, at least one; in the form in which answers inside texts are compared."""
+    several = [(one,) if isinstance(one, str) else one for one in rows.truth.tolist()]
+    kind = rows.options.answer
+    if kind is None or kind == "text":
+        return several
+    return [tuple(canonical(one, kind, whole=True) or one for one in references) for references in several]
 
 
 def said(rows: Scored) -> list[str]:
-    """Texts that the model wrote.
+    """Texts that are scored: the answer inside each (empty where there is none), else all that the model wrote.
 
     Raises:
         Undefined: It gives no texts.
     """
     if rows.texts is None:
         raise Undefined(f"model {rows.model!r} gives no texts")
-    return list(rows.texts.tolist())
+    if rows.extracted is None:
+        return list(rows.texts.tolist())
+    return ["" if one is None else one for one in rows.extracted.tolist()]
+
+
+def parsed(rows: Scored) -> NDArray[np.bool_]:
+    """Rows whose text has an answer, shape (n,): all where no place for it is named."""
+    if rows.extracted is None:
+        return np.ones(rows.n, dtype=np.bool_)
+    return np.array([one is not None for one in rows.extracted.tolist()], dtype=np.bool_)
 
 
 def exact_hits(rows: Scored) -> NDArray[np.bool_]:
-    """Rows whose text is one of the references, shape (n,)."""
-    how = rows.options.normalize
+    """Rows whose text is one of the references, shape (n,); a row without an answer is none of them."""
+    how = rows.options.normalize if rows.options.answer in (None, "text") else "none"
     pairs = zip(said(rows), references(rows), strict=True)
-    return np.array([is_exact(text, several, how) for text, several in pairs], dtype=np.bool_)
+    return parsed(rows) & np.array([is_exact(text, several, how) for text, several in pairs], dtype=np.bool_)
 
 
 def token_overlap(rows: Scored) -> FloatArray:
-    """F1 of words with the nearest reference, as SQuAD counts it, shape (n,); 1 where both have no words."""
+    """F1 of words with the nearest reference, as SQuAD counts it, shape (n,); 1 where both have no words.
+
+    A row without an answer has 0.
+    """
     pairs = zip(said(rows), references(rows), strict=True)
-    return np.array([max(overlap(text, one) for one in several) for text, several in pairs], dtype=np.float64)
+    overlaps = np.array([max(overlap(text, one) for one in several) for text, several in pairs], dtype=np.float64)
+    return np.where(parsed(rows), overlaps, 0.0)
 
 
 def rouge(rows: Scored, metric: str) -> FloatArray:

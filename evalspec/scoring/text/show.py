@@ -38,6 +38,8 @@ def worst_texts(inputs: Inputs, rows: Scored) -> Examples | None:
             "expected": _short(expected[row][0]),
             "written": _short(written[row]),
         }
+        if rows.extracted is not None and rows.texts is not None:
+            fields |= {"written": written[row] or "no answer", "whole text": _short(rows.texts[row])}
         asked = [value for value in inside.values() if isinstance(value, str)]
         longest = max(asked, key=len)[:TEXT_SHOWN] if asked else None
         examples.append(Example(title=f"row {row}", fields=fields, text=longest))

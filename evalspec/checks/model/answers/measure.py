@@ -1,0 +1,118 @@
+"""Measurement of `answers`: which texts have which fault, and how long they are beside another model's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.checks.model.answers import show
+from evalspec.checks.model.answers.faults import FaultyRows, faults
+from evalspec.checks.model.answers.loops import word_counts
+from evalspec.checks.model.answers.spec import LENGTH
+from evalspec.errors import InputError, NotRunError
+from evalspec.evidence.estimate import Comparison, Estimate
+from evalspec.evidence.record import Counts
+from evalspec.language.parts import CheckResult
+from evalspec.scoring.scored_rows import needs_task
+from evalspec.stats.means.mean import SMALLEST_N, PairedMean, paired_mean
+from evalspec.stats.shares.macro import Transformed
+from evalspec.stats.shares.paired import paired_proportion
+from evalspec.stats.shares.proportion import proportion
+from evalspec.stats.value_only import ValueOnly
+
+if TYPE_CHECKING:
+    from evalspec.checks.model.answers.spec import WrittenAnswers
+    from evalspec.language.inputs import Inputs, Predictions
+
+
+@dataclass(frozen=True, slots=True)
+class LengthRatio(Comparison):
+    """LengthRatio of two models' answers to the same rows, the other model's taken for 1."""
+
+    paired: PairedMean
+
+    @property
+    def baseline_value(self) -> float | None:
+        """The other model's length beside its own."""
+        return 1.0
+
+    @property
+    def candidate_value(self) -> float | None:
+        """The ratio."""
+        return self.ratio().value
+
+    def ratio(self) -> Estimate:
+        """Estimate of the ratio."""
+        found = self.paired.ratio()
+        return found or ValueOnly(None, self.paired.n, "no bound: the other model wrote nothing at all")
+
+    def difference(self, factor: float, margin: float) -> Estimate:
+        """Estimate of the ratio less ``factor``."""
+        return Transformed(self.ratio(), lambda value: value - factor, lambda value: value + factor, "less the factor")
+
+
+def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
+    """Count the faults of a model's texts.
+
+    Raises:
+        InputError: There are no rows.
+        NotRunError: The model writes no texts.
+    """
+    answers = inputs.predictions(check.dataset, check.model)
+    needs_task(answers, ("text",), "answers")
+    if answers.n == 0:
+        raise InputError(f"dataset {check.dataset!r} has no rows", remedy="check its path and its `where:`")
+    ours = faults(answers)
+    estimates: dict[str, Estimate] = {metric: proportion(rows, answers.clusters) for metric, rows in ours.rows.items()}
+    missing = dict(ours.missing)
+    comparisons, conditions = _comparisons(check, inputs, answers, ours, missing)
+    return CheckResult(
+        estimates=estimates,
+        comparisons=comparisons,
+        missing=missing,
+        blocks=show.blocks(check, inputs, answers, ours),
+        counts=Counts(attempted=answers.n, used=answers.n),
+        conditions=conditions,
+    )
+
+
+def _comparisons(
+    check: WrittenAnswers, inputs: Inputs, answers: Predictions, ours: FaultyRows, missing: dict[str, str]
+) -> tuple[dict[tuple[str, str], Comparison], dict[str, str]]:
+    """Comparisons that requirements ask for, and what lengths are counted in."""
+    made: dict[tuple[str, str], Comparison] = {}
+    conditions: dict[str, str] = {}
+    for model in check.baselines:
+        wanted = dict.fromkeys(one.metric for one in check.requirements if one.model == model)
+        try:
+            other = inputs.predictions(check.dataset, model)
+            needs_task(other, ("text",), "answers")
+        except NotRunError as reason:
+            missing |= {f"{metric} vs {model}": str(reason) for metric in wanted}
+            continue
+        theirs = faults(other)
+        for metric in wanted:
+            if metric == LENGTH:
+                made[metric, model], conditions[f"length beside {model}"] = _lengths(answers, other)
+            elif metric in ours.rows and metric in theirs.rows:
+                made[metric, model] = paired_proportion(ours.rows[metric], theirs.rows[metric], answers.clusters)
+            else:
+                why = ours.missing.get(metric) or theirs.missing[metric]
+                missing[f"{metric} vs {model}"] = why
+    return made, conditions
+
+
+def _lengths(answers: Predictions, other: Predictions) -> tuple[LengthRatio, str]:
+    """Both models' lengths, and what they are counted in."""
+    assert answers.texts is not None and other.texts is not None
+    if answers.tokens is not None and other.tokens is not None:
+        ours, theirs, unit = answers.tokens.astype(np.float64), other.tokens.astype(np.float64), "tokens"
+    else:
+        ours, theirs = word_counts(answers.texts.tolist()), word_counts(other.texts.tolist())
+        unit = "words"
+    # The longest of few answers says little of how long one may be.
+    units = answers.n if answers.clusters is None else len(np.unique(answers.clusters))
+    limits = (0.0, float(max(ours.max(), theirs.max()))) if units >= SMALLEST_N else None
+    return LengthRatio(paired_mean(ours, theirs, clusters=answers.clusters, limits=limits)), unit
