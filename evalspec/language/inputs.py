@@ -221,6 +221,21 @@ class Telemetry:
 
 
 @dataclass(frozen=True, slots=True)
+class RowScores:
+    """How good each answer is, as a check that requires something of answers scores them.
+
+    Args:
+        name: Of the metric.
+        scores: shape (n,), in 0..1, larger is better.
+        margin: Largest loss of the mean that the check lets pass against another model, as a fraction.
+    """
+
+    name: str
+    scores: NDArray[np.float64]
+    margin: float
+
+
+@dataclass(frozen=True, slots=True)
 class Samples:
     """Raw timings of one model in one fresh process, in the order in which they were made.
 

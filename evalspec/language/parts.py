@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from evalspec.evidence.record import Counts
     from evalspec.language.defects import Defect
     from evalspec.language.header import Header, Matched, Misfit
-    from evalspec.language.inputs import Inputs
+    from evalspec.language.inputs import Inputs, Predictions, RowScores
     from evalspec.language.scans import Scan
 
 
@@ -673,6 +673,16 @@ class Check(Part):
         """
         result: CheckResult = self.room("measure").measure(self, inputs)
         return result
+
+    def row_scores(self, answers: Predictions) -> RowScores | None:
+        """How good each answer is, where this check scores answers row by row; None: it does not.
+
+        Answers that were given while timing are held by it against those that the check itself is about.
+
+        Args:
+            answers: Of its model, or of another one, to rows of its dataset.
+        """
+        return None
 
 
 __all__ = [

@@ -14,7 +14,7 @@ from evalspec.running.children.jobs import (
     CheckJob,
     SpecParts,
     answers_beside,
-    judged_beside,
+    graders_beside,
     predictions_file,
     predictions_key,
     seed_of,
@@ -68,7 +68,7 @@ def job_again(base: Record, folder: Path, plan: Plan, planned: PlannedCheck, acc
         threads=1,
         environment={},
         answers={model: evidence / predictions_file(*pair) for model, pair in beside.items()},
-        judged=judged_beside(plan, planned),
+        graders=graders_beside(plan, planned),
         repeating=frozenset(dataset.name for dataset in base.datasets if dataset.may_repeat),
         today=_day(base),
     )

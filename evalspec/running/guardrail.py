@@ -12,6 +12,7 @@ from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.words import plural
 from evalspec.language.inputs import FAILED, NOT_FINITE, NOT_UNDERSTOOD, OTHER_SHAPE, Samples
 from evalspec.language.parts import CheckResult
+from evalspec.running.graded_answers import GradedAnswers, side_by_side
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +69,7 @@ def guarded(
     answers: Mapping[str, Path],
     confidence: float,
     *,
+    grades: Mapping[str, GradedAnswers] | None = None,
     draft: bool = False,
 ) -> CheckResult:
     """A check's result, void where timed answers are not shown to be those that quality is computed on.
@@ -77,11 +79,17 @@ def guarded(
         samples: Everything that it timed.
         answers: Model: file of the answers that quality is computed on; models without one are not compared.
         confidence: Of the policy.
+        grades: Model: scores of the texts that it gave while timing; these need not be equal, but as good.
         draft: That few answers are there to compare voids nothing.
     """
     made = [one for one in samples if one.answers is not None]
     reasons, notes, broken = [], [], []
-    for model in dict.fromkeys(one.model for one in made):
+    if grades:
+        good = [one for one in grades.values() if draft or one.shown(confidence)]
+        notes += [one.sentence for one in good]
+        reasons += [one.doubt for one in grades.values() if one not in good]
+        result = replace(result, blocks=(*result.blocks, side_by_side(list(grades.values()))))
+    for model in dict.fromkeys(one.model for one in made if one.model not in (grades or {})):
         if model not in answers:
             notes.append(f"answers of {model} while timing were not compared: no quality is computed on these rows")
             continue

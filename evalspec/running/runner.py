@@ -26,7 +26,7 @@ from evalspec.running.children.jobs import (
     CheckJob,
     SpecParts,
     answers_beside,
-    judged_beside,
+    graders_beside,
     predictions_file,
     predictions_key,
     seed_of,
@@ -354,7 +354,7 @@ class _Run:
             environment=self.children.environment,
             timings_from=timings_of(self.options, self.subjects.models) if planned.timed else None,
             answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
-            judged=judged_beside(self.plan, planned),
+            graders=graders_beside(self.plan, planned),
             repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
             today=self.started.date(),
         )

@@ -251,7 +251,21 @@ def scored(
     Raises:
         InputError: No rows, no label, numbers that aren't finite, no such class, or a threshold that means nothing.
     """
-    answers = inputs.predictions(dataset, model)
+    return scored_answers(
+        inputs.predictions(dataset, model), dataset, positive=positive, decision_threshold=decision_threshold,
+        options=options,
+    )  # fmt: skip
+
+
+def scored_answers(
+    answers: Predictions,
+    dataset: str,
+    *,
+    positive: str | None = None,
+    decision_threshold: float | None = None,
+    options: TextOptions | None = None,
+) -> Scored:
+    """As `scored`, of answers that are there."""
     truth = _admitted(answers)
     if answers.extracted_as is not None:
         _check_references(answers, answers.extracted_as)
@@ -262,7 +276,7 @@ def scored(
     elif decision_threshold is not None:
         predicted = _decided(answers, chosen, decision_threshold)
     return Scored(
-        model=model, dataset=dataset, truth=truth, classes=answers.classes, predicted=predicted,
+        model=answers.model, dataset=dataset, truth=truth, classes=answers.classes, predicted=predicted,
         probabilities=answers.probabilities, values=answers.values, clusters=answers.clusters, positive=chosen,
         members=members, texts=answers.texts, masks=answers.masks, boxes=answers.boxes, true_boxes=answers.true_boxes,
         options=replace(options or TextOptions(), answer=answers.extracted_as), extracted=answers.extracted,

@@ -20,6 +20,7 @@ from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.scans import Scans
 from evalspec.running.describe import declaration_of, words
 from evalspec.running.files import sha256_of
+from evalspec.running.graded_answers import GradedAnswers, graded
 from evalspec.running.guardrail import guarded, unjudged
 from evalspec.running.journal.replay import Replay
 from evalspec.running.probes import write_probes
@@ -89,8 +90,23 @@ def check_on(job: CheckJob, inputs: RunInputs) -> CheckResult:
     result, timing = job.check.run(inputs), inputs.timing
     equal = inputs.equal_rows.lines()
     result = replace(result, notes=(*result.notes, *equal), weakens=(*result.weakens, *equal))
-    result = guarded(result, timing.samples, job.answers, job.confidence, draft=job.draft)
-    return replace(result, weakens=(*result.weakens, *unjudged(job.check, timing.samples, job.judged)))
+    grades = _grades(job, inputs)
+    result = guarded(result, timing.samples, job.answers, job.confidence, grades=grades, draft=job.draft)
+    return replace(result, weakens=(*result.weakens, *unjudged(job.check, timing.samples, job.graders)))
+
+
+def _grades(job: CheckJob, inputs: RunInputs) -> dict[str, GradedAnswers]:
+    """Timed model that streams texts: their scores, beside those of the answers that quality is computed on."""
+    grades = {}
+    for model, (dataset, grader) in job.graders.items():
+        made = [one for one in inputs.timing.samples if one.model == model and one.streams is not None]
+        if not made or model not in job.answers:
+            continue
+        calm = inputs.read_predictions(job.answers[model], dataset, model)
+        one = graded(made, calm, grader, inputs.answer_place(model))
+        if one is not None:
+            grades[model] = one
+    return grades
 
 
 def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]]) -> CheckRecord:

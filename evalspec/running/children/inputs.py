@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.answers.file import Answers
+    from evalspec.pipeline.answer_place import AnswerPlace
     from evalspec.sources.reading.copies import Copies
 
 
@@ -170,16 +171,32 @@ class RunInputs:
         Raises:
             InputError: Labels don't fit the model's classes.
         """
-        from evalspec.answers.file import read_answers
-
         model = model or self._job.check.model
-        answers = read_answers(Path(self._job.predictions[predictions_key(dataset, model)]))
-        part = self._job.parts.datasets[dataset]
-        used = [name for name in (part.label, part.cluster) if name is not None]
-        told = self._told(answers, self._tables.having(dataset, used), dataset, model)
+        path = Path(self._job.predictions[predictions_key(dataset, model)])
+        told = self.read_predictions(path, dataset, model)
         if self._job.draft:
             return told
         return replace(told, clusters=self.equal_rows.clusters(dataset, told.clusters))
+
+    def answer_place(self, model: str) -> AnswerPlace | None:
+        """Where in a text of a model the answer is; None: the text is the answer."""
+        from evalspec.pipeline.model_fields import RuntimeModel
+
+        part = self._job.parts.models[model]
+        return part.answer if isinstance(part, RuntimeModel) else None
+
+    def read_predictions(self, path: Path, dataset: str, model: str) -> Predictions:
+        """Answers in a file, with the truth of each row.
+
+        Raises:
+            InputError: Labels don't fit the model's classes.
+        """
+        from evalspec.answers.file import read_answers
+
+        answers = read_answers(path)
+        part = self._job.parts.datasets[dataset]
+        used = [name for name in (part.label, part.cluster) if name is not None]
+        return self._told(answers, self._tables.having(dataset, used), dataset, model)
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
         """Predictions made now, of rows that the check made.

@@ -65,7 +65,7 @@ class CheckJob:
         environment: Of the workers.
         timings_from: Folder of a run whose raw timings are used; None: time now.
         answers: Timed model: file of the answers that quality is computed on, on the rows that are timed.
-        judged: Timed models of whose answers on these rows a blocking requirement asks something.
+        graders: Timed model: a dataset, and a check of which a blocking requirement is about its answers to these rows.
         repeating: Datasets of which many rows may be copies of others.
         today: The day on which the run began (UTC).
     """
@@ -84,7 +84,7 @@ class CheckJob:
     environment: Mapping[str, str]
     timings_from: Path | None = None
     answers: Mapping[str, Path] = field(default_factory=dict)
-    judged: frozenset[str] = frozenset()
+    graders: Mapping[str, tuple[str, Check]] = field(default_factory=dict)
     repeating: frozenset[str] = frozenset()
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
@@ -125,14 +125,14 @@ def answers_beside(plan: Plan, planned: PlannedCheck) -> dict[str, tuple[str, st
     }
 
 
-def judged_beside(plan: Plan, planned: PlannedCheck) -> frozenset[str]:
-    """Timed models of whose answers, on rows that they are timed on, a blocking requirement asks something."""
-    beside = answers_beside(plan, planned)
-    return frozenset(
-        model
-        for model, pair in beside.items()
-        if any(pair in one.predictions and _about_answers(one.check) for one in plan.checks)
-    )
+def graders_beside(plan: Plan, planned: PlannedCheck) -> dict[str, tuple[str, Check]]:
+    """Timed model: dataset and the check that requires something of its answers to these rows, which it is timed on."""
+    found: dict[str, tuple[str, Check]] = {}
+    for model, pair in answers_beside(plan, planned).items():
+        for one in plan.checks:
+            if pair in one.predictions and _about_answers(one.check):
+                found.setdefault(model, (pair[0], one.check))
+    return found
 
 
 def _about_answers(check: Check) -> bool:

@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Parts
 from evalspec.evidence.record import Counts
+from evalspec.evidence.units import from_unit
+from evalspec.language.inputs import RowScores
 from evalspec.language.parts import CheckResult
 from evalspec.scoring import show
 from evalspec.scoring.blind_answers import of_quality
 from evalspec.scoring.family import PART_KINDS, QualityContext, ScoredMetrics, plain_parts
 from evalspec.scoring.ranking.lists import queries_of
-from evalspec.scoring.scored_rows import Scored, TextOptions, Undefined, aligned, scored
-from evalspec.scoring.scores import Estimators
+from evalspec.scoring.scored_rows import Scored, TextOptions, Undefined, aligned, scored, scored_answers
+from evalspec.scoring.scores import Estimators, MeanLoss, Share
 from evalspec.scoring.tasks import families, family_of, score
 from evalspec.stats.value_only import ValueOnly
 
@@ -23,7 +27,12 @@ if TYPE_CHECKING:
     from evalspec.checks.model.quality.spec import Quality
     from evalspec.evidence.blocks import AnyBlock
     from evalspec.evidence.frozen import Cell
-    from evalspec.language.inputs import Inputs
+    from evalspec.language.inputs import Inputs, Predictions
+
+
+MARGIN = 0.02
+"""Loss that answers given while timing may have, where no requirement says it."""
+DEFAULT_ROWS = ("token_f1", "exact_match")
 
 
 def measure(check: Quality, inputs: Inputs) -> CheckResult:
@@ -158,6 +167,38 @@ def _answers(check: Quality, inputs: Inputs, model: str) -> Scored:
         options=TextOptions(check.normalize, check.bleu_tokenize),
     )  # fmt: skip
     return rows if check.query is None else replace(rows, queries=queries_of(inputs, check.dataset, check.query))
+
+
+def row_scores(check: Quality, answers: Predictions) -> RowScores | None:
+    """Scores of texts, by the first metric that the check requires and that is a mean over rows.
+
+    Args:
+        check: Its requirements name the metric, and the margin against another model.
+        answers: Texts; of other answers there are none.
+    """
+    if answers.task != "text":
+        return None
+    rows = scored_answers(answers, check.dataset, options=TextOptions(check.normalize, check.bleu_tokenize))
+    named = [one.metric for one in check.blocking if one.part is None]
+    for metric in dict.fromkeys((*named, *DEFAULT_ROWS)):
+        try:
+            definition = score(metric, None, rows)
+            if isinstance(definition, Share):
+                return RowScores(metric, definition.hit(rows).astype(np.float64), _margin(check, metric))
+            if isinstance(definition, MeanLoss):
+                return RowScores(metric, definition.losses(rows), _margin(check, metric))
+        except Undefined:
+            continue
+    return None
+
+
+def _margin(check: Quality, metric: str) -> float:
+    """What the check lets a model lose against another one in this metric; by default `MARGIN`."""
+    losses = [
+        -from_unit(one.threshold, one.unit) for one in check.blocking
+        if one.metric == metric and one.model is not None and not one.is_ratio and one.threshold < 0
+    ]  # fmt: skip
+    return min(losses, default=MARGIN)
 
 
 def _shown(seen: QualityContext) -> Sequence[AnyBlock]:

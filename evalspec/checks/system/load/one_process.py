@@ -147,8 +147,8 @@ class Driven:
     def by_limits(self, good: Mapping[str, float], *, freed: bool = False) -> NDArray[np.float64]:
         """Times of each query by their longest, of all objectives the largest: over 1 where one was missed; (q,).
 
-        One that failed is infinite. An answer that has no such time (one of one piece has no gap) is judged by its other
-        times.
+        One that failed is infinite. An answer that has no such time (one of one piece has no gap) is judged by its
+        other times.
 
         Args:
             good: Time of a request: its longest, ms.

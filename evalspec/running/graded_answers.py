@@ -1,0 +1,136 @@
+"""Texts given while timing, scored by the metric that is required of the answers: what was fast must be as good.
+
+Texts need not be equal: a server that answers several requests at once rounds otherwise, and a tie between two words
+falls the other way. So both sets are scored, and paired by row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from evalspec.evidence.blocks import Column, Table
+from evalspec.evidence.words import plural
+
+if TYPE_CHECKING:
+    from evalspec.language.inputs import Predictions, Samples
+    from evalspec.language.parts import Check
+    from evalspec.pipeline.answer_place import AnswerPlace
+
+
+@dataclass(frozen=True, slots=True)
+class GradedAnswers:
+    """Answers of one model to the same rows, timed and calm.
+
+    Args:
+        model: Its name.
+        metric: That scores them.
+        margin: Share of all rows' score that may be lost.
+        rows: Rows of the dataset.
+        compared: Of these, rows that were answered while timing.
+        calm: Mean score of these rows where quality is computed.
+        timed: Their mean score while timing; of a row that was asked for several times, the mean of its answers.
+    """
+
+    model: str
+    metric: str
+    margin: float
+    rows: int
+    compared: int
+    calm: float
+    timed: float
+
+    @property
+    def lost(self) -> float:
+        """Score that was lost, in rows."""
+        return self.compared * (self.calm - self.timed)
+
+    def shown(self, confidence: float) -> bool:
+        """True where at most the margin is shown to be lost over all rows.
+
+        The rows are finitely many and were drawn without replacement, as in `evalspec.running.guardrail`.
+        """
+        from evalspec.stats.binomial import drawn_at_most
+
+        too_many = math.floor(self.margin * self.rows + 1e-9) + 1
+        if too_many > self.rows or not self.compared:
+            return False
+        lost = max(0, math.ceil(self.lost - 1e-9))
+        return drawn_at_most(min(lost, self.compared), self.rows, too_many, self.compared) <= 1.0 - confidence
+
+    @property
+    def sentence(self) -> str:
+        """Both scores, in words."""
+        return (
+            f"while it was timed, the answers of {self.model} had {self.metric} {self.timed:.1%}, and {self.calm:.1%} "
+            f"where quality is computed, on {plural(self.compared, 'row')} of {self.rows:,}"
+        )
+
+    @property
+    def doubt(self) -> str:
+        """Why the speed does not count, where it is not `shown`."""
+        if self.lost > self.margin * self.compared:
+            return f"{self.sentence}: at most {self.margin:.1%} may be lost"
+        return f"{self.sentence}: it is not shown that at most {self.margin:.1%} are lost; time more queries"
+
+
+def graded(
+    samples: Sequence[Samples], calm: Predictions, grader: Check, place: AnswerPlace | None
+) -> GradedAnswers | None:
+    """Score the texts that were given while timing, and those of the same rows that quality is computed on.
+
+    Args:
+        samples: Of one model, with streams.
+        calm: Its answers to all rows.
+        grader: A check that requires something of them.
+        place: Where in a text the answer is.
+
+    Returns:
+        None where the check scores no texts, or none were given.
+    """
+    import numpy as np
+
+    from evalspec.measure.servable import rows_of_queries
+
+    rows, texts = [], []
+    for one in samples:
+        if one.streams is None:
+            return None
+        first = rows_of_queries(one.items, one.batch, calm.n, int(one.details.get("order_seed") or 0))[:, 0]
+        given = one.ok & np.array([text is not None for text in one.streams.texts], dtype=np.bool_)
+        rows.append(first[given])
+        texts.append(one.streams.texts[given])
+    asked, said = np.concatenate(rows), np.concatenate(texts)
+    before = grader.row_scores(calm)
+    if before is None or not len(asked) or calm.truth is None:
+        return None
+    extracted = None if place is None else place.extracted(said.tolist(), 0)
+    timed = replace(
+        calm, n=len(asked), truth=calm.truth[asked], texts=said, extracted=extracted, clusters=None,
+        finish_reasons=None, tokens=None,
+    )  # fmt: skip
+    after = grader.row_scores(timed)
+    if after is None:
+        return None
+    count = np.bincount(asked, minlength=calm.n)
+    mean = np.bincount(asked, weights=after.scores, minlength=calm.n) / np.maximum(count, 1)
+    there = count > 0
+    return GradedAnswers(
+        calm.model, before.name, before.margin, calm.n, int(there.sum()), float(before.scores[there].mean()),
+        float(mean[there].mean()),
+    )  # fmt: skip
+
+
+def side_by_side(found: Sequence[GradedAnswers]) -> Table:
+    """Scores of the same rows, calm and while timing."""
+    columns = (
+        Column(name="model"), Column(name="metric"), Column(name="calm", unit="%"),
+        Column(name="while timing", unit="%"), Column(name="rows", unit="count"), Column(name="may be lost", unit="%"),
+    )  # fmt: skip
+    rows = tuple(
+        (one.model, one.metric, 100.0 * one.calm, 100.0 * one.timed, one.compared, 100.0 * one.margin) for one in found
+    )
+    caption = "Answers that were given while timing, and those that quality is computed on, to the same rows."
+    return Table(title="Speed and quality on the same answers", caption=caption, columns=columns, rows=rows)
