@@ -194,6 +194,25 @@ class Model(Part):
     )
 
     @property
+    def sampled(self) -> bool:
+        """Its answers are drawn at random, so that the same row is answered otherwise each time."""
+        return False
+
+    def unsampled(self) -> Model:
+        """The same, with the likeliest answer to each row."""
+        return self
+
+    @property
+    def writes_slowly(self) -> bool:
+        """It writes token after token, so that few rows are asked about for its own sake."""
+        return False
+
+    @property
+    def always_new(self) -> bool:
+        """No two queries that are timed are the same, so that nothing remembers one."""
+        return False
+
+    @property
     def elsewhere(self) -> bool:
         """True if it runs on another machine, whose counters can't be read here."""
         return False

@@ -169,6 +169,27 @@ class Http(RuntimeModel):
         return self.health or own.get(self.protocol)
 
     @property
+    def sampled(self) -> bool:
+        """At a temperature over 0."""
+        return self.generate is not None and self.generate.temperature > 0
+
+    def unsampled(self) -> Http:
+        """At a temperature of 0."""
+        if self.generate is None:
+            return self
+        return self.model_copy(update={"generate": self.generate.model_copy(update={"temperature": 0.0})})
+
+    @property
+    def writes_slowly(self) -> bool:
+        """Language models do."""
+        return self.protocol == "openai"
+
+    @property
+    def always_new(self) -> bool:
+        """Each prompt begins with a word of its own, where it is salted."""
+        return self.protocol == "openai" and self.prefix == "salted"
+
+    @property
     def elsewhere(self) -> bool:
         """A loopback address is this machine."""
         return not is_loopback(self.address.host)

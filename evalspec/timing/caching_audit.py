@@ -96,7 +96,7 @@ def audit(inputs: Inputs, check: Check, dataset: str, model: str, warmup_s: floa
         kind="single_stream", queries=2 * ITEMS, processes=1, warmup_queries=WARMUP_QUERIES, warmup_s=warmup_s,
         repeats=2, seed=zlib.crc32(check.name.encode()),
     )  # fmt: skip
-    if inputs.model_facts(model).get("prefix") == "salted":
+    if inputs.model_facts(model).get("always_new"):
         return Audit(None, None, "Each prompt that was timed began with a word of its own, which no cache knows.")
     wanted = "caching_audit" in check.model_fields_set
     try:

@@ -18,10 +18,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 MODES = (
-    "none", "role", "role_with_word", "error", "cut", "broken", "empty", "burst", "characters", "usage3", "no_usage",
-    "length", "slow",
-    "pairs", "split", "comments", "no_done", "reasoning", "tool", "whole", "401", "429", "500", "404", "html", "echo",
-    "serial", "cache", "prefix",
+    "none", "role", "role_with_word", "early", "error", "cut", "broken", "empty", "burst", "characters", "usage3",
+    "no_usage", "length", "slow",
+    "pairs", "split", "comments", "no_done", "reasoning", "tool", "whole", "401", "429", "500", "404", "html", "serial",
+    "cache", "prefix", "batching",
 )  # fmt: skip
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 Event = tuple[float, bytes]
@@ -53,6 +53,7 @@ class Playing(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.one_at_a_time = threading.Lock()
         self.known: set[str] = set()
+        self.under_way = 0
 
     @property
     def port(self) -> int:
@@ -125,7 +126,21 @@ class _Handler(BaseHTTPRequestHandler):
             with self.server.one_at_a_time:
                 self._stream(mode, body, time.monotonic())
         else:
-            self._stream(mode, body, began)
+            with self._counted() as others:
+                # Answers get mixed up where several are made at once.
+                self._stream(mode, body, began, wrong=mode == "batching" and others > 0)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[int]:
+        """Requests that were under way when this one came."""
+        with self.server.lock:
+            others = self.server.under_way
+            self.server.under_way += 1
+        try:
+            yield others
+        finally:
+            with self.server.lock:
+                self.server.under_way -= 1
 
     def _mode(self) -> str:
         return self.path.split("/")[1].partition("@")[0]
@@ -144,14 +159,14 @@ class _Handler(BaseHTTPRequestHandler):
             "usage": {"prompt_tokens": 7, "completion_tokens": len(words)},
         }
 
-    def _stream(self, mode: str, body: dict[str, Any], began: float) -> None:
+    def _stream(self, mode: str, body: dict[str, Any], began: float, *, wrong: bool = False) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream; charset=utf-8")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self.wfile.flush()
         try:
-            for at_ms, data in self._events(mode, body):
+            for at_ms, data in self._events(mode, {"messages": []} if wrong else body):
                 left = began + at_ms / 1e3 - time.monotonic()
                 if left > 0:
                     time.sleep(left)
@@ -179,7 +194,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _events(self, mode: str, body: dict[str, Any]) -> Iterator[Event]:  # noqa: C901
         chat = "messages" in body
         words, first = self._words(body), self._first_ms(mode, body)
-        at = [first + k * self.server.gap_ms for k in range(len(words))]
+        gap = 0.0 if mode in ("cache", "prefix") else self.server.gap_ms
+        at = [first + k * gap for k in range(len(words))]
+        if mode == "early":
+            at[0] = 1.0
         if mode in ("role", "comments"):
             yield 1.0, _event({"role": "assistant", "content": ""}, chat) if mode == "role" else b": keep-alive\n\n"
         if mode == "reasoning":
@@ -229,7 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
                 yield when, data[cut:]
             elif mode == "tool":
                 yield when, _event({"tool_calls": [{"index": 0, "function": {"arguments": word}}]}, chat)
-            elif mode == "role_with_word" and k == 0:
+            elif mode in ("role_with_word", "early") and k == 0:
                 yield when, _event({"role": "assistant", "content": word}, chat)
             else:
                 yield when, _event({"content": word}, chat)

@@ -297,7 +297,10 @@ class RunInputs:
         """Known facts about a model."""
         name = model or self._job.check.model
         part = self._job.parts.models.get(name)
-        told = {"served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere}
+        told = {
+            "served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere,
+            "always_new": part is not None and part.always_new,
+        }  # fmt: skip
         return {**told, **self._job.model_facts.get(name, {})}
 
     def code(self, path: str, what: str) -> Path:

@@ -166,7 +166,7 @@ def _again(served: Served, table: pa.Table, answers: Answers) -> dict[str, int]:
     from evalspec.answers.again import ROWS, UNLIKE, otherwise, rows_again
 
     rows = rows_again(answers.n)
-    if not served.model.timed or not len(rows):
+    if not served.model.timed or served.model.sampled or not len(rows):
         return {}
     return {ROWS: len(rows), UNLIKE: otherwise(answers, rows, served.predict_all(table.take(rows)))}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import ANSWERED, BROKE, CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OUTCOMES
+from evalspec.language.streams import FINISHES
 from evalspec.pipeline.loaded import Loaded
 from evalspec.runtimes.http_client import json_template as template
 from evalspec.runtimes.http_client import oip, openai
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 AGAIN = (BROKE, CUT_OFF, ERROR_IN_STREAM)
 """Outcomes after which a query that is not timed is sent again."""
 LONGEST_WAIT_S = 30.0
-OUTPUTS: Mapping[OutputName, str] = {"text": "text"}
+OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_reason"}
 """Of a language model."""
 
 
@@ -272,14 +273,15 @@ def empty_outputs() -> dict[str, NDArray[Any]]:
     """Outputs of one row that was answered with nothing."""
     import numpy as np
 
-    return {"text": np.array([""], dtype=object)}
+    return {"text": np.array([""], dtype=object), "finish_reason": np.array(["stop"], dtype=object)}
 
 
 def outputs_of(answer: StreamedAnswer) -> dict[str, NDArray[Any]]:
     """An answer as outputs of one row."""
     import numpy as np
 
-    return {"text": np.array([answer.text], dtype=object)}
+    outputs = {"text": answer.text, "finish_reason": FINISHES[answer.finish]}
+    return {name: np.array([value], dtype=object) for name, value in outputs.items()}
 
 
 def _text(name: str, array: NDArray[Any]) -> str:

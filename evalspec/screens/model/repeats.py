@@ -45,7 +45,8 @@ def look(evidence: Evidence) -> Look:
 
 def _timed(samples: Sequence[Samples]) -> tuple[int, int]:
     """Answers beyond the first of their row, and how many of them are others; of a batch the first row is looked at."""
-    kept = [one for one in samples if one.answers is not None and not one.details.get("altered")]
+    # A prompt that is salted is another one each time.
+    kept = [one for one in samples if one.answers is not None and not one.details.get("altered") and not one.streams]
     if not kept:
         return 0, 0
     items = np.concatenate([one.items for one in kept])
