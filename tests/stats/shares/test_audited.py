@@ -64,7 +64,7 @@ def test_bounds_hold_whatever_the_mark_misses(case: tuple[float, ...]) -> None:
 def test_bounds_hold_for_marks_of_every_kind(share: float) -> None:
     for rows, looked_at, found, alarms in product((500, 2000), (50, 200, 400), (0.0, 0.5, 0.95, 1.0), (0.0, 0.02, 0.1)):
         wrong = misses(2000, rows, looked_at, share, found, alarms)
-        # 216 cases in all: each may show what one in 1,000 shows.
+        # 648 cases in all: each may show what one in 1,000 shows.
         assert (wrong <= allowed(2000)).all(), (rows, looked_at, share, found, alarms, wrong)
 
 
