@@ -247,7 +247,11 @@ def test_onnx_tensors_of_every_task(access: Access) -> None:
 def test_a_server_gives_texts_and_lists(access: Access) -> None:
     def handle(request: Request) -> bytes:
         rows = json.loads(request.body)["rows"]
-        found = [{"text": f"row {x:g}", "why": "length", "n": int(x), **{name: all_[int(x)] for name, all_ in LISTS.items()}} for x in rows]
+        found = [
+            {"text": f"row {x:g}", "why": "length", "n": int(x)}
+            | {name: every[int(x)] for name, every in LISTS.items()}
+            for x in rows
+        ]
         return answer(200, found)
 
     with serving(handle) as server:
