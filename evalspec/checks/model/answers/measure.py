@@ -31,9 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LengthRatio(Comparison):
-    """LengthRatio of two models' answers to the same rows, the other model's taken for 1."""
+    """Length of two models' answers to the same rows, the other model's taken for 1.
+
+    Args:
+        paired: As if no length were the largest.
+        limited: As if none were longer than the longest that was seen; None: of so few that says little.
+    """
 
     paired: PairedMean
+    limited: PairedMean | None
 
     @property
     def baseline_value(self) -> float | None:
@@ -48,6 +54,8 @@ class LengthRatio(Comparison):
     def ratio(self) -> Estimate:
         """Estimate of the ratio."""
         found = self.paired.ratio()
+        if found is not None and self.limited is not None and found.bound(0.95, "upper") is None:
+            found = self.limited.ratio()
         return found or ValueOnly(None, self.paired.n, "no bound: the other model wrote nothing at all")
 
     def difference(self, factor: float, margin: float) -> Estimate:
@@ -151,5 +159,6 @@ def _lengths(answers: Predictions, other: Predictions) -> tuple[LengthRatio, str
         unit = "words"
     # The longest of few answers says little of how long one may be.
     units = answers.n if answers.clusters is None else len(np.unique(answers.clusters))
-    limits = (0.0, float(max(ours.max(), theirs.max()))) if units >= SMALLEST_N else None
-    return LengthRatio(paired_mean(ours, theirs, clusters=answers.clusters, limits=limits)), unit
+    limits = (0.0, float(max(ours.max(), theirs.max())))
+    limited = paired_mean(ours, theirs, clusters=answers.clusters, limits=limits) if units >= SMALLEST_N else None
+    return LengthRatio(paired_mean(ours, theirs, clusters=answers.clusters), limited), unit

@@ -103,7 +103,8 @@ class WrittenAnswers(Check):
 
     ## What it cannot show
     Whether an answer is right: see `quality`. Whether a cut answer would have been right. A text that goes on about the
-    same in other words, or repeats itself further apart, is no loop here. Whether audited rows were drawn at random;
+    same in other words, or repeats itself further apart, is no loop here. The length of answers so long and rare that
+    these rows have none of them. Whether audited rows were drawn at random;
     and, where the file does not hold their text, whether people looked at these answers or at another model's.
 
     ## Example
