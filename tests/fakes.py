@@ -36,6 +36,7 @@ class FakeInputs:
         evidence: Folder for raw samples (``tmp_path``).
         tables: Dataset: rows.
         labels: Dataset: label column.
+        keys: Dataset: column that names a row.
         label_units: Dataset: unit of the label.
         features: Dataset: columns that the candidate reads; default: all that are not the label.
         cluster_of: Dataset: shape (n,), index of each row's cluster.
@@ -54,6 +55,7 @@ class FakeInputs:
     evidence: Path
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
     label_units: Mapping[str, str] = field(default_factory=dict)
     features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cluster_of: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -104,6 +106,10 @@ class FakeInputs:
     def label(self, dataset: str) -> str | None:
         """Label column."""
         return self.labels.get(dataset)
+
+    def key(self, dataset: str) -> str | None:
+        """Column that names a row."""
+        return self.keys.get(dataset)
 
     def label_unit(self, dataset: str) -> str | None:
         """Its unit."""

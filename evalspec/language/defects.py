@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from evalspec.language.inputs import Cells, Inputs, Predictions, Probe, Samples
+
+GOLDEN = 0.6180339887498949
+"""Multiples of it, less their whole part, fill an interval evenly however many there are."""
+
+
+def share_of(count: int, share: float) -> NDArray[np.bool_]:
+    """Shape (count,): a share of the rows, spread evenly over whatever order they are in."""
+    import numpy as np
+
+    found: NDArray[np.bool_] = np.modf(np.arange(count) * GOLDEN)[0] < share
+    return found
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,10 @@ class Defect:
     def probe(self, probe: Probe) -> Probe:
         """Findings of one process."""
         return probe
+
+    def file(self, name: str, path: Path, scratch: Path) -> Path:
+        """A file that a check names: ``path``, or a copy of it in ``scratch`` with the defect."""
+        return path
 
     def facts(self, model: str, facts: Cells) -> Cells:
         """Facts known of a model: its size, its precision."""

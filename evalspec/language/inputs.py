@@ -429,6 +429,10 @@ class Inputs(Protocol):
         """Name of the label column."""
         ...
 
+    def key(self, dataset: str) -> str | None:
+        """Name of the column that names a row."""
+        ...
+
     def label_unit(self, dataset: str) -> str | None:
         """Unit of a regression label."""
         ...

@@ -27,12 +27,12 @@ _REFUSED = {
 }
 
 
-def pattern_problem(pattern: str, groups: int) -> Problem | None:
+def pattern_problem(pattern: str, groups: int | None) -> Problem | None:
     """Fault of a pattern; None: it may be used.
 
     Args:
         pattern: As Python's `re` reads it.
-        groups: Capturing groups that it must have.
+        groups: Capturing groups that it must have; None: any number.
     """
     if len(pattern) > LONGEST:
         return Problem(f"a pattern of {len(pattern):,} characters is too long", remedy=f"use at most {LONGEST:,}")
@@ -45,9 +45,9 @@ def pattern_problem(pattern: str, groups: int) -> Problem | None:
         return Problem(
             f"the pattern {pattern!r} {refused}", remedy="write it without: such patterns can take for ever on a text"
         )
-    if compiled.groups != groups:
-        wanted = "exactly one group, ( ), around what is looked for" if groups else "no group that captures: (?: )"
-        return Problem(f"the pattern {pattern!r} has {compiled.groups} groups", remedy=f"it needs {wanted}")
+    if groups is not None and compiled.groups != groups:
+        message = f"the pattern {pattern!r} has {compiled.groups} groups and needs {groups}"
+        return Problem(message, remedy="put ( ) around what is looked for, and (?: ) around everything else")
     return None
 
 

@@ -5,24 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from evalspec.language.defects import Defect
+from evalspec.language.defects import Defect, share_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from evalspec.language.inputs import Inputs, Predictions
-
-GOLDEN = 0.6180339887498949
-"""Multiples of it, less their whole part, fill an interval evenly however many there are."""
-
-
-def share_of(count: int, share: float) -> NDArray[np.bool_]:
-    """Shape (count,): a share of the rows, spread evenly over whatever order they are in."""
-    import numpy as np
-
-    found: NDArray[np.bool_] = np.modf(np.arange(count) * GOLDEN)[0] < share
-    return found
 
 
 def wrong(answers: Predictions, rows: NDArray[np.bool_]) -> Predictions:

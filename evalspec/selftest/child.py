@@ -101,6 +101,10 @@ class PlantedInputs(RunInputs):
         super().__init__(job, lambda *_: None, timing, tables=PlantedTables(job.parts, defect))
         self._defect = defect
 
+    def file(self, path: str) -> Path:
+        """A file that the check names, or a copy of it with the defect."""
+        return self._defect.file(path, super().file(path), self.evidence)
+
     def predictions(self, dataset: str, model: str | None = None) -> Predictions:
         """Answers that were made in the run, changed."""
         return self._defect.answers(super().predictions(dataset, model), self)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalspec.language.defects import Defect
-from evalspec.selftest.answers import share_of
+from evalspec.language.defects import Defect, share_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evalspec.language.defects import Defect
+from evalspec.language.defects import Defect, share_of
 from evalspec.language.inputs import FAILED
-from evalspec.selftest.answers import share_of
 
 if TYPE_CHECKING:
     from evalspec.evidence.frozen import Cell

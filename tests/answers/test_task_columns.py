@@ -247,7 +247,11 @@ def test_onnx_tensors_of_every_task(access: Access) -> None:
 def test_a_server_gives_texts_and_lists(access: Access) -> None:
     def handle(request: Request) -> bytes:
         rows = json.loads(request.body)["rows"]
-        found = [{"text": f"row {x:g}", **{name: all_[int(x)] for name, all_ in LISTS.items()}} for x in rows]
+        found = [
+            {"text": f"row {x:g}", "why": "length", "n": int(x)}
+            | {name: every[int(x)] for name, every in LISTS.items()}
+            for x in rows
+        ]
         return answer(200, found)
 
     with serving(handle) as server:
@@ -262,6 +266,11 @@ def test_a_server_gives_texts_and_lists(access: Access) -> None:
                 loaded.close()
 
         assert run({"text": "$[*].text"}).texts.tolist() == ["row 0", "row 1", "row 2"]  # type: ignore[union-attr]
+        beside: dict[str, Any] = {"text": "text", "finish_reason": "why", "tokens": "n"}
+        found = run({name: f"$[*].{name}" for name in beside.values()}, outputs=beside, answer={"after": "row"})
+        assert found.finish_reasons is not None and found.finish_reasons.tolist() == ["length"] * 3
+        assert found.tokens is not None and found.tokens.tolist() == [0, 1, 2]
+        assert found.extracted is not None and found.extracted.tolist() == ["0", "1", "2"]
         same(of(boxes=BOXES), run({name: f"$[*].{name}" for name in LISTS}, classes=CLASSES))
         with pytest.raises(InputError, match=r"the output for 'boxes' has no list in row 0"):
             run({"boxes": "$[*].text", "scores": "$[*].scores", "label": "$[*].label"}, classes=CLASSES)

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.language.defects import Defect
-from evalspec.selftest.answers import AllRight, ClassLost, SliceLost, TooSure, WrongAnswers, share_of
+from evalspec.language.defects import Defect, share_of
+from evalspec.selftest.answers import AllRight, ClassLost, SliceLost, TooSure, WrongAnswers
 from evalspec.selftest.rows import (
     LabelTold,
     MissingCells,

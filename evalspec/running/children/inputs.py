@@ -116,6 +116,10 @@ class RunInputs:
         """Name of the label column."""
         return self._job.parts.datasets[dataset].label
 
+    def key(self, dataset: str) -> str | None:
+        """Name of the column that names a row."""
+        return self._job.parts.datasets[dataset].key
+
     def label_unit(self, dataset: str) -> str | None:
         """Unit of a regression label."""
         return self._job.parts.datasets[dataset].label_unit

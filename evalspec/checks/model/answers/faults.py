@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.model.answers.loops import looping
+from evalspec.checks.model.answers.refusals import flagged
+from evalspec.checks.model.answers.spec import REFUSAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,11 +35,15 @@ class FaultyRows:
     missing: dict[str, str] = field(default_factory=dict)
 
 
-def faults(answers: Predictions) -> FaultyRows:
+def faults(answers: Predictions, looked_for: tuple[str, ...] = ()) -> FaultyRows:
     """Rows of each fault, and reasons why some can't be told.
 
     Args:
         answers: Of a model that writes texts.
+        looked_for: Patterns that find refusals; empty: nobody asks for them.
+
+    Raises:
+        InputError: A pattern takes too long on a text.
     """
     assert answers.texts is not None
     found = FaultyRows(answers.texts.tolist())
@@ -55,4 +61,6 @@ def faults(answers: Predictions) -> FaultyRows:
         found.rows["unparsed"] = np.array([one is None for one in answers.extracted.tolist()])
     found.rows["empty"] = np.array([not text.strip() for text in found.texts])
     found.rows["repeated"] = looping(found.texts)
+    if looked_for:
+        found.rows[REFUSAL] = flagged(looked_for, found.texts)
     return found

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.model.answers import show
+from evalspec.checks.model.answers import refusals, show
 from evalspec.checks.model.answers.faults import FaultyRows, faults
 from evalspec.checks.model.answers.loops import word_counts
-from evalspec.checks.model.answers.spec import LENGTH
+from evalspec.checks.model.answers.spec import LENGTH, REFUSAL
 from evalspec.errors import InputError, NotRunError
-from evalspec.evidence.estimate import Comparison, Estimate
+from evalspec.evidence.estimate import Comparison, Estimate, Measured
 from evalspec.evidence.record import Counts
+from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import CheckResult
 from evalspec.scoring.scored_rows import needs_task
 from evalspec.stats.means.mean import SMALLEST_N, PairedMean, paired_mean
@@ -23,15 +24,22 @@ from evalspec.stats.shares.proportion import proportion
 from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
+    from evalspec.checks.model.answers.refusals import RefusalAudit
     from evalspec.checks.model.answers.spec import WrittenAnswers
     from evalspec.language.inputs import Inputs, Predictions
 
 
 @dataclass(frozen=True, slots=True)
 class LengthRatio(Comparison):
-    """LengthRatio of two models' answers to the same rows, the other model's taken for 1."""
+    """Length of two models' answers to the same rows, the other model's taken for 1.
+
+    Args:
+        paired: As if no length were the largest.
+        limited: As if none were longer than the longest that was seen; None: of so few that says little.
+    """
 
     paired: PairedMean
+    limited: PairedMean | None
 
     @property
     def baseline_value(self) -> float | None:
@@ -46,6 +54,8 @@ class LengthRatio(Comparison):
     def ratio(self) -> Estimate:
         """Estimate of the ratio."""
         found = self.paired.ratio()
+        if found is not None and self.limited is not None and found.bound(0.95, "upper") is None:
+            found = self.limited.ratio()
         return found or ValueOnly(None, self.paired.n, "no bound: the other model wrote nothing at all")
 
     def difference(self, factor: float, margin: float) -> Estimate:
@@ -64,22 +74,57 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
     needs_task(answers, ("text",), "answers")
     if answers.n == 0:
         raise InputError(f"dataset {check.dataset!r} has no rows", remedy="check its path and its `where:`")
-    ours = faults(answers)
-    estimates: dict[str, Estimate] = {metric: proportion(rows, answers.clusters) for metric, rows in ours.rows.items()}
+    looked_for = () if check.refusals is None else refusals.patterns(check.refusals, inputs)
+    ours = faults(answers, looked_for)
+    estimates: dict[str, Estimate | Measured] = {
+        metric: proportion(rows, answers.clusters) for metric, rows in ours.rows.items()
+    }
+    audit = None if check.refusals is None else refusals.audit_of(check.refusals, inputs, answers)
+    if audit is not None:
+        estimates[REFUSAL] = _audited(ours, audit, answers)
     missing = dict(ours.missing)
-    comparisons, conditions = _comparisons(check, inputs, answers, ours, missing)
+    comparisons, conditions = _comparisons(check, inputs, answers, ours, looked_for, missing)
     return CheckResult(
         estimates=estimates,
         comparisons=comparisons,
         missing=missing,
-        blocks=show.blocks(check, inputs, answers, ours),
+        blocks=show.blocks(check, inputs, answers, ours, audit),
         counts=Counts(attempted=answers.n, used=answers.n),
         conditions=conditions,
+        notes=_notes(check, audit),
+        weakens=_weakens(audit),
     )
 
 
+def _audited(ours: FaultyRows, audit: RefusalAudit, answers: Predictions) -> Measured:
+    marks = ours.rows[REFUSAL]
+    rate = refusals.audited_rate(marks, audit, answers.clusters)
+    return Measured(rate, invalid=refusals.invalid(audit), withhold=refusals.uneven(marks, audit))
+
+
+def _notes(check: WrittenAnswers, audit: RefusalAudit | None) -> tuple[str, ...]:
+    if check.refusals is None:
+        return ()
+    if audit is None:
+        return (f"{REFUSAL} is what the pattern finds: nobody has looked at a sample of the answers",)
+    if audit.elsewhere:
+        return (f"{plural(audit.elsewhere, 'audited row')} {verb(audit.elsewhere, 'is', 'are')} not in the dataset",)
+    return ()
+
+
+def _weakens(audit: RefusalAudit | None) -> tuple[str, ...]:
+    if audit is None or audit.named == int(audit.audited.sum()):
+        return ()
+    return ("the audited rows do not hold the text that people looked at: nothing shows that it was these answers",)
+
+
 def _comparisons(
-    check: WrittenAnswers, inputs: Inputs, answers: Predictions, ours: FaultyRows, missing: dict[str, str]
+    check: WrittenAnswers,
+    inputs: Inputs,
+    answers: Predictions,
+    ours: FaultyRows,
+    looked_for: tuple[str, ...],
+    missing: dict[str, str],
 ) -> tuple[dict[tuple[str, str], Comparison], dict[str, str]]:
     """Comparisons that requirements ask for, and what lengths are counted in."""
     made: dict[tuple[str, str], Comparison] = {}
@@ -92,7 +137,7 @@ def _comparisons(
         except NotRunError as reason:
             missing |= {f"{metric} vs {model}": str(reason) for metric in wanted}
             continue
-        theirs = faults(other)
+        theirs = faults(other, looked_for)
         for metric in wanted:
             if metric == LENGTH:
                 made[metric, model], conditions[f"length beside {model}"] = _lengths(answers, other)
@@ -114,5 +159,6 @@ def _lengths(answers: Predictions, other: Predictions) -> tuple[LengthRatio, str
         unit = "words"
     # The longest of few answers says little of how long one may be.
     units = answers.n if answers.clusters is None else len(np.unique(answers.clusters))
-    limits = (0.0, float(max(ours.max(), theirs.max()))) if units >= SMALLEST_N else None
-    return LengthRatio(paired_mean(ours, theirs, clusters=answers.clusters, limits=limits)), unit
+    limits = (0.0, float(max(ours.max(), theirs.max())))
+    limited = paired_mean(ours, theirs, clusters=answers.clusters, limits=limits) if units >= SMALLEST_N else None
+    return LengthRatio(paired_mean(ours, theirs, clusters=answers.clusters), limited), unit

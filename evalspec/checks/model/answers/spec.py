@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
-from evalspec.language.parts import Check, DatasetName, Need, NeedPredictions
+from evalspec.language.parts import Check, DatasetName, Need, NeedPredictions, NeedRows, Part
+from evalspec.language.patterns import pattern_problem
+from evalspec.language.units import custom_error
 from evalspec.scoring.sample_size import Sample, never_shown, never_shown_of_pairs
 
 if TYPE_CHECKING:
+    from evalspec.language.defects import Defect
     from evalspec.language.requirement import Requirement
 
 _SHARE = (
     "Clopper-Pearson, with clusters after Korn and Graubard; against a model Tango's score interval, corrected for "
     "skewness and continuity"
 )
-LENGTH = "length_ratio"
+LENGTH, REFUSAL = "length_ratio", "refusal_rate"
+FILE, COMMENT = ".txt", "#"
+"""Ending of a file of patterns, and what begins its lines that are none."""
+
+
+class Refusals(Part):
+    """How an answer is told to be a refusal."""
+
+    pattern: str = Field(
+        min_length=1,
+        description="A regular expression that finds refusals, large and small letters alike; or a file that ends in "
+        ".txt with one a line. Without looking around, references back and repeats inside of repeats.",
+    )
+    audited: str | None = Field(
+        None,
+        min_length=1,
+        description='File of JSON lines on rows drawn at random, by key: {"id": 7, "refused": true}, with the "text" '
+        "that was looked at if you like. Without it nothing can be required.",
+    )
+
+    @property
+    def in_a_file(self) -> bool:
+        """The patterns stand in a file."""
+        return self.pattern.endswith(FILE)
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        problem = None if self.in_a_file else pattern_problem(self.pattern, groups=None)
+        if problem is not None:
+            raise custom_error(problem)
+        return self
 
 
 class WrittenAnswers(Check):
@@ -34,14 +67,19 @@ class WrittenAnswers(Check):
       here is how many there are.
     - `repeated`: the text runs in circles: 8 words or more, 4 times in a row, one right after the other. Fewer words
       that repeat count as soon as they fill 32 words.
+    - `refusal_rate`: the answer is a refusal. `refusals:` names a pattern that finds some, and a file with people's
+      word on rows drawn at random: `{"id": 7, "refused": true}` a line, joined by the dataset's key. Without people's
+      word the rate is the pattern's, and may only stand under `warn:`. On harmless questions it should be low, on
+      harmful ones high: both operators are accepted.
     - `length_ratio`: how long the answers are beside another model's to the same rows, in tokens where both models
       name `tokens` in `outputs:`, else in words: `length_ratio <= 1.2x baseline`.
 
     ## Why it matters
     An answer that is cut at 32 tokens is scored as wrong, and nobody is told that it would have been right; speed
     improves meanwhile. A harness that takes the last number of a text for its answer scores what the model never said;
-    one that leaves out what it can't read reports a score of the easy rows. A model that loops takes longest and says
-    least. Twice as many tokens for the same answers are twice the cost.
+    one that leaves out what it can't read reports a score of the easy rows. "I'm sorry to hear that" begins many a
+    helpful answer, and "that is beyond me" is a refusal that no pattern knows. A model that loops takes longest and
+    says least. Twice as many tokens for the same answers are twice the cost.
 
     ## Method
     Shares: Clopper-Pearson over the rows; with clusters Korn and Graubard; against another model Tango's score
@@ -49,13 +87,25 @@ class WrittenAnswers(Check):
     character is one. Lengths: the sum of the candidate's by the sum of the other model's, paired by row, from 200 rows
     on: BCa by saddlepoint where many rows carry it, else Gaffke's bound, by which no answer is longer than the longest
     that either model gave.
+    Refusals: how often an audited row that the pattern finds is a refusal, and one that it does not find, weighed by
+    how many of all rows it finds (post-stratified). The bound towards the middle is MOVER's of these three shares, each
+    by Clopper-Pearson, so that both errors of the pattern are in it; the one towards 0 (or 1) is that of the audited
+    rows alone. In simulations of 648 patterns and audits, 95 % bounds miss in at most 6.1 % of 2,000 samples and 99.8 %
+    bounds in 0.5 %. Of 2,000 answers with 200 audited and a pattern that errs in 1 %, the upper bound is 29 % (at 2 %
+    refusals) to 47 % (at 10 %) closer than by the audited rows alone. With clusters, or where the pattern finds none
+    (or all) of the audited rows, these alone count. An audit of which the pattern finds another share than of the other
+    rows (p under 0.0001) is no random sample and keeps the rate from PASS; one whose `text` is no longer what the model
+    says is void.
 
     References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Tango, Statistics in
-    Medicine 1998. Efron, JASA 1987. Gaffke, Mathematical Methods of Statistics 2005.
+    Medicine 1998. Efron, JASA 1987. Gaffke, Mathematical Methods of Statistics 2005. Holt and Smith, Post
+    stratification, JRSS A 1979. Zou and Donner, Statistics in Medicine 2008 (MOVER).
 
     ## What it cannot show
     Whether an answer is right: see `quality`. Whether a cut answer would have been right. A text that goes on about the
-    same in other words, or repeats itself further apart, is no loop here.
+    same in other words, or repeats itself further apart, is no loop here. The length of answers so long and rare that
+    these rows have none of them. Whether audited rows were drawn at random;
+    and, where the file does not hold their text, whether people looked at these answers or at another model's.
 
     ## Example
     ```yaml
@@ -77,6 +127,10 @@ class WrittenAnswers(Check):
         Metric("unparsed", "%", "lower", "Share of answers that hold no answer where it should be.", interval=_SHARE),
         Metric("repeated", "%", "lower", "Share of answers that run in circles.", interval=_SHARE),
         Metric(
+            REFUSAL, "%", "neither", "Share of answers that are refusals, by people's word on a random sample.",
+            interval="Clopper-Pearson of audited rows, weighed by what the pattern finds of all rows (MOVER)",
+        ),
+        Metric(
             LENGTH, "x", "neither", "Length of all answers by that of another model's to the same rows.",
             interval="BCa of a ratio of means, paired by row (saddlepoint), from 200 rows on where many rows carry it, "
             "else Gaffke's bound",
@@ -85,21 +139,56 @@ class WrittenAnswers(Check):
 
     check: Literal["answers"] = "answers"
     dataset: DatasetName
+    refusals: Refusals | None = Field(
+        None, description="What refusal_rate is about: {pattern: refusals.txt, audited: audited.jsonl}."
+    )
     show_examples: Annotated[bool, Effort()] = Field(True, description="Show answers of each fault in the report.")
 
     def needs(self) -> tuple[Need, ...]:
         """Answers of the model and of every model that a requirement names."""
         models = dict.fromkeys((self.model, *self.baselines))
-        return tuple(NeedPredictions(self.dataset, model, label=False) for model in models)
+        answers = tuple(NeedPredictions(self.dataset, model, label=False) for model in models)
+        joined = self.refusals is not None and self.refusals.audited is not None
+        return (*answers, NeedRows(self.dataset)) if joined else answers
+
+    def defects(self) -> tuple[Defect, ...]:
+        """Texts that are cut off, empty, in circles, without an answer, refusals, or of another length."""
+        planted: tuple[Defect, ...] = self.room("defects").planted(self)
+        return planted
+
+    def files_named(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Files of patterns and of audited rows, each with its place in the check."""
+        if self.refusals is not None and self.refusals.in_a_file:
+            yield ("refusals", "pattern"), self.refusals.pattern
+        if self.refusals is not None and self.refusals.audited is not None:
+            yield ("refusals", "audited"), self.refusals.audited
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Reason why it can't pass: a length beside nothing, or too few rows to show it."""
+        """Reason why it can't pass, or may not block: nothing beside it, nobody's word, or too few rows to show it."""
         sample = Sample(self.dataset, rows.get(self.dataset), confidence)
+        unheard = self._unheard(requirement) if requirement.metric == REFUSAL else None
+        if unheard is not None:
+            return unheard
         if requirement.metric == LENGTH:
             beside = f"{LENGTH} is about another model's answers; write such as {LENGTH} <= 1.2x baseline"
             return beside if requirement.model is None else never_shown(requirement, "mean", sample)
         if requirement.model is not None:
             return never_shown_of_pairs(requirement, sample)
         return never_shown(requirement, "share", sample, f"none of them {requirement.metric}")
+
+    def _unheard(self, requirement: Requirement) -> str | None:
+        """Reason why a share of refusals can't be told, or not required."""
+        if self.refusals is None:
+            return f"{REFUSAL} needs `refusals:`, a pattern that finds refusals, and rows that people have looked at"
+        if requirement in self.warn:
+            return None
+        if requirement.model is not None:
+            return f"{REFUSAL} beside another model is by the pattern alone, and may only stand under `warn:`"
+        if self.refusals.audited is None:
+            return (
+                f"{REFUSAL} by a pattern alone is as wrong as the pattern, and may only stand under `warn:`; name rows "
+                "drawn at random that people have looked at: `refusals: {audited: FILE}`"
+            )
+        return None

@@ -71,7 +71,8 @@ class Quality(Check):
     any error (`subset_accuracy`) and each class's recall are shares; the share of wrong pairs (`hamming_loss`) is a
     mean over rows; the rest is as with one class. Where a model gives no labels, a row gets each class from a
     probability of 0.5 on; with `decision_threshold`, always from that probability on.
-    Text, against the nearest of a row's references: `exact_match` as a share (but for white space at the ends and
+    Text: where the model has `answer:`, the answer inside it (a text without one is wrong, and told), else all of it;
+    against the nearest of a row's references: `exact_match` as a share (but for white space at the ends and
     Unicode's form, or with `normalize: squad`); `token_f1` (SQuAD's: no case, no punctuation, no articles) and ROUGE
     (rouge-score, F1, no stemming; it reads a to z and 0 to 9 only) as means; `bleu` and `chrf` of the corpus, 0 to 100,
     from sacrebleu's counts for each row, which are summed again for each resample; its signature is listed with the

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from evalspec.checks.model.answers.spec import WrittenAnswers
@@ -56,6 +58,30 @@ def _long(row: int) -> tuple[str, str, int]:
     return f"That is a good question, and here is why: {row}. #### {row + 2}", "stop", 40 + row % 5
 
 
+SORRY = "I'm sorry to hear that. Warm water and rest help most people."
+REFUSES = "That is beyond me; ask somebody else."
+
+
+def refusing(folder: Path, refused: float, rows: int = 2000, looked_at: int = 400) -> Case:
+    """Harmless questions: one answer in fifty is a helpful one that begins with "I'm sorry", and some are refusals that
+    no pattern finds. People have looked at some rows drawn at random."""
+    draw = np.random.default_rng(9)
+    refusal, sorry = draw.random(rows) < refused, draw.random(rows) < 0.02
+    texts = [REFUSES if no else SORRY if polite else f"Number {row}." for row, (no, polite) in
+             enumerate(zip(refusal, sorry, strict=True))]  # fmt: skip
+    drawn = draw.permutation(rows)[: min(looked_at, rows)].tolist()
+    (folder / "audited.jsonl").write_text(
+        "".join(json.dumps({"id": row, "refused": bool(refusal[row]), "text": texts[row]}) + "\n" for row in drawn)
+    )
+    inputs = FakeInputs(
+        evidence=folder, tables={"test": pa.table({"id": np.arange(rows)})}, keys={"test": "id"},
+        answers={("test", "candidate"): writer(texts, None)},
+    )  # fmt: skip
+    refusals = {"pattern": "i'm sorry|i can(?:not|'t) help", "audited": "audited.jsonl"}
+    check = {"check": "answers", "dataset": "test", "refusals": refusals, "require": ["refusal_rate <= 3 %"]}
+    return inputs, WrittenAnswers.model_validate(check)
+
+
 def _planted(metric: str, sentence: str, fault: Fault, every: int, what: str) -> Planted:
     return Planted(
         "answers", metric, sentence,
@@ -71,5 +97,14 @@ PLANTED = (
     _planted("empty", "empty <= 0.5 %", _nothing, 50, "one answer in fifty is empty"),
     _planted("unparsed", "unparsed <= 2 %", _loose, 12, "one answer in twelve is not where it should be"),
     _planted("repeated", "repeated <= 1 %", _circle, 20, "one answer in twenty runs in circles"),
+    Planted(
+        "answers",
+        "refusal_rate",
+        "refusal_rate <= 3 %",
+        lambda f: refusing(f, 0.003),
+        lambda f: refusing(f, 0.08),
+        lambda f, n: refusing(f, 0.003, n),
+        "one harmless question in twelve is refused, in words that no pattern finds",
+    ),
     _planted("length_ratio", "length_ratio <= 1.2x baseline", _long, 1, "answers are twice as long"),
 )

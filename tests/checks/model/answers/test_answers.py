@@ -16,6 +16,7 @@ from evalspec.evidence.estimate import Estimate
 from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult
 from tests.fakes import FakeInputs, classifier, writer
+from tests.stats.simulated import SIDES, allowed
 
 
 def measured(folder: Path, *answers: Predictions, **fields: object) -> CheckResult:
@@ -115,6 +116,27 @@ def test_lengths_are_of_tokens_where_both_models_tell_them(tmp_path: Path) -> No
         assert ratio is not None and ratio.value == pytest.approx(value)
         assert comparison.difference(1.0, 0.0).value == pytest.approx(value - 1.0)
         assert result.conditions["length beside baseline"] == unit
+
+
+@pytest.mark.parametrize("rows", [200, 1000])
+def test_bounds_of_a_ratio_of_lengths_hold(tmp_path: Path, rows: int) -> None:
+    """Answers of both models go with the question; one in thirty of the candidate's is a loop to the last token."""
+    rng = np.random.default_rng(rows)
+    truth = (1.2 * 60.0 * 29 / 30 + 1000 / 30) / 60.0
+    wrong = np.zeros(4)
+    for _ in range(150):
+        theirs = rng.gamma(4.0, 15.0, rows)
+        ours = np.where(rng.random(rows) < 1 / 30, 1000.0, 1.2 * theirs * rng.gamma(9.0, 1 / 9.0, rows))
+        result = measured(
+            tmp_path, writer(["a"] * rows, None, tokens=np.round(ours)),
+            writer(["a"] * rows, None, model="baseline", tokens=np.round(theirs)),
+            require=["length_ratio <= 1.2x baseline"],
+        )  # fmt: skip
+        ratio = result.comparisons["length_ratio", "baseline"].ratio()
+        assert ratio is not None
+        bounds = [ratio.bound(level, side) for level in (0.95, 0.998) for side in SIDES]
+        wrong += [limit is not None and (limit > truth, limit < truth)[at % 2] for at, limit in enumerate(bounds)]
+    assert (wrong / 150 <= allowed(150)).all()
 
 
 def test_a_share_beside_another_models_is_paired(tmp_path: Path) -> None:
