@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evalspec.language.inputs import Cells, Inputs, Predictions, Probe, Samples
+    from evalspec.language.likelihoods import TokenLikelihoods
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class Defect:
     def probe(self, probe: Probe) -> Probe:
         """Findings of one process."""
         return probe
+
+    def likelihoods(self, found: TokenLikelihoods) -> TokenLikelihoods:
+        """Likelihoods that a language model gave."""
+        return found
 
     def facts(self, model: str, facts: Cells) -> Cells:
         """Facts known of a model: its size, its precision."""
