@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+from tests.shared import shared_folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -134,7 +137,24 @@ def rounded(levels: int) -> Callable[[str, Any], Any]:
     return change
 
 
+def copied(folder: Path, name: str) -> Path:
+    """A copy of a model's folder beside it."""
+    return Path(shutil.copytree(folder, folder.with_name(name)))
+
+
+def family(folder: Path) -> None:
+    """Write ``fp32``, copies ``fp16`` and ``int4``, ``begins_twice`` (another tokenizer) and ``other_tokens``."""
+    own = train(folder / "fp32")
+    altered(own, folder / "fp16", halved)
+    altered(own, folder / "int4", rounded(7))
+    tokenizer(copied(own, "begins_twice"), begins=2)
+    train(folder / "other_tokens", steps=80, merges=254)
+
+
+def language_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the `family`, made once a session; who changes a model works on a copy."""
+    return shared_folder(tmp_path_factory, "language-models", family)
+
+
 if __name__ == "__main__":
-    made = train(Path(sys.argv[1]) / "fp32")
-    altered(made, made.with_name("fp16"), halved)
-    altered(made, made.with_name("int4"), rounded(7))
+    family(Path(sys.argv[1]))
