@@ -59,13 +59,9 @@ class LoadedLanguageModel(Loaded):
         progress: Callable[[float, float, str], None],
     ) -> TokenLikelihoods:
         """As `evalspec.language.likelihoods.GivesLikelihoods.likelihoods`."""
-        if self.longest is not None and windows.context > self.longest:
-            raise InputError(
-                f"a context of {windows.context:,} tokens was asked for and the model sees {self.longest:,}",
-                remedy=f"say context: {self.longest}",
-            )
         began = time.perf_counter()
         parts = cut(texts, self.coder, windows)
+        self._fits(max((len(one.seen) for one in parts.windows), default=0), windows)
         other = None if beside is None else self._fitting(beside, parts, texts, windows)
         sums, batch = self._sums(len(texts), parts.windows, other, progress)
         lost = int(np.count_nonzero(~np.isfinite(np.stack(list(sums.values())))))
@@ -91,6 +87,20 @@ class LoadedLanguageModel(Loaded):
                 "likelihood_seconds": time.perf_counter() - began,
             },
         )
+
+    def _fits(self, seen: int, windows: Windows) -> None:
+        """Stop where a window is longer than what the model sees.
+
+        Raises:
+            InputError: It is.
+        """
+        needed = max(seen, windows.context)
+        if self.longest is not None and needed > self.longest:
+            raise InputError(
+                f"a context of {windows.context:,} tokens was asked for, {needed:,} with those that begin a text, and "
+                f"the model sees {self.longest:,}",
+                remedy=f"say context: {self.longest - (needed - windows.context)}",
+            )
 
     def _fitting(
         self, beside: GivesLikelihoods, parts: CutTexts, texts: Sequence[str], windows: Windows

@@ -86,31 +86,33 @@ def cut(texts: Sequence[str], coder: Any, asked: Windows) -> CutTexts:
         first = first or tuple(int(one) for one in ids[:FIRST_SHOWN])
         twice += len(ids) > 1 and ids[0] == ids[1] == begin
         counts_here = ~np.isin(ids, around)
-        last = _last(places, counts_here, asked)
-        ids, places, counts_here = ids[: last + 1], places[: last + 1], counts_here[: last + 1]
         # Nothing is said of the first token that is seen.
         counts_here[:1] = False
-        windows += _windows(number, ids, counts_here, asked)
+        # More tokens than one at the beginning come in addition, so that windows hold the same text without them.
+        more = max(0, int(counts_here.argmax()) - 1)
+        last = _last(places, counts_here, asked, more)
+        ids, places, counts_here = ids[: last + 1], places[: last + 1], counts_here[: last + 1]
+        windows += _windows(number, ids, counts_here, asked, more)
         digest.update(ids[counts_here].tobytes() + b"\0")
         counts[:, number] = _sizes(text, places, counts_here)
     return CutTexts(tuple(windows), counts[0], counts[1], counts[2], digest.hexdigest(), first, int(twice))
 
 
-def _last(places: NDArray[np.int64], counts: NDArray[np.bool_], asked: Windows) -> int:
+def _last(places: NDArray[np.int64], counts: NDArray[np.bool_], asked: Windows, more: int) -> int:
     """Index of the last token that is looked at; no character is cut in two."""
     most = len(places) - 1
     if asked.most is not None:
-        most = min(most, asked.context + (asked.most - 1) * asked.stride)
+        most = min(most, more + asked.context + (asked.most - 1) * asked.stride)
     while most > 0 and most + 1 < len(places) and counts[most + 1] and places[most + 1, 0] < places[most, 1]:
         most -= 1
     return most
 
 
-def _windows(text: int, ids: NDArray[np.int64], counts: NDArray[np.bool_], asked: Windows) -> list[Window]:
-    """Windows over a text's tokens, each scored once."""
+def _windows(text: int, ids: NDArray[np.int64], counts: NDArray[np.bool_], asked: Windows, more: int) -> list[Window]:
+    """Windows over a text's tokens, each scored once; the first sees ``more`` tokens at its beginning."""
     found, done = [], 0
-    for start in range(0, max(1, len(ids) - 1), asked.stride):
-        end = min(start + asked.context, len(ids) - 1)
+    for place in range(0, max(1, len(ids) - 1), asked.stride):
+        start, end = place + more if place else 0, min(place + more + asked.context, len(ids) - 1)
         if end <= done:
             break
         scored = counts[start + 1 : end + 1].copy()

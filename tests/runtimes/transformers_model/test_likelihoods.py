@@ -143,10 +143,13 @@ def test_a_tokenizer_that_begins_twice_is_counted_and_scores_the_same_tokens(mod
     twice, once = (ask(load(models, name), TEXTS, Windows(64, 64)) for name in ("begins_twice", "fp32"))
     assert twice.begins_twice == len(TEXTS) and once.begins_twice == 0
     assert twice.first[:2] == (0, 0)
-    short = [text for text in TEXTS if len(text.encode()) < 60]
-    assert ask(load(models, "begins_twice"), short, Windows(64, 64)).digest == (
-        ask(load(models, "fp32"), short, Windows(64, 64)).digest
-    )
+    assert twice.digest == once.digest
+    assert (twice.nll != once.nll)[:40].all()
+    for windows in (Windows(16, 16, None), Windows(20, 7, 2)):
+        one, other = (cut(TEXTS, load(models, name).coder, windows) for name in ("begins_twice", "fp32"))
+        assert one.digest == other.digest and len(one.windows) == len(other.windows)
+    with pytest.raises(InputError, match="say context: 255"):
+        ask(load(models, "begins_twice"), ["x" * 999], Windows(256, 256))
 
 
 def test_without_a_begin_token_the_end_token_is_put_before_a_text_and_without_either_the_first_is_not_scored(

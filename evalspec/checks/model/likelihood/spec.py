@@ -15,6 +15,7 @@ from evalspec.language.units import custom_error
 from evalspec.scoring.sample_size import Kind, Sample, never_shown
 
 if TYPE_CHECKING:
+    from evalspec.language.defects import Defect
     from evalspec.language.requirement import Requirement
 
 DISTRIBUTIONS = ("divergence", "top_token_flips")
@@ -164,6 +165,11 @@ class Likelihood(Check):
             kind = "share" if model is None else "any"
         sample = Sample(self.dataset, rows.get(self.dataset), confidence, more="add documents")
         return never_shown(requirement, kind, sample, "every token the likeliest")
+
+    def defects(self) -> tuple[Defect, ...]:
+        """Tokens that are less likely, not foreseen, or thought of otherwise than by the baseline."""
+        planted: tuple[Defect, ...] = self.room("defects").planted(self.model)
+        return planted
 
     def needs(self) -> tuple[Need, ...]:
         """Texts, and likelihoods of each model."""
