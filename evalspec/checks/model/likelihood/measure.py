@@ -184,5 +184,5 @@ def _conditions(mine: TokenLikelihoods, documents: Documents, windows: Windows) 
         "stride": windows.stride,
         "windows": "all" if windows.most is None else windows.most,
         "first_ids": " ".join(str(one) for one in mine.first),
-        **mine.details,
+        **{name: mine.details[name] for name in ("vocabulary", "likelihood_batch") if name in mine.details},
     }

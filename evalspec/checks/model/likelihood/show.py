@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from evalspec.language.likelihoods import TokenLikelihoods
 
 CELLS = 20
+EXAMPLES = 5
+"""Documents that are named."""
 
 
 def blocks(
@@ -35,7 +37,7 @@ def blocks(
         confidence: Of the bounds.
     """
     found: list[AnyBlock] = [_metrics(estimates, confidence), _models(check, documents), _histogram(check, documents)]
-    if check.show_documents:
+    if check.show_examples:
         found.append(_outstanding(check, documents))
     return found
 
@@ -90,7 +92,7 @@ def _outstanding(check: Likelihood, documents: Documents) -> Table:
     name, other = next(iter(documents.others.items()), (None, None))
     bits = documents.own.nll / NATS / documents.bytes
     change = None if other is None else (documents.own.nll - other.nll) / documents.tokens
-    worst = np.argsort(-(bits if change is None else change), kind="stable")[: check.show_documents]
+    worst = np.argsort(-(bits if change is None else change), kind="stable")[:EXAMPLES]
     columns = [
         Column(name="row", unit="count"), Column(name="tokens", unit="count"), Column(name="bits by byte", unit="score")
     ]  # fmt: skip

@@ -111,8 +111,8 @@ class Likelihood(Check):
         1, description="Windows of each text at most, from its beginning; `all`: the whole text."
     )
     baseline: ModelName = Field("baseline", description="Model that `divergence` and `top_token_flips` are against.")
-    show_documents: Annotated[int, Effort()] = Field(
-        5, ge=0, description="Documents named in the report: those that are least likely, or have moved most."
+    show_examples: Annotated[bool, Effort()] = Field(
+        True, description="Name documents in the report: those that are least likely, or have lost most."
     )
 
     @model_validator(mode="after")
