@@ -41,6 +41,7 @@ from evalspec.language.declarations import Circumstance, ClassOfModel, Effort, L
 from evalspec.language.defects import Defect
 from evalspec.language.header import Header
 from evalspec.language.inputs import Inputs, Predictions, Samples, Schedule
+from evalspec.language.likelihoods import TokenLikelihoods, Windows
 from evalspec.language.parts import (
     Access,
     Check,
@@ -51,6 +52,7 @@ from evalspec.language.parts import (
     Model,
     ModelName,
     Need,
+    NeedLikelihoods,
     NeedPredictions,
     NeedRows,
     NeedTiming,
@@ -127,6 +129,7 @@ __all__ = [
     "Model",
     "ModelName",
     "Need",
+    "NeedLikelihoods",
     "NeedPredictions",
     "NeedRows",
     "NeedTiming",
@@ -152,7 +155,9 @@ __all__ = [
     "SpecNames",
     "Table",
     "Text",
+    "TokenLikelihoods",
     "ValueOnly",
+    "Windows",
     "bca",
     "did_you_mean",
     "mean",

@@ -16,6 +16,7 @@ from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import AnswerKind, Boxes, Predictions, Probe, Samples, Schedule, SliceMask
+from evalspec.language.likelihoods import TokenLikelihoods, Windows
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
 from evalspec.language.scans import Scan, look
@@ -49,6 +50,7 @@ class FakeInputs:
         facts: Model: its facts.
         origins: Dataset: its origin.
         answering: (rows, dataset, model) -> predictions of rows that the check made.
+        likelihoods: (texts, windows, model, model beside) -> likelihoods of their tokens.
         today: The day of the run.
     """
 
@@ -68,6 +70,7 @@ class FakeInputs:
     facts: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
     origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     answering: Callable[[pa.Table, str, str], Predictions] | None = None
+    likelihoods: Callable[[Sequence[str], Windows, str, str | None], TokenLikelihoods] | None = None
     batch_rows: int = 65_536
     model: str = CANDIDATE
     confidence: float = 0.95
@@ -154,6 +157,14 @@ class FakeInputs:
         if self.answering is None:
             raise NotRunError(f"{model or self.model} can't be asked about other rows")
         return self.answering(rows, dataset, model or self.model)
+
+    def token_likelihoods(
+        self, texts: Sequence[str], name: str, windows: Windows, model: str | None = None, *, beside: str | None = None
+    ) -> TokenLikelihoods:
+        """What the test's model says of these texts."""
+        if self.likelihoods is None:
+            raise NotRunError(f"{model or self.model} gives no likelihoods")
+        return self.likelihoods(texts, windows, model or self.model, beside)
 
     def slice_names(self) -> tuple[str, ...]:
         """Names of slices."""

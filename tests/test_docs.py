@@ -53,6 +53,10 @@ model:
 """
 
 
+# Where a fragment asks for likelihoods, these are the models.
+LANGUAGE_MODELS = {name: {"kind": "transformers", "path": name} for name in ("candidate", "baseline")}
+
+
 @dataclass(frozen=True)
 class Block:
     page: Path
@@ -89,6 +93,8 @@ def embedded(block: Block) -> dict[str, Any]:
     fragment = {key: value} if key else value
     assert isinstance(fragment, dict), f"{block}: write which key it stands under: <!-- fragment: KEY -->"
     around: Any = read_text(AROUND, "around").value
+    if "check: likelihood" in block.text:
+        around["models"] = LANGUAGE_MODELS
     for name, part in fragment.items():
         around[name] = around.get(name, {}) | part if isinstance(part, dict) else part
     return around  # type: ignore[no-any-return]  # what the reader of YAML gives has no type

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.language.inputs import Cells, Inputs, Predictions, Probe, Samples
+    from evalspec.language.likelihoods import TokenLikelihoods
 
 GOLDEN = 0.6180339887498949
 """Multiples of it, less their whole part, fill an interval evenly however many there are."""
@@ -67,6 +68,10 @@ class Defect:
     def file(self, name: str, path: Path, scratch: Path) -> Path:
         """A file that a check names: ``path``, or a copy of it in ``scratch`` with the defect."""
         return path
+
+    def likelihoods(self, found: TokenLikelihoods) -> TokenLikelihoods:
+        """Likelihoods that a language model gave."""
+        return found
 
     def facts(self, model: str, facts: Cells) -> Cells:
         """Facts known of a model: its size, its precision."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from evalspec.language.likelihoods import TokenLikelihoods, Windows
     from evalspec.language.scans import Scan
 
 
@@ -526,6 +527,24 @@ class Inputs(Protocol):
 
         Raises:
             NotRunError: The model is read from files, which hold no answers to other rows.
+        """
+        ...
+
+    def token_likelihoods(
+        self, texts: Sequence[str], name: str, windows: Windows, model: str | None = None, *, beside: str | None = None
+    ) -> TokenLikelihoods:
+        """Likelihoods that a language model (default: the check's own) gives the tokens of texts, asked for now.
+
+        Args:
+            texts: Each by itself.
+            name: Of these texts and windows, once for each check and model: ``heldout``.
+            windows: As the texts are cut.
+            model: Default: the check's own.
+            beside: A model that the same process holds and asks about the same tokens; None: none.
+
+        Raises:
+            InputError: The model has no such context, or gives no finite likelihood.
+            NotRunError: It gives no likelihoods, or the two have other tokens.
         """
         ...
 

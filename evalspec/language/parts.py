@@ -151,6 +151,10 @@ class Model(Part):
     """Import names that must be there."""
     timed: ClassVar[bool] = True
     """It can be run, so it can be timed."""
+    answers_rows: ClassVar[bool] = True
+    """It gives an answer for each row, which can be judged and timed."""
+    gives_likelihoods: ClassVar[bool] = False
+    """It gives each token of a text a likelihood."""
     needs_trust: ClassVar[bool] = False
     """It always runs code that the spec names."""
     served: ClassVar[bool] = False
@@ -276,6 +280,14 @@ class Model(Part):
         """
         return None
 
+    def vocabulary(self, access: Access) -> str | None:
+        """Digest of what makes tokens of a plain text, where it has tokens; None: it has none.
+
+        Raises:
+            InputError: It can't be read.
+        """
+        return None
+
     def kept_digest(self, access: Access) -> str | None:
         """Digest of the artifact that gave the kept answers; None: there is none.
 
@@ -395,7 +407,17 @@ class NeedTiming:
     """What else may be asked for, in words, where it is known only when it runs."""
 
 
-Need = NeedRows | NeedPredictions | NeedTiming
+@dataclass(frozen=True, slots=True)
+class NeedLikelihoods:
+    """The check asks a model for likelihoods of texts that it takes from this dataset (`Inputs.token_likelihoods`)."""
+
+    dataset: str
+    model: str
+    together: str | None = None
+    """A model that is asked about the same tokens at the same time, in the same process; None: none."""
+
+
+Need = NeedRows | NeedPredictions | NeedTiming | NeedLikelihoods
 
 
 @dataclass(frozen=True, slots=True)
@@ -644,6 +666,10 @@ class Check(Part):
         """Datasets of which the bytes of the files count, beside the rows that are read from them."""
         return ()
 
+    def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
+        """Requirements that hold two models against each other token by token, each with the other model."""
+        return ()
+
     def same(self, requirement: Requirement) -> Same | None:
         """Claim of this requirement, where a requirement of another check may claim the same: both count once.
 
@@ -716,6 +742,7 @@ __all__ = [
     "ModelName",
     "Name",
     "Need",
+    "NeedLikelihoods",
     "NeedPredictions",
     "NeedRows",
     "NeedTiming",

@@ -251,7 +251,7 @@ class NeedsCheck:
                 wanted += [(need.dataset, column) for column in need.columns]
             if isinstance(need, NeedPredictions | NeedTiming):
                 self._inputs(need.model, need.dataset)
-            if not isinstance(need, NeedTiming) and need.label:
+            if isinstance(need, NeedRows | NeedPredictions) and need.label:
                 self._label(entry, need.dataset)
         for dataset, columns in entry.check.columns_read(names).items():
             wanted += [(dataset, column) for column in columns]

@@ -15,7 +15,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, SpecNames
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
-from evalspec.loading import class_files, crosscheck, files, inspect_rows, matching, requested_profile
+from evalspec.loading import class_files, crosscheck, files, inspect_rows, language_models, matching, requested_profile
 from evalspec.loading.entries import Entry, Reader, check_keys
 from evalspec.loading.problems import Problems, keys_of
 from evalspec.loading.spec import Spec, SpecFields, SpecPolicy
@@ -251,6 +251,7 @@ class _Loader:
         for entry in entries:
             crosscheck.check_entry(self.problems, entry, names)
         crosscheck.check_remembered(self.problems, entries, models)
+        language_models.check_abilities(self.problems, entries, models)
         requirements = crosscheck.check_requirement_names(self.problems, entries)
         if fields is not None:
             crosscheck.check_slices(self.problems, fields.slices)
@@ -289,6 +290,7 @@ class _Loader:
         there = files.check_packages(self.problems, "models", models)
         found = {name: models[name] for name in models if name in there}
         files.check_model_files(self.problems, found, access)
+        language_models.check_vocabularies(self.problems, entries, found, access)
         class_files.check_answer_files(self.problems, found, datasets, self.registry, access)
         class_files.check_answered(self.problems, entries, found)
         class_files.check_classes(self.problems, entries, models, access)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from evalspec.errors import Problem, SpecError, did_you_mean
-from evalspec.language.parts import Check, Known, NeedPredictions, NeedRows
+from evalspec.language.parts import Check, Known, NeedLikelihoods, NeedPredictions, NeedRows
 from evalspec.language.requirement import Requirement, Same
 from evalspec.loading import Spec
 
 PREDICT_ROWS_PER_S = 2000.0
 """A guess for the plan where nothing was measured before."""
+LIKELIHOOD_TEXTS_PER_S = 2.0
+"""The same for texts of which a language model gives likelihoods."""
 START_S = 2.0
 """Starting a process and loading a model, a guess likewise."""
 
@@ -135,12 +137,16 @@ def _planned(check: Check, spec: Spec) -> PlannedCheck:
     seconds = START_S + sum(need.seconds for need in timings)
     for need in answers:
         seconds += START_S + (1 + need.copies) * (rows.get(need.dataset) or 0) / PREDICT_ROWS_PER_S
-    read = [need.dataset for need in needs if isinstance(need, NeedRows)]
+    likelihoods = [need for need in needs if isinstance(need, NeedLikelihoods)]
+    for one in likelihoods:
+        seconds += START_S + (rows.get(one.dataset) or 0) / LIKELIHOOD_TEXTS_PER_S
+    asked = [name for need in likelihoods for name in (need.model, need.together) if name is not None]
+    read = [need.dataset for need in needs if isinstance(need, NeedRows | NeedLikelihoods)]
     return PlannedCheck(
         check=check,
         predictions=tuple(dict.fromkeys(predictions)),
         datasets=tuple(dict.fromkeys([*read, *(d for d, _ in predictions), *(need.dataset for need in timings)])),
-        models=tuple(dict.fromkeys([*(m for _, m in predictions), *(need.model for need in timings)])),
+        models=tuple(dict.fromkeys([*(m for _, m in predictions), *(need.model for need in timings), *asked])),
         timed=tuple(dict.fromkeys(need.model for need in timings)),
         asked=tuple(dict.fromkeys(need.model for need in answers if need.copies)),
         queries=sum(need.queries for need in timings),

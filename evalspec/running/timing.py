@@ -22,6 +22,7 @@ from evalspec.running.servers.clients import merged, shares
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evalspec.language.likelihoods import Windows
     from evalspec.measure.telemetry import Sampler
 
 PATTERNS = (
@@ -68,6 +69,12 @@ class Timing(Protocol):
 
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
         """File with a model's answers to rows that a check made."""
+        ...
+
+    def likelihoods(
+        self, texts: Sequence[str], name: str, windows: Windows, model: str, beside: str | None, progress: Progress
+    ) -> Path:
+        """File with the likelihoods that a model gives the tokens of texts."""
         ...
 
 
@@ -251,6 +258,14 @@ class Workers:
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
         """Ask one worker for each model, which stays until `close`."""
         out = self.answering.predict(rows, dataset, name, model, progress)
+        self.observed |= self.answering.observed
+        return out
+
+    def likelihoods(
+        self, texts: Sequence[str], name: str, windows: Windows, model: str, beside: str | None, progress: Progress
+    ) -> Path:
+        """Ask as `predict` does."""
+        out = self.answering.likelihoods(texts, name, windows, model, beside, progress)
         self.observed |= self.answering.observed
         return out
 

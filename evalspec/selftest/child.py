@@ -24,6 +24,8 @@ from evalspec.running.journal.replay import Replay
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evalspec.language.likelihoods import TokenLikelihoods, Windows
+
 Question = tuple[CheckJob, Path, Defect]
 """A check, the folder of its raw evidence, and what is planted."""
 
@@ -112,6 +114,12 @@ class PlantedInputs(RunInputs):
     def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
         """Answers to rows that the check made, changed."""
         return self._defect.answers_again(super().predict(rows, dataset, name, model))
+
+    def token_likelihoods(
+        self, texts: Sequence[str], name: str, windows: Windows, model: str | None = None, *, beside: str | None = None
+    ) -> TokenLikelihoods:
+        """Likelihoods that a language model gave in the run, changed."""
+        return self._defect.likelihoods(super().token_likelihoods(texts, name, windows, model, beside=beside))
 
     def model_facts(self, model: str | None = None) -> Cells:
         """Facts of a model, changed."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.answers.file import Answers
+    from evalspec.language.likelihoods import TokenLikelihoods, Windows
     from evalspec.pipeline.answer_place import AnswerPlace
     from evalspec.sources.reading.copies import Copies
 
@@ -214,6 +215,20 @@ class RunInputs:
         model = model or self._job.check.model
         path = self.timing.predict(rows, dataset, name, model, self._progress)
         return self._told(read_answers(path), rows, dataset, model)
+
+    def token_likelihoods(
+        self, texts: Sequence[str], name: str, windows: Windows, model: str | None = None, *, beside: str | None = None
+    ) -> TokenLikelihoods:
+        """Likelihoods made now, of texts that the check hands over.
+
+        Raises:
+            NotRunError: The model gives none.
+        """
+        from evalspec.running.children.likelihoods import read_likelihoods
+
+        asked = model or self._job.check.model
+        path = self.timing.likelihoods(texts, name, windows, asked, beside, self._progress)
+        return read_likelihoods(path, asked, beside)
 
     def _told(self, answers: Answers, table: pa.Table, dataset: str, model: str) -> Predictions:
         """Answers beside the truth of their rows."""

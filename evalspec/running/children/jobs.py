@@ -110,6 +110,12 @@ def altered_file(check: str, model: str, dataset: str, name: str) -> str:
     return f"answers-{check}-{model}-{dataset}-{plain}.parquet"
 
 
+def likelihoods_file(check: str, model: str, name: str) -> str:
+    """Name of a file of likelihoods of texts, in the folder of evidence."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+    return f"likelihoods-{check}-{model}-{plain}.parquet"
+
+
 def predictions_key(dataset: str, model: str) -> str:
     """Key of a file of predictions in a job."""
     return f"{dataset}/{model}"

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalspec.clocks import now_ns
-from evalspec.errors import WorkerError
+from evalspec.errors import NotRunError, WorkerError
 from evalspec.language.abilities import AsksAgain
 from evalspec.language.inputs import Schedule
+from evalspec.language.likelihoods import GivesLikelihoods, Windows
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import WorkerJob
 from evalspec.running.children.messages import Message, Progress
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.answers.file import Answers
-    from evalspec.language.parts import Access, Model
+    from evalspec.language.parts import Access, LoadedModel, Model
     from evalspec.measure.session import Session
     from evalspec.pipeline.code_files import CodeFiles
     from evalspec.pipeline.serve import Served, ServedRows
@@ -44,6 +45,7 @@ class _Worker:
         self.tables = Tables(job.parts)
         self.served: dict[str, Served] = {}
         self.session: Session | None = None
+        self.others: dict[str, LoadedModel] = {}
         self.code = _code_files(self.model, job.parts.access)
         began = now_ns()
         for package in self.model.packages:
@@ -54,12 +56,14 @@ class _Worker:
         self.import_s, self.load_s = (imported - began) / 1e9, (now_ns() - imported) / 1e9
 
     def handle(self, question: Message, progress: Progress) -> Message:
-        """``load`` (already done when this is made), ``predict``, ``prepare``, ``block``, ``finish``, ``probe``."""
+        """``load`` (already done when this is made), ``predict``, ``likelihoods``, ``prepare``, ``block``, ..."""
         if question["do"] == "load":
             told = {"import_s": self.import_s, "load_s": self.load_s, "observed": dict(self.loaded.observed)}
             return told | (self._read_so_far() if question.get("read") else {})
         if question["do"] == "predict":
             return self._predict(question, progress) | self._read(question)
+        if question["do"] == "likelihoods":
+            return self._likelihoods(question, progress) | self._read()
         if question["do"] == "prepare":
             return self._prepare(question)
         if question["do"] == "probe":
@@ -133,6 +137,26 @@ class _Worker:
         write_answers(answers, Path(question["out"]))
         return {"rows": answers.n, "observed": dict(served.loaded.observed) | dict(answers.details)}
 
+    def _likelihoods(self, question: Message, progress: Progress) -> Message:
+        from evalspec.running.children.likelihoods import write_likelihoods
+
+        texts = read_rows(Path(question["table"])).column("text").to_pylist()
+        with self._code_runs():
+            own = _gives(self.loaded, self.model, self.job.model)
+            models, beside = {self.job.model: self.loaded}, question["beside"]
+            if beside is not None:
+                models[beside] = self._beside(beside)
+            other = None if beside is None else _gives(models[beside], self.job.parts.models[beside], beside)
+            found = own.likelihoods(texts, Windows(**question["cut"]), other, progress)
+        write_likelihoods(found, Path(question["out"]), str(question["texts_digest"]))
+        return {"observed": {name: dict(one.observed) for name, one in models.items()}}
+
+    def _beside(self, name: str) -> LoadedModel:
+        """Another model of the spec, held beside the first."""
+        if name not in self.others:
+            self.others[name] = self.job.parts.models[name].load(self.job.parts.access, threads=self.job.threads)
+        return self.others[name]
+
     def _prepare(self, question: Message) -> Message:
         from evalspec.measure.session import Session
 
@@ -159,6 +183,17 @@ class _Worker:
         with self._code_runs():
             findings = probe(context)
         return {**found_as_json(findings), "observed": dict(rows.served.loaded.observed)}
+
+
+def _gives(loaded: LoadedModel, model: Model, name: str) -> GivesLikelihoods:
+    """A model that gives likelihoods.
+
+    Raises:
+        NotRunError: It gives none.
+    """
+    if not isinstance(loaded, GivesLikelihoods):
+        raise NotRunError(f"model {name} (kind: {model.kind}) gives no likelihoods of tokens")
+    return loaded
 
 
 def _again(served: Served, table: pa.Table, answers: Answers) -> dict[str, int]:

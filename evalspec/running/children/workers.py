@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.errors import NotRunError
 from evalspec.pipeline.code_files import CHANGED
-from evalspec.running.children.jobs import CheckJob, WorkerJob, altered_file
+from evalspec.running.children.jobs import CheckJob, WorkerJob, altered_file, likelihoods_file
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.process import Child
 
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evalspec.evidence.frozen import Cell
+    from evalspec.language.likelihoods import Windows
+
+
+TEXTS_DIGEST = b"evalspec_texts"
+"""Where a file of likelihoods says what was asked."""
 
 
 class Answering:
@@ -58,6 +65,33 @@ class Answering:
             asked.unlink(missing_ok=True)
         self.observed[model] = dict(answer["observed"])
         self.files.append((file, f"answers of {model} to rows that this check made"))
+        return out
+
+    def likelihoods(
+        self, texts: Sequence[str], name: str, windows: Windows, model: str, beside: str | None, progress: Progress
+    ) -> Path:
+        """The file with the likelihoods that a model gives the tokens of texts.
+
+        Raises:
+            NotRunError: It gives none, or not beside the other model.
+        """
+        file = likelihoods_file(self._job.check.name, model, name)
+        out = self._job.evidence / file
+        out.parent.mkdir(parents=True, exist_ok=True)
+        asked = out.with_name(f".{file}.rows")
+        rows = _as_table(texts)
+        _write_rows(rows, asked)
+        try:
+            question = {
+                "do": "likelihoods", "out": str(out), "table": str(asked), "cut": asdict(windows), "beside": beside,
+                "texts_digest": texts_digest(rows, windows, beside),
+            }  # fmt: skip
+            answer = self._worker(model).ask(question, progress=progress)
+        finally:
+            asked.unlink(missing_ok=True)
+        for one, observed in answer["observed"].items():
+            self.observed[one] = dict(observed)
+        self.files.append((file, f"likelihoods that {model} gives the tokens of each text"))
         return out
 
     def close(self) -> None:
@@ -115,6 +149,37 @@ def kept_answers(evidence: Path, check: str, rows: pa.Table, dataset: str, name:
     if read_answers(path).details.get("rows_digest") != rows_digest(rows):
         raise NotRunError(f"the evidence holds answers of {model} to other rows than {name}")
     return path
+
+
+def kept_likelihoods(
+    evidence: Path, check: str, texts: Sequence[str], name: str, windows: Windows, model: str, beside: str | None
+) -> Path:
+    """The file that `Answering.likelihoods` wrote for these texts.
+
+    Raises:
+        NotRunError: There is none, or it is about others.
+    """
+    import pyarrow.parquet as pq
+
+    path = evidence / likelihoods_file(check, model, name)
+    if not path.exists():
+        raise NotRunError(f"the evidence holds no likelihoods of {model} for {name}")
+    written = (pq.read_schema(path).metadata or {}).get(TEXTS_DIGEST, b"").decode()
+    if written != texts_digest(_as_table(texts), windows, beside):
+        raise NotRunError(f"the evidence holds likelihoods of {model} for other texts or windows than {name}")
+    return path
+
+
+def texts_digest(rows: pa.Table, windows: Windows, beside: str | None) -> str:
+    """Digest of what is asked of a language model."""
+    asked = json.dumps([rows_digest(rows), asdict(windows), beside])
+    return hashlib.sha256(asked.encode()).hexdigest()
+
+
+def _as_table(texts: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({"text": pa.array(texts, pa.large_string())})
 
 
 def rows_digest(rows: pa.Table) -> str:

@@ -11,14 +11,18 @@ from evalspec.evidence.record import ModelRecord
 from evalspec.language.inputs import Cells, Probe, Samples, Schedule
 from evalspec.running.children.jobs import probes_file, samples_file
 from evalspec.running.children.messages import Progress
-from evalspec.running.children.workers import kept_answers
+from evalspec.running.children.workers import kept_answers, kept_likelihoods
 from evalspec.running.folders import read_record
 from evalspec.running.options import Options
 from evalspec.running.probes import read_probes
 from evalspec.running.samples import read_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
+
+    from evalspec.language.likelihoods import Windows
 
 
 class Replay:
@@ -76,6 +80,12 @@ class Replay:
             NotRunError: There is none, or it is about other rows.
         """
         return kept_answers(self._evidence, self._check, rows, dataset, name, model)
+
+    def likelihoods(
+        self, texts: Sequence[str], name: str, windows: Windows, model: str, beside: str | None, progress: Progress
+    ) -> Path:
+        """As `predict`."""
+        return kept_likelihoods(self._evidence, self._check, texts, name, windows, model, beside)
 
     def _next(self, count: int, model: str) -> list[Samples]:
         taken = self._left[:count]

@@ -255,6 +255,42 @@ def mean(
     return _mean_of_units(cluster_sums(rows, codes, groups), sizes, n, limits)
 
 
+def ratio_of_sums(
+    numerator: FloatArray,
+    denominator: FloatArray,
+    *,
+    clusters: IntArray | None = None,
+    limits: Limits | None = None,
+) -> Estimate:
+    """The sum of one number by the sum of another, of units that were drawn: nats by tokens, over documents.
+
+    It is the parameter R at which numerator - R x denominator has mean 0, and is tested so: no delta method.
+
+    Args:
+        numerator: shape (n,), finite, of each unit.
+        denominator: shape (n,), positive.
+        clusters: shape (n,), cluster of each unit, or None where they are independent.
+        limits: The smallest and the largest value of numerator / denominator in a unit; None: not known.
+
+    Returns:
+        The estimate, with bounds where those of `mean` have some.
+
+    Raises:
+        InputError: The arrays differ in length, or a value isn't finite, or a denominator isn't positive.
+
+    References:
+        As of `mean`.
+    """
+    above, below = _checked(numerator), _checked(denominator)
+    n = above.shape[0]
+    if below.shape[0] != n or (n and float(below.min()) <= 0.0):
+        raise InputError(f"{n} numerators need as many denominators, all of them positive")
+    if clusters is not None and n:
+        codes, groups = cluster_codes(clusters, n)
+        above, below = cluster_sums(above, codes, groups), cluster_sums(below, codes, groups)
+    return _mean_of_units(above, below, n, limits)
+
+
 def paired_mean(
     candidate: FloatArray,
     baseline: FloatArray,

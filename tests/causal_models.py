@@ -1,0 +1,160 @@
+"""A tiny causal language model on bytes, trained on the standard library's own text in seconds.
+
+``python tests/causal_models.py FOLDER`` writes the model, and copies of it with one thing changed, as folders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.shared import shared_folder
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+BEGIN, END = "<s>", "</s>"
+CONTEXT = 256
+STEPS, ROWS, LENGTH = 220, 24, 96
+PARAGRAPH = 160
+"""Fewest characters of a document."""
+
+
+def topics() -> str:
+    """The language reference that ``help()`` prints."""
+    from pydoc_data.topics import topics as texts
+
+    return "\n\n".join(texts[name] for name in sorted(texts))
+
+
+def documents(count: int, *, longest: int = 600) -> list[str]:
+    """Paragraphs that the model was not trained on, of unequal length; those of a topic stand together."""
+    text = topics()
+    held_out = text[int(0.6 * len(text)) :]
+    found = [part.strip() for part in held_out.split("\n\n") if len(part.strip()) >= PARAGRAPH]
+    return [part[: PARAGRAPH + (37 * index) % (longest - PARAGRAPH)] for index, part in enumerate(found)][:count]
+
+
+def tokenizer(folder: Path, *, begins: int = 1, merges: int = 0) -> None:
+    """Write a tokenizer of bytes.
+
+    Args:
+        folder: Where.
+        begins: So many begin tokens are put before a text.
+        merges: So many pairs of bytes are tokens of their own.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=2 + len(alphabet) + merges, special_tokens=[BEGIN, END], initial_alphabet=alphabet,
+        show_progress=False, max_token_length=4,
+    )  # fmt: skip
+    made.train_from_iterator([topics()[:100_000]] if merges else [], trainer)
+    made.post_processor = processors.TemplateProcessing(
+        single=" ".join([BEGIN] * begins + ["$A"]), special_tokens=[(BEGIN, 0), (END, 1)]
+    )
+    made.save(str(folder / "tokenizer.json"))
+    told = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": BEGIN, "eos_token": END,
+            "model_max_length": CONTEXT}  # fmt: skip
+    (folder / "tokenizer_config.json").write_text(json.dumps(told))
+
+
+def train(folder: Path, *, steps: int = STEPS, merges: int = 0) -> Path:
+    """A model of about 100,000 parameters with its tokenizer, as a folder that transformers reads."""
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    folder.mkdir(parents=True)
+    tokenizer(folder, merges=merges)
+    coder = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    text = topics()
+    ids = np.array(coder.encode(text[: int(0.6 * len(text))], add_special_tokens=False).ids)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(5)
+    config = LlamaConfig(
+        vocab_size=coder.get_vocab_size(), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=CONTEXT, tie_word_embeddings=True,
+        bos_token_id=0, eos_token_id=1, pad_token_id=None,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, betas=(0.9, 0.98), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, total_steps=steps)
+    rng = np.random.default_rng(5)
+    for _ in range(steps):
+        starts = rng.integers(0, len(ids) - LENGTH, ROWS)
+        rows = ids[starts[:, None] + np.arange(LENGTH)]
+        # Half of the rows begin a text.
+        rows[::2, 0] = 0
+        batch = torch.from_numpy(rows)
+        loss = model(input_ids=batch, labels=batch).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    torch.set_num_threads(threads)
+    model.eval().save_pretrained(folder)
+    return folder
+
+
+def altered(folder: Path, out: Path, change: Callable[[str, Any], Any]) -> Path:
+    """A copy of a model with other weights: of each tensor by name."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(folder, out)
+    weights = load_file(out / "model.safetensors")
+    changed = {name: change(name, weight).contiguous() for name, weight in weights.items()}
+    save_file(changed, out / "model.safetensors", metadata={"format": "pt"})
+    return out
+
+
+def halved(name: str, weight: Any) -> Any:
+    """As 16-bit floats hold it."""
+    return weight.half().float()
+
+
+def rounded(levels: int) -> Callable[[str, Any], Any]:
+    """To so many steps on either side of 0, by row, as a rough quantizer would."""
+
+    def change(name: str, weight: Any) -> Any:
+        if weight.ndim < 2:
+            return weight
+        step = weight.abs().amax(dim=1, keepdim=True) / levels
+        return (weight / step).round() * step
+
+    return change
+
+
+def copied(folder: Path, name: str) -> Path:
+    """A copy of a model's folder beside it."""
+    return Path(shutil.copytree(folder, folder.with_name(name)))
+
+
+def family(folder: Path) -> None:
+    """Write ``fp32``, copies ``fp16`` and ``int4``, ``begins_twice`` (another tokenizer) and ``other_tokens``."""
+    own = train(folder / "fp32")
+    altered(own, folder / "fp16", halved)
+    altered(own, folder / "int4", rounded(7))
+    tokenizer(copied(own, "begins_twice"), begins=2)
+    train(folder / "other_tokens", steps=80, merges=254)
+
+
+def language_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the `family`, made once a session; who changes a model works on a copy."""
+    return shared_folder(tmp_path_factory, "language-models", family)
+
+
+if __name__ == "__main__":
+    family(Path(sys.argv[1]))
