@@ -112,12 +112,12 @@ def rectified_mean(
     contributions[labelled] += n / m * residuals
     contributions += value - contributions.mean()
     powered = _of_units(contributions, clusters, m, weight)
-    what = "labels" if own is None else "clusters with labels"
+    what = "human labels" if own is None else "clusters with human labels"
     alone = ""
     if m == n:
         alone = "every row has a human label"
     elif units < FEWEST_LABELS:
-        alone = f"the judge helps from {FEWEST_LABELS} human {what} on, here are {units}"
+        alone = f"the judge helps from {FEWEST_LABELS} {what} on, here are {units}"
     elif apart < FEWEST_DISAGREEMENTS:
         alone = f"the judge helps from {FEWEST_DISAGREEMENTS} disagreements with people on, here are {apart}"
     elif carrying(powered.residuals) < FEWEST_CARRYING:
