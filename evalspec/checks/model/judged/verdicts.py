@@ -57,20 +57,20 @@ def read_verdicts(check: JudgedAnswers, inputs: Inputs, answers: Predictions) ->
     keys = _keys(inputs.table(check.dataset, [check.key]), check.key, check.dataset)
     if not len(keys):
         raise NotRunError(f"{check.dataset} has no rows")
-    said = inputs.table(check.judgements)
-    own = _keys(said, check.key, check.judgements)
-    rows = _places(own, keys, check.judgements, check.dataset)
-    if len(rows) < len(keys):
+    table = inputs.table(check.judgements)
+    kept, rows = _places(_keys(table, check.key, check.judgements), keys, check.judgements, check.dataset, inputs.draft)
+    if len(rows) < len(keys) and not inputs.draft:
         missing = np.setdiff1d(np.arange(len(keys)), rows)
         raise InputError(
             f"{check.judgements} has no judgement of {plural(len(missing), 'row')} of {check.dataset}: key "
             f"{_first(keys, missing)}",
             remedy="have them judged; a row without a verdict stays in the file with an empty one",
         )
-    back = np.argsort(rows)
     if check.answer is not None:
-        _same_answers(check, np.array(said.column(check.answer).to_pylist(), dtype=object)[back], answers)
-    seats = [_scores(said, name, check.judgements, ties=check.seats is not None)[back] for name in check.verdicts]
+        _same_answers(check, np.array(table.column(check.answer).to_pylist(), dtype=object)[kept], rows, answers)
+    seats = [np.full(len(keys), np.nan) for _ in check.verdicts]
+    for name, scores in zip(check.verdicts, seats, strict=True):
+        scores[rows] = _scores(table, name, check.judgements, ties=check.seats is not None)[kept]
     judge = seats[0] if len(seats) == 1 else np.where(seats[0] == seats[1], seats[0], 0.5)
     unscored = np.asarray(np.isnan(np.stack(seats)).any(axis=0))
     turned = first_seat = None
@@ -93,10 +93,8 @@ def _people(check: JudgedAnswers, inputs: Inputs, keys: Texts) -> tuple[IntArray
     table = inputs.table(check.human, [check.key, label])
     if not table.num_rows:
         return np.empty(0, dtype=np.int64), np.empty(0)
-    own = _keys(table, check.key, check.human)
-    return _places(own, keys, check.human, check.dataset), _scores(
-        table, label, check.human, ties=check.seats is not None
-    )
+    kept, rows = _places(_keys(table, check.key, check.human), keys, check.human, check.dataset, inputs.draft)
+    return rows, _scores(table, label, check.human, ties=check.seats is not None)[kept]
 
 
 def _keys(table: pa.Table, key: str, dataset: str) -> Texts:
@@ -123,20 +121,25 @@ def _keys(table: pa.Table, key: str, dataset: str) -> Texts:
     return np.array(texts.to_pylist(), dtype=object)
 
 
-def _places(own: Texts, keys: Texts, dataset: str, of: str) -> IntArray:
-    """Row of each key in the dataset that is judged, shape (len(own),)."""
+def _places(own: Texts, keys: Texts, dataset: str, of: str, draft: bool) -> tuple[IntArray, IntArray]:
+    """Rows whose key is there, and the row of each in the dataset that is judged; a draft has a part of either.
+
+    Raises:
+        InputError: A key is of no row, and this is no draft.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     places = pc.index_in(pa.array(own, pa.string()), value_set=pa.array(keys, pa.string()))
-    if places.null_count:
-        strange = np.flatnonzero(np.asarray(places.is_null()))
+    strange = np.flatnonzero(np.asarray(places.is_null()))
+    if len(strange) and not draft:
         raise InputError(
             f"{plural(len(strange), 'row')} of {dataset} {verb(len(strange), 'is', 'are')} of no row of {of}: key "
             f"{_first(own, strange)}",
-            remedy="was it made from another version of the dataset?",
+            remedy="was it made from another version of the dataset, or without its `where:`?",
         )
-    return np.asarray(places).astype(np.int64)
+    kept = np.flatnonzero(np.asarray(places.is_valid()))
+    return kept, np.asarray(places.drop_null()).astype(np.int64)
 
 
 def _first(keys: Texts, rows: IntArray) -> str:
@@ -169,8 +172,14 @@ def _named(allowed: Sequence[float]) -> str:
     return "true, false, " + ", ".join(f"{one:g}" for one in allowed) + " or empty"
 
 
-def _same_answers(check: JudgedAnswers, judged: Texts, answers: Predictions) -> None:
+def _same_answers(check: JudgedAnswers, judged: Texts, rows: IntArray, answers: Predictions) -> None:
     """Refuse judgements of other answers.
+
+    Args:
+        check: The check.
+        judged: shape (k,), the answers that were judged, or their digests.
+        rows: shape (k,), the row of each.
+        answers: The candidate's.
 
     Raises:
         NotRunError: The model writes no text.
@@ -178,15 +187,20 @@ def _same_answers(check: JudgedAnswers, judged: Texts, answers: Predictions) -> 
     """
     if answers.texts is None:
         raise NotRunError(f"`answer: {check.answer}` is compared with the texts of {check.model}, which writes none")
-    import hashlib
-
-    pairs = zip(judged, answers.texts, strict=True)
-    strange = [
-        row for row, (seen, text) in enumerate(pairs)
-        if seen != text and str(seen).lower().removeprefix("sha256:") != hashlib.sha256(text.encode()).hexdigest()
-    ]  # fmt: skip
+    pairs = zip(rows, judged, answers.texts[rows], strict=True)
+    strange = [int(row) for row, seen, text in pairs if seen != text and _digest(seen) != _sha256(text)]
     if strange:
         raise InvalidError(
             f"{len(strange):,} of {len(judged):,} judgements are of other answers than those of {check.model} (first: "
-            f"row {strange[0]}, counted from 0); have these answers judged"
+            f"row {min(strange)}, counted from 0); have these answers judged"
         )
+
+
+def _digest(seen: object) -> str:
+    return str(seen).strip().lower().removeprefix("sha256:")
+
+
+def _sha256(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -18,7 +18,7 @@ from evalspec.stats.means.prediction_powered import RectifiedMean
 from evalspec.stats.shares.proportion import Proportion
 from tests.checks.deciding import outcome
 from tests.checks.model.judged.planted import case, lenient, seated
-from tests.fakes import FakeInputs, classifier
+from tests.fakes import FakeInputs, classifier, writer
 
 ROWS = 1000
 FIELDS = {"check": "judged", "dataset": "test", "key": "id", "judgements": "judgements", "verdict": "good"}
@@ -43,6 +43,12 @@ def estimate(result: CheckResult) -> Measured:
     found = result.estimates["judged_pass"]
     assert isinstance(found, Measured)
     return found
+
+
+def known(found: Measured) -> float:
+    value = found.estimate.value  # type: ignore[union-attr]
+    assert value is not None
+    return float(value)
 
 
 def test_rows_are_joined_by_key_in_any_order(tmp_path: Path) -> None:
@@ -119,6 +125,16 @@ def test_what_can_not_be_joined_is_told_in_a_sentence(dataset: str, change: Any,
     changed = replace(inputs, tables={**inputs.tables, dataset: change(inputs.tables[dataset])})
     with pytest.raises(InputError, match=words):
         check.run(changed)
+
+
+def test_a_draft_looks_at_what_is_there(tmp_path: Path) -> None:
+    """It has the first rows of each file, which need not be the same ones."""
+    inputs, check = planted(tmp_path)
+    first = {name: rows.slice(0, 600) for name, rows in inputs.tables.items()}
+    part = replace(inputs, tables=first, answers={("test", "candidate"): writer(["answer"] * 600, None)})
+    with pytest.raises(InputError):
+        check.run(part)
+    assert 0.0 < known(estimate(check.run(replace(part, draft=True)))) < 1.0
 
 
 def test_rows_without_a_verdict_are_fails_and_told(tmp_path: Path) -> None:
