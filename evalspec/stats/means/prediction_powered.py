@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.evidence.estimate import Estimate, Side
+from evalspec.evidence.estimate import Estimate, Needed, Side
 from evalspec.stats.clusters import cluster_codes, cluster_sums
 from evalspec.stats.invert import FEWEST_CARRYING, carrying
 from evalspec.stats.means.bounded import SHARE
@@ -45,6 +46,13 @@ class RectifiedMean(Mean):
         found = super().bound(confidence, side)
         return None if found is None else min(1.0, max(0.0, found))
 
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """Human labels for 80 % power, were there more rows too: the same share of them is labelled."""
+        rows = super().n_to_decide(threshold, alpha)
+        if rows is None:
+            return None
+        return Needed(max(FEWEST_LABELS, math.ceil(rows * self.labels / self.n)), "human labels", self.labels)
+
 
 @dataclass(frozen=True, slots=True)
 class Correction:
@@ -80,8 +88,9 @@ def rectified_mean(
     it decides; below, normal or bootstrap bounds err too often, and the people's verdicts decide alone, with exact
     bounds.
 
-    In 30 designs (a judge who is biased, lenient, harsh, worse on hard rows, or guesses; true shares .7, .9, .97; 200
-    and 400 of 2,000 rows labelled) 95 % lower bounds err in at most 6.0 % of samples; z bounds in up to 13 %.
+    In 60 designs (a judge who is biased, lenient, harsh, worse on hard rows, or guesses; true shares .7, .9, .97; 50 to
+    400 of 2,000 rows labelled; 4,000 samples each) 95 % lower bounds err in at most 5.0 % of samples, upper ones in
+    5.5 %, 99.8 % bounds in 0.3 %. With z in place of BCa lower bounds err in up to 13 %.
 
     Args:
         judged: shape (n,), the judge's verdicts, in 0..1.

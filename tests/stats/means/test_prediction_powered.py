@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evalspec.errors import InputError
+from evalspec.evidence.estimate import Needed
 from evalspec.stats.means.bounded import BoundedMean
 from evalspec.stats.means.prediction_powered import Correction, RectifiedMean, rectified_mean
 from evalspec.stats.shares.proportion import Proportion
@@ -90,6 +91,21 @@ def test_a_good_judge_makes_the_bounds_narrower_and_a_bad_one_does_not_make_them
     assert ours < 0.8 * theirs
     ours, theirs = width(corrected(np.random.default_rng(4), 10_000, 400, 0.7, "guessing"))
     assert ours < 1.02 * theirs
+
+
+def test_it_says_how_many_labels_would_decide() -> None:
+    """So many rows and labels have 80 % power."""
+    rng, wanted = np.random.default_rng(13), 0.86
+    estimate = corrected(rng, 2000, 400, 0.88, "biased").estimate
+    assert isinstance(estimate, RectifiedMean)
+    needed = estimate.n_to_decide(wanted, 0.05)
+    assert isinstance(needed, Needed)
+    assert (needed.unit, needed.now) == ("human labels", 400)
+    times = (0.88 - wanted) ** -2 * (estimate.value - wanted) ** 2 * needed / 400
+    n, m = round(2000 * times), round(400 * times)
+    shown = [corrected(rng, n, m, 0.88, "biased").estimate.p_value(wanted, "lower") for _ in range(100)]
+    assert 0.6 < np.mean(np.array(shown, dtype=float) <= 0.05) < 0.95
+    assert estimate.n_to_decide(0.2, 0.05) == 200
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class JudgedAnswers(Check):
     with 20 disagreements on (with clusters: so many of these). Below, the human labels alone decide: Clopper-Pearson,
     with clusters Korn and Graubard; where there are ties Gaffke's bound of a mean. In simulations (a judge who is
     biased, lenient, harsh, worse on hard rows, or guesses; shares of .7, .9, .97) 95 % lower bounds err in at most
-    6.0 % of samples; the judge's share by itself covers the truth in none or in all of them. Without `human:` a
+    5.0 % of samples; the judge's share by itself covers the truth in none or in all of them. Without `human:` a
     requirement may only stand under `warn:`, and is about what the judge says.
 
     Where the judge passes another share of the labelled rows than of the rest (1 in 1,000 by chance), they are not
