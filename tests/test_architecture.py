@@ -72,6 +72,9 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "selftest/answers.py": ["answers"], "selftest/selftest.py": ["answers"],
     },
     "a file with nothing in it": {"loading/files.py": ["empty"]},
+    "a field of a profile's subject, and a name of label columns": {
+        "loading/profile_match.py": ["judged"], "loading/scan_folder.py": ["answer"],
+    },
     "a distribution of Python packages": {"running/environment.py": ["evaluate"]},
     "a field of comparability, which a record holds": {
         "lineage/comparability.py": ["scenario", "stages"], "report/claims.py": ["scenario", "stages"],

@@ -45,6 +45,8 @@ datasets:
   test: {kind: parquet, path: test.parquet, label: y, origin: {site: lab}}
   traffic: {kind: parquet, path: traffic.parquet}
   field: {kind: parquet, path: field.parquet, label: digit, origin: {site: field}}
+  judgements: {kind: parquet, path: judgements.parquet}
+  audited: {kind: parquet, path: audited.parquet, label: good}
 slices:
   - {name: dark, where: lux < 100}
   - {name: occluded, where: occlusion > 0.5}
