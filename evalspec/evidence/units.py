@@ -31,6 +31,7 @@ UNITS: dict[str, Unit] = {
     "h": Unit("time", 3600.0),
     "qps": Unit("query rate", 1.0),
     "samples/s": Unit("sample rate", 1.0),
+    "tokens/s": Unit("token rate", 1.0),
     "B": Unit("size", 1.0),
     "KiB": Unit("size", 1024.0),
     "MiB": Unit("size", 1024.0**2),
