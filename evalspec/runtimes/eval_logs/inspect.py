@@ -140,7 +140,7 @@ def _is_sample(name: str) -> bool:
 
 
 def _member(file: Any, info: zipfile.ZipInfo) -> bytes:
-    """Bytes of a member, checked by its sum; several frames of zstd may follow each other."""
+    """Bytes of a member, no more than it says, checked by its sum; several frames of zstd may follow each other."""
     import pyarrow as pa
 
     file.seek(info.header_offset)
@@ -152,9 +152,9 @@ def _member(file: Any, info: zipfile.ZipInfo) -> bytes:
     packed = file.read(info.compress_size)
     if info.compress_type == ZSTD:
         with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-            content = bytes(stream.read())
+            content = bytes(stream.read(info.file_size + 1))
     elif info.compress_type == zipfile.ZIP_DEFLATED:
-        content = zlib.decompress(packed, -15)
+        content = zlib.decompressobj(-15).decompress(packed, info.file_size + 1)
     elif info.compress_type == zipfile.ZIP_STORED:
         content = packed
     else:

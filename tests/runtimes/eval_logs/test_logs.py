@@ -6,6 +6,8 @@ import contextlib
 import json
 import random
 import shutil
+import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,6 +148,28 @@ def test_inspect(rows: pa.Table, file: str) -> None:
     assert one.loaded.observed["unanswered on test"] == 1
     reasons = said(file, rows, format="inspect", outputs={"text": "stop_reason"})
     assert reasons["q3"] == "max_tokens" and reasons["q1"] == "stop"
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_archives_of_other_methods(tmp_path: Path, rows: pa.Table, method: int) -> None:
+    """Inspect compressed by deflate before it did by zstd; a sample that was logged twice counts as it was at last."""
+    log = json.loads((FILES / "say.json").read_text())
+    samples = log.pop("samples")
+    first = json.loads(json.dumps(samples[0]))
+    first["output"]["completion"] = "of a try before"
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("header.json", json.dumps(log))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            for sample in (first, *samples):
+                archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+        archive.writestr("samples/q1_epoch_1/messages/0.json", "[]")
+    if method == zipfile.ZIP_BZIP2:
+        with pytest.raises(InputError, match="is compressed by method 12"):
+            said(path, rows, format="inspect", outputs=TEXT)
+        return
+    assert said(path, rows, format="inspect", outputs=TEXT)["q1"] == "It is\nANSWER: 4"
 
 
 def test_a_scorer_is_declared_where_there_are_several(rows: pa.Table) -> None:

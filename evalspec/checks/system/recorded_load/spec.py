@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from evalspec.checks.system.recorded_load.defects import log_defects
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
 from evalspec.language.parts import Check, DatasetName, Need, NeedRows
 from evalspec.timing.budget import EPISODES
 
 if TYPE_CHECKING:
+    from evalspec.language.defects import Defect
     from evalspec.language.requirement import Requirement
 
 TIMES = {
@@ -96,6 +98,10 @@ class RecordedLoad(Check):
     def needs(self) -> tuple[Need, ...]:
         """The rows of the log."""
         return (NeedRows(self.dataset, ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens", "failed")),)
+
+    def defects(self) -> tuple[Defect, ...]:
+        """Requests that are slower, and that failed."""
+        return tuple(log_defects(self.dataset))
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95

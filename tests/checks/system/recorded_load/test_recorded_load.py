@@ -206,3 +206,16 @@ def test_a_log_alone_says_nothing_of_the_candidate(tmp_path: Path) -> None:
     assert "2" * 64 not in record.subject, "the subject is the log, not the artifact that the candidate states"
     assert any("no blocking requirement is about candidate" in line for line in record.verdict.weakened)
     assert any("no log can show" in line for line in record.verdict.weakened)
+
+
+def test_defects_of_its_own_turn_each_requirement_red(tmp_path: Path) -> None:
+    check = RecordedLoad.model_validate({"check": "recorded_load", "dataset": "log", "require": list(LIMITS.values())})
+    table, red = log(), set()
+    for defect in check.defects():
+        assert defect.place == ("rows", "log")
+        worse = defect.rows("log", table, lambda name: table)
+        assert worse.schema == table.schema and len(worse) == len(table)
+        assert defect.rows("other", table, lambda name: table) is table
+        found = measure(check, FakeInputs(evidence=tmp_path, tables={"log": worse}))
+        red |= {one.metric for one in check.requirements if outcome(found, one) == "FAIL"}
+    assert red == set(LIMITS)
