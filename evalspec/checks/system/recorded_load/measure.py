@@ -181,7 +181,7 @@ def _percentiles(
     for name in TIMES:
         times = log.times_ms(name)
         metrics = {metric: p for metric, p in PERCENTILES.items() if metric.startswith(f"{name}_")}
-        if not np.isfinite(times).any():
+        if log.answered.any() and not np.isfinite(times).any():
             missing |= dict.fromkeys(metrics, f"no request of the log has a time for {name}")
             continue
         invalid = log.counts_apart if name == "tpot" else None

@@ -141,6 +141,14 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         result(tmp_path, table.set_column(0, "ttft_ms", pa.array(["soon"] * 400)))
 
 
+@pytest.mark.parametrize("sent", [True, False])
+def test_a_log_in_which_nothing_was_answered(tmp_path: Path, sent: bool) -> None:
+    nothing = log(3000, lost=1.0, sent=sent)
+    assert {metric: decided(tmp_path, metric, nothing) for metric in LIMITS} == {
+        "ttft_p95": "FAIL", "tpot_p95": "FAIL", "latency_p95": "FAIL", "error_rate": "FAIL", "output_rate": "MISSING",
+    }  # fmt: skip
+
+
 def test_a_short_run_has_no_rate(tmp_path: Path) -> None:
     found = result(tmp_path, log(20, every_s=0.1))
     assert "ten blocks of time are too short" in found.missing["output_rate"]
