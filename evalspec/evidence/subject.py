@@ -7,6 +7,10 @@ from collections.abc import Iterable
 CLASSES = "classes"
 ANSWERS_ON = "answers on "
 """What some files are to a model."""
+LOGGED = "log of answers on "
+"""Detail of a model: what a harness's log says of its own origin."""
+UNANSWERED = "unanswered on "
+"""Detail of a model: samples of such a log that ended without an answer."""
 CANDIDATE = "candidate"
 """What the model that is to ship is usually called."""
 

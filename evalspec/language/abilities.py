@@ -295,8 +295,8 @@ class OnDevice(Protocol):
 class PerDataset(Protocol):
     """A loaded model that answers by key, from one file for each dataset."""
 
-    def for_dataset(self, facts: Any, keys: NDArray[Any]) -> LoadedModel:
-        """The answers for one dataset, whose keys these are; ``facts`` are what is known of it."""
+    def for_dataset(self, facts: Any, rows: Any) -> LoadedModel:
+        """The answers for one dataset, whose table this is; ``facts`` are what is known of it."""
         ...
 
 

@@ -266,6 +266,10 @@ class Model(Part):
         """Dataset: the file with its answers, of a model that is read and not run; empty: it is run."""
         return {}
 
+    def answer_tables(self) -> Mapping[str, str]:
+        """Those of them that are tables, whose columns the spec names."""
+        return self.answer_files()
+
     def kept_answers(self, access: Access, dataset: str, digest: str) -> Path | None:
         """The file with its answers on a dataset, written by an earlier run; None: it is asked now.
 

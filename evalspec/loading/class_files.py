@@ -72,7 +72,7 @@ def check_answer_files(
 ) -> None:
     """The files of a model that is read, not run, have the key and the outputs among their columns."""
     for name, model in models.items():
-        for dataset, file in model.answer_files().items():
+        for dataset, file in model.answer_tables().items():
             place = ("models", name, "files", dataset)
             known = datasets[dataset].key if dataset in datasets else None
             columns = _columns(problems, place, {"path": file, "key": known}, registry, access)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.answers.arrays import column_array
 from evalspec.answers.classes import label_text, read_classes
 from evalspec.answers.file import Answers, compared_numbers, joined
 from evalspec.answers.from_outputs import Mapped, map_outputs, resolve_outputs
@@ -190,7 +189,7 @@ class Served:
                     f"predictions are joined by key and the dataset {self.facts.name!r} has none",
                     remedy="add `key:` to the dataset, the column that names a row",
                 )
-            self._use(self.loaded.for_dataset(self.facts, column_array(table, self.facts.key)))
+            self._use(self.loaded.for_dataset(self.facts, table))
 
     def _feed(self, table: pa.Table) -> Feed:
         takes = () if self.pipeline.makes_tensors and self.model.inputs else self.loaded.input_names

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from evalspec.answers.classes import label_text
+from evalspec.answers.classes import label_text, read_classes
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.subject import ANSWERS_ON
+from evalspec.evidence.subject import ANSWERS_ON, LOGGED, UNANSWERED
 from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import Access, DatasetName, LoadedModel, OutputName
 from evalspec.pipeline.inputs import DatasetFacts
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.model_fields import RuntimeModel
 from evalspec.pipeline.untrusted_code import first_line
+from evalspec.runtimes.eval_logs.inspect import read_inspect
+from evalspec.runtimes.eval_logs.lm_eval import LogScore, read_lm_eval
+from evalspec.runtimes.eval_logs.log import AnswerLog, check_same, field
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,13 +29,23 @@ if TYPE_CHECKING:
 
 FORMATS = (".parquet", ".csv", ".jsonl", ".ndjson", ".arrow", ".feather", ".npz")
 SHOWN = 3
+KEY_OF = {"lm_eval": "doc_id", "inspect": "id"}
+"""Field of a sample that names its question, by the format of the log."""
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "lm_eval": ("text", "probabilities"),
+    "inspect": ("text", "answer", "stop_reason"),
+}
+"""What a log can say that a model answered."""
+ONLY_OF = {"filter": "lm_eval", "score": "lm_eval", "scorer": "inspect"}
+"""Fields that are about one format alone."""
 
 
 class PredictionFiles(RuntimeModel):
     """Answers in files. They can be judged, but there is nothing to run, so nothing to time.
 
     ``outputs`` names columns: ``{probabilities: p}`` for a column of lists, ``{probabilities: "p_*"}`` for one column
-    a class (``p_cat``, ``p_dog``), ``{label: predicted}``, ``{value: minutes}``.
+    a class (``p_cat``, ``p_dog``), ``{label: predicted}``, ``{value: minutes}``. Logs of harnesses have
+    columns of their own: ``text``, of lm-eval also ``probabilities``, of Inspect also ``answer`` and ``stop_reason``.
     """
 
     timed: ClassVar[bool] = False
@@ -46,6 +59,37 @@ class PredictionFiles(RuntimeModel):
         min_length=1,
         description="Dataset: file with its predictions (parquet, csv, jsonl, arrow or npz), one row for each key.",
     )
+    format: Literal["table", "lm_eval", "inspect"] = Field(
+        "table", description="table; lm_eval: samples of `--log_samples`; inspect: a log, .json or .eval."
+    )
+    filter: str | None = Field(None, description="lm_eval: the filter whose answers count, where the file has several.")
+    score: LogScore = Field(
+        "sum", description="lm_eval: probabilities of options by the sum of an option's log-likelihood, or per_byte."
+    )
+    scorer: str | None = Field(None, description="inspect: the scorer that read `answer` in the text.")
+    key_from: str | None = Field(
+        None, description="Field of a sample that is the dataset's key, such as doc.id; default: doc_id, or id."
+    )
+    agrees: dict[str, str] = Field(
+        default_factory=dict,
+        description="Field of a sample: column of the dataset that holds the same in every row, or the log is refused; "
+        "default: the target and the label.",
+    )
+
+    @model_validator(mode="after")
+    def _fits_format(self) -> Self:
+        table = self.format == "table"
+        for name in (*ONLY_OF, "key_from", "agrees"):
+            if name in self.model_fields_set and self.format != ONLY_OF.get(name, self.format if not table else None):
+                raise ValueError(f"`{name}` is about `format: {ONLY_OF.get(name, 'lm_eval or inspect')}`")
+        known = COLUMNS.get(self.format)
+        unknown = [name for name in self.outputs.values() if known is not None and name not in known]
+        if known is not None and unknown:
+            raise ValueError(f"a log of {self.format} has no column {unknown[0]!r}, but {', '.join(known)}")
+        return self
+
+    def answer_tables(self) -> Mapping[str, str]:
+        return self.files_ if self.format == "table" else {}
 
     def files(self, access: Access) -> tuple[Path, ...]:
         return tuple(access.path(path) for path in self.files_.values())
@@ -59,7 +103,9 @@ class PredictionFiles(RuntimeModel):
     def load(self, access: Access, *, threads: int | None = None) -> LoadedFiles:
         """Files are read when their dataset is asked for."""
         return LoadedFiles(
-            observed={"framework": "predictions read from files"},
+            observed={
+                "framework": "predictions read from files" if self.format == "table" else f"log of {self.format}"
+            },
             input_names=(),
             output_names=(),
             spec=self,
@@ -82,16 +128,18 @@ class LoadedFiles(Loaded):
         """
         raise InputError("predictions read from files answer only for the dataset that they were made on")
 
-    def for_dataset(self, facts: DatasetFacts, keys: NDArray[Any]) -> LoadedModel:
+    def for_dataset(self, facts: DatasetFacts, rows: pa.Table) -> LoadedModel:
         """The answers for one dataset.
 
         Args:
             facts: The dataset; its key names the column in both.
-            keys: shape (n,), the dataset's keys.
+            rows: The dataset's.
 
         Raises:
-            InputError: No file for it, or keys that are missing, duplicate or too many.
+            InputError: No file for it, keys that are missing, duplicate or too many, or a log of other rows.
         """
+        from evalspec.answers.arrays import column_array
+
         key = facts.key
         if facts.name not in self.spec.files_:
             raise InputError(f"there are no predictions for the dataset {facts.name!r}", choices=self.spec.files_)
@@ -100,13 +148,56 @@ class LoadedFiles(Loaded):
                 f"predictions are joined by key, and the dataset {facts.name!r} names none",
                 remedy="add `key:` to the dataset",
             )
-        shown = self.spec.files_[facts.name]
+        shown, keys = self.spec.files_[facts.name], column_array(rows, key)
+        path = self.access.path(shown)
+        if self.spec.format != "table":
+            return self._logged(path, shown, facts, rows, keys)
         as_text = key if keys.dtype.kind in "OUT" else None
-        table = read_predictions(self.access.path(shown), shown, as_text=as_text)
+        table = read_predictions(path, shown, as_text=as_text)
         if key not in table.column_names:
             raise InputError(f"the predictions {shown!r} have no key column {key!r}", choices=table.column_names)
-        rows = join(keys, _keys(table, key), shown, facts)
-        return joined_table(table, rows, key, self.spec.outputs, self.observed)
+        found = join(keys, _keys(table, key), shown, facts)
+        return joined_table(table, found, key, self.spec.outputs, self.observed)
+
+    def _logged(self, path: Path, shown: str, facts: DatasetFacts, rows: pa.Table, keys: NDArray[Any]) -> LoadedModel:
+        """The answers of a harness's log, whose questions are those of the dataset."""
+        import pyarrow as pa
+
+        spec, key = self.spec, str(facts.key)
+        if spec.format == "inspect":
+            log = read_inspect(path, shown, scorer=spec.scorer, scored="answer" in spec.outputs.values())
+        else:
+            log = read_lm_eval(path, shown, filter_name=spec.filter, score=spec.score)
+        named = spec.key_from or KEY_OF[spec.format]
+        values = [label_text(field(sample, named)) for sample in log.samples]
+        found = join(keys, _array(values), shown, facts)
+        self._check(log, found, shown, facts, rows)
+        unanswered = sum(log.missing[row] for row in found.tolist()) if log.missing else 0
+        observed = {**self.observed, f"{LOGGED}{facts.name}": log.claim, f"{UNANSWERED}{facts.name}": unanswered}
+        table = pa.table({key: values, **{name: list(column) for name, column in log.outputs.items() if name != key}})
+        joined = joined_table(table, found, key, spec.outputs, observed)
+        if "probabilities" in log.outputs:
+            joined.classes = tuple(range(len(log.outputs["probabilities"][0])))
+        return joined
+
+    def _check(self, log: AnswerLog, found: NDArray[Any], shown: str, facts: DatasetFacts, rows: pa.Table) -> None:
+        """Refuse a log of which the target is not the dataset's label, or what else is to agree does not."""
+        from evalspec.answers.arrays import column
+
+        labelled = facts.label is not None and facts.label in rows.column_names
+        default = {"target": str(facts.label)} if labelled else {}
+        places = found.tolist()
+        samples = [log.samples[row] for row in places]
+        options = None if log.options is None or self.spec.agrees else [log.options[row] for row in places]
+        for path, name in (self.spec.agrees or default).items():
+            said, known = [field(sample, path) for sample in samples], column(rows, name).to_pylist()
+            check_same(said, known, (shown, path, name), options, read_classes(self.spec.classes, self.access))
+        if log.missing and labelled:
+            truth = column(rows, str(facts.label)).to_pylist()
+            if any(log.missing[row] and label == "" for row, label in zip(places, truth, strict=True)):
+                raise InputError(
+                    f"{shown!r} has no answer to a question whose label is the empty text, as a missing one is"
+                )
 
 
 def read_predictions(path: Path, shown: str, *, as_text: str | None = None) -> pa.Table:
@@ -172,6 +263,12 @@ def _read(path: Path, as_text: str | None) -> pa.Table:
             return pa.table({name: _listed(arrays[name]) for name in arrays.files})
     except zipfile.BadZipFile as error:
         raise ValueError(str(error)) from error
+
+
+def _array(values: Sequence[str]) -> NDArray[Any]:
+    import numpy as np
+
+    return np.array(values, dtype=np.str_)
 
 
 def _listed(array: NDArray[Any]) -> Any:

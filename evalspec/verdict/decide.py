@@ -14,7 +14,7 @@ from evalspec.evidence.words import plural
 from evalspec.lineage.spec_diff import weaker
 from evalspec.verdict.holm import holm
 from evalspec.verdict.identical import same_models, same_rows
-from evalspec.verdict.models import models_judged
+from evalspec.verdict.models import logged_answers, models_judged
 from evalspec.verdict.profile import missing, ranks, set_aside
 from evalspec.verdict.screens import blocked, cautions
 from evalspec.verdict.sentence import describe
@@ -364,6 +364,7 @@ def _weakened(
         for model in record.models
         if (how := model.details.get("requests_failed_how"))
     ]
+    lines += logged_answers(record)
     if record.timings_from:
         lines.append(f"nothing was timed: timings are those of {record.timings_from}")
     if record.draft:

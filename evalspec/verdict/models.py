@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from evalspec.evidence.record import CheckRecord, Record
-from evalspec.evidence.subject import CANDIDATE, subject_model
-from evalspec.evidence.words import and_list
+from evalspec.evidence.subject import CANDIDATE, LOGGED, UNANSWERED, subject_model
+from evalspec.evidence.words import and_list, plural, verb
 
 
 def models_judged(record: Record) -> list[str]:
@@ -23,6 +23,23 @@ def models_judged(record: Record) -> list[str]:
     if subject is not None and subject not in about:
         return [f"no blocking requirement is about {subject}, which is the subject: {others}"]
     return []
+
+
+def logged_answers(record: Record) -> list[str]:
+    """Sentences on answers that were read in the log of a harness: what it cannot prove, and what is missing in it."""
+    details = [(model.name, name, value) for model in record.models for name, value in model.details.items()]
+    lines = [
+        f"answers of {model} on {name.removeprefix(LOGGED)} are what a log says ({claim}): which weights gave them, in "
+        "which precision and when, it cannot show"
+        for model, name, claim in details
+        if name.startswith(LOGGED)
+    ]
+    return lines + [
+        f"{plural(count, 'sample')} of {model} on {name.removeprefix(UNANSWERED)} ended without an answer, "
+        f"and {verb(count, 'counts', 'count')} as wrong"
+        for model, name, count in details
+        if name.startswith(UNANSWERED) and isinstance(count, int) and count
+    ]
 
 
 def _judged(check: CheckRecord) -> tuple[str, ...]:

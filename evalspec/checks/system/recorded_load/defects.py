@@ -1,0 +1,86 @@
+"""Defects that `evalspec selftest` plants in a log. No numpy: the spec names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalspec.language.defects import Defect
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TIMED = ("ttft_ms", "tpot_ms", "latency_ms")
+TIMES = (1.5, 10.0, 1000.0)
+SHARES = ((10, "a tenth"), (2, "half"), (1, "all"))
+
+
+@dataclass(frozen=True)
+class SlowerLog(Defect):
+    """Every request of a log took longer.
+
+    Args:
+        dataset: The log.
+        times: So many times as long.
+    """
+
+    dataset: str
+    times: float
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Rows of the log."""
+        return ("rows", self.dataset)
+
+    def rows(self, dataset: str, rows: pa.Table, read: Callable[[str], pa.Table]) -> pa.Table:
+        """The same requests, slower."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for name in TIMED if dataset == self.dataset else ():
+            place = rows.column_names.index(name)
+            kind = rows.schema.field(name).type
+            slower = pc.multiply(rows.column(name).cast(pa.float64()), pa.scalar(self.times))
+            rows = rows.set_column(place, name, slower.cast(kind, safe=False))
+        return rows
+
+
+@dataclass(frozen=True)
+class FailedLog(Defect):
+    """Requests of a log failed, one in so many.
+
+    Args:
+        dataset: The log.
+        one_in: Every so many-th request.
+    """
+
+    dataset: str
+    one_in: int
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Rows of the log."""
+        return ("rows", self.dataset)
+
+    def rows(self, dataset: str, rows: pa.Table, read: Callable[[str], pa.Table]) -> pa.Table:
+        """The same requests, some of which failed."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if dataset != self.dataset:
+            return rows
+        place, kind = rows.column_names.index("failed"), rows.schema.field("failed").type
+        if pa.types.is_null(kind):
+            kind = pa.string()
+        hit = pa.array([row % self.one_in == 0 for row in range(len(rows))])
+        failed = pc.if_else(hit, pa.scalar("error", kind), rows.column("failed").cast(kind))
+        return rows.set_column(place, "failed", failed)
+
+
+def log_defects(dataset: str) -> Iterator[Defect]:
+    """Defects of a log, mildest first of each kind."""
+    for times in TIMES:
+        yield SlowerLog(f"each request of {dataset} took {times:g} times as long", dataset, times)
+    for one_in, words in SHARES:
+        yield FailedLog(f"{words} of the requests of {dataset} failed", dataset, one_in)
