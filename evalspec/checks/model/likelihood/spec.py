@@ -62,8 +62,9 @@ class Likelihood(Check):
     ## What it cannot show
     Whether what the model writes is right, useful or harmless. A text that it was trained on is likely for that alone:
     take texts that are newer than its training (see `contamination`). The beginnings of documents, which the default
-    takes, are harder to foresee than what follows. Of another tokenizer the last token before the cut may be cut in
-    two. Models that show their likelihoods to nobody, as most servers.
+    takes, are harder to foresee than what follows. Documents that begin alike count as independent, unless `cluster:`
+    says what they share. Of another tokenizer the last token before the cut may be cut in two. Models that show their
+    likelihoods to nobody, as most servers.
 
     ## Example
     ```yaml
