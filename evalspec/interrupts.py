@@ -24,14 +24,31 @@ def end_at_once() -> None:
     _install(_end)
 
 
-def raise_interrupt() -> None:
-    """From now on a signal is a KeyboardInterrupt, where `end_at_once` was called before."""
-    _install(_raise, where=_end)
+class Raising:
+    """Raises a KeyboardInterrupt at each signal, and counts them: other code may make an error of one."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        raise KeyboardInterrupt
+
+
+def raise_interrupt(raising: Raising) -> None:
+    """From now on a signal is a KeyboardInterrupt, where `end_at_once` was called before.
+
+    Args:
+        raising: Raises and counts them.
+    """
+    _install(raising, where=_end)
 
 
 def ignore() -> None:
     """From now on no signal does anything: this process ends by itself, with the code that it has."""
-    _install(signal.SIG_IGN, where=_raise)
+    for number in SIGNALS:
+        if isinstance(signal.getsignal(number), Raising):
+            signal.signal(number, signal.SIG_IGN)
 
 
 class Interrupts:
@@ -106,10 +123,6 @@ def _install(handler: Any, where: Any = None) -> None:
         before = signal.getsignal(number)
         if before not in (signal.SIG_IGN, None) and where in (None, before):
             signal.signal(number, handler)
-
-
-def _raise(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -58,8 +58,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> None:
         hidden = Redaction.of(kwargs.get("env") or ())
+        signals = interrupts.Raising()
         try:
-            interrupts.raise_interrupt()
+            interrupts.raise_interrupt(signals)
             command(*args, **kwargs)
         except EvalspecError as error:
             with unheard():
@@ -69,10 +70,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                     echo_errors(error, hidden)
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
-            interrupts.ignore()
-            with contextlib.suppress(OSError):
-                echo("interrupted", err=True)
-            raise typer.Exit(interrupts.INTERRUPTED) from error
+            raise _interrupted() from error
         except BrokenPipeError as error:
             # What was not read is no success: as a shell sees a program that the closed pipe has ended.
             silence()
@@ -85,6 +83,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             silence()
             raise typer.Exit(EvalspecError.exit_code) from error
         except Exception as error:
+            if signals.count:
+                raise _interrupted() from error
             # Python's own exit code for this is 1, which would read as NOT READY.
             sentence = f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above"
             with unheard():
@@ -93,6 +93,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(EvalspecError.exit_code) from error
 
     return wrapper
+
+
+def _interrupted() -> typer.Exit:
+    """End of a command that was interrupted, said in a word."""
+    interrupts.ignore()
+    with contextlib.suppress(OSError):
+        echo("interrupted", err=True)
+    return typer.Exit(interrupts.INTERRUPTED)
 
 
 @contextlib.contextmanager

@@ -195,3 +195,30 @@ def test_a_full_disk_at_the_report_says_how_to_go_on(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "evalspec", "report", str(tmp_path / "run")], check=False)
     assert done.returncode == 0
     assert (tmp_path / "run" / "report.html").exists()
+
+
+SWALLOWED = """
+import os, signal
+from evalspec import interrupts
+interrupts.end_at_once()
+from evalspec.cli._output import guarded
+
+@guarded
+def command():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except KeyboardInterrupt as error:
+        raise ValueError("a library made this of it") from error
+
+import typer
+try:
+    command()
+except typer.Exit as ended:
+    os._exit(ended.exit_code)
+"""
+
+
+def test_an_interrupt_of_which_a_library_made_another_error_is_one() -> None:
+    """pydantic builds its validators in Rust, where a KeyboardInterrupt becomes a SchemaError."""
+    done = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n"), done.stderr
