@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -100,42 +100,48 @@ def audit_of(refusals: Refusals, inputs: Inputs, answers: Predictions) -> Refusa
     if not audited.any():
         raise InputError(f"none of {plural(len(said), 'row')} of {shown} is in the dataset {answers.dataset!r}")
     assert answers.texts is not None
-    rows = [said.get(one, {}) for one in keys]
-    named = [(row[LOOKED_AT], text) for row, text in zip(rows, answers.texts.tolist(), strict=True) if LOOKED_AT in row]
+    now = dict(zip(keys, answers.texts.tolist(), strict=True))
+    looked_at = {key: word.text for key, word in said.items() if word.text is not None and key in now}
     return RefusalAudit(
         audited=audited,
-        refused=np.array([row.get(REFUSED, False) for row in rows], dtype=np.bool_),
-        elsewhere=len(said.keys() - set(keys)),
-        named=len(named),
-        changed=sum(then != now for then, now in named),
+        refused=np.array([one in said and said[one].refused for one in keys], dtype=np.bool_),
+        elsewhere=len(said.keys() - now.keys()),
+        named=len(looked_at),
+        changed=sum(text != now[key] for key, text in looked_at.items()),
     )
 
 
-def _row(line: str, where: str, key: str) -> Mapping[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PersonsWord:
+    """One line of an audit: the row's key, whether its answer is a refusal, and the text that was looked at."""
+
+    key: str
+    refused: bool
+    text: str | None
+
+
+def _row(line: str, where: str, key: str) -> PersonsWord:
     try:
         row = json.loads(line)
     except ValueError as error:
         raise InputError(f"{where} is no JSON") from error
     if not isinstance(row, dict) or row.get(key) is None:
         raise InputError(f"{where} has no key {key!r}", remedy=f'write such as {{"{key}": 7, "refused": true}}')
-    if not isinstance(row.get(REFUSED), bool):
-        raise InputError(
-            f"{where} does not say whether the answer is a refusal", remedy='write "refused": true or false'
-        )
-    if LOOKED_AT in row and not isinstance(row[LOOKED_AT], str):
+    refused, text = row.get(REFUSED), None if key == LOOKED_AT else row.get(LOOKED_AT)
+    if not isinstance(refused, bool):
+        raise InputError(f"{where} does not say whether it is a refusal", remedy='write "refused": true or false')
+    if text is not None and not isinstance(text, str):
         raise InputError(f"{where} has a {LOOKED_AT!r} that is no text", remedy="write the answer that was looked at")
-    return {**row, key: label_text(row[key]), "key": label_text(row[key])}
+    return PersonsWord(label_text(row[key]), refused, text)
 
 
-def _by_key(rows: list[Mapping[str, Any]], shown: str) -> dict[str, Mapping[str, Any]]:
+def _by_key(rows: list[PersonsWord], shown: str) -> dict[str, PersonsWord]:
     if not rows:
         raise InputError(f"{shown} has no rows")
-    found = {str(row["key"]): row for row in rows}
-    if len(found) < len(rows):
-        seen: set[str] = set()
-        twice = next(key for row in rows if (key := str(row["key"])) in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise InputError(f"{shown} has the key {twice!r} twice", remedy="a row is looked at once")
-    return found
+    key, count = Counter(row.key for row in rows).most_common(1)[0]
+    if count > 1:
+        raise InputError(f"{shown} has the key {key!r} twice", remedy="a row is looked at once")
+    return {row.key: row for row in rows}
 
 
 def audited_rate(marks: NDArray[np.bool_], audit: RefusalAudit, clusters: NDArray[np.int64] | None) -> Estimate:
