@@ -23,7 +23,8 @@ ALONE: dict[str, Kind] = {
     **dict.fromkeys(
         (
             "accuracy", "top_k_accuracy", "precision", "recall", "subset_accuracy", "exact_match", "hit_rate", "brier",
-            "hamming_loss", "token_f1", "rouge1", "rouge2", "rouge_l", "ndcg", "mrr", "recall_at",
+            "hamming_loss", "token_f1", "rouge1", "rouge2", "rouge_l", "ndcg", "mrr", "recall_at", "pass_at",
+            "pass_all",
         ),
         "share",
     ),

@@ -18,6 +18,7 @@ from evalspec.scoring.regression import VALUES
 from evalspec.scoring.scored_rows import Scored, Undefined
 from evalspec.scoring.segmentation.family import MASKS
 from evalspec.scoring.text.family import TEXT
+from evalspec.scoring.text.samples import TEXT_SAMPLES
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Task
@@ -27,7 +28,7 @@ FAMILIES: Mapping[Task, tuple[Family, ...]] = {
     "classes": (CLASSES, RANKING),
     "values": (VALUES, RANKING),
     "labels": (MULTILABEL,),
-    "text": (TEXT,),
+    "text": (TEXT, TEXT_SAMPLES),
     "boxes": (BOXES,),
     "mask": (MASKS,),
 }

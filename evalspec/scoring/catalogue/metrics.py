@@ -9,6 +9,7 @@ from evalspec.scoring.catalogue.boxes import BOXES, BoxMetric
 from evalspec.scoring.catalogue.labels import LABELS_ONLY, SHARED, LabelMetric
 from evalspec.scoring.catalogue.masks import MASKS, MaskMetric
 from evalspec.scoring.catalogue.ranking import RANKING, RankingMetric
+from evalspec.scoring.catalogue.samples import SAMPLES, SampleMetric
 from evalspec.scoring.catalogue.text import TEXTS, TextMetric
 
 _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
@@ -79,7 +80,7 @@ REGRESSION: tuple[Metric, ...] = (
     ),
 )
 LABELS: tuple[Metric, ...] = (*LABELS_ONLY, *(metric for metric in CLASSIFICATION if metric.name in SHARED))
-METRICS: tuple[Metric, ...] = (*CLASSIFICATION, *REGRESSION, *LABELS_ONLY, *TEXTS, *BOXES, *MASKS, *RANKING)
+METRICS: tuple[Metric, ...] = (*CLASSIFICATION, *REGRESSION, *LABELS_ONLY, *TEXTS, *BOXES, *MASKS, *RANKING, *SAMPLES)
 SLICED: tuple[Metric, ...] = tuple(
     metric for metric in METRICS if metric.parts in (None, "class") and metric not in RANKING
 )
@@ -91,7 +92,7 @@ SliceMetric = Literal[
     "roc_auc", "average_precision", "log_loss", "brier", "mae", "rmse", "r2", LabelMetric,
     TextMetric, BoxMetric, MaskMetric,
 ]  # fmt: skip
-QualityMetric = Literal[SliceMetric, "top_k_accuracy", RankingMetric]
+QualityMetric = Literal[SliceMetric, "top_k_accuracy", RankingMetric, SampleMetric]
 
 LABEL_WORD = "class"
 """Name of the label in `by:`, whatever its column is called."""

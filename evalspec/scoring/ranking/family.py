@@ -78,16 +78,16 @@ class OverQueries:
         if not counted.any():
             raise Undefined(f"no query of {rows.where} has a relevant row: {self.metric} is 0/0")
         values = _OF[self.metric](rankings, self.k)[counted]
-        clusters = clusters_of(rows, rankings)
+        clusters = clusters_of(rows, rankings.queries)
         return values, None if clusters is None else clusters[counted]
 
 
-def clusters_of(rows: Scored, found: Lists) -> NDArray[np.int64] | None:
+def clusters_of(rows: Scored, queries: int) -> NDArray[np.int64] | None:
     """Cluster of each query, shape (queries,): clusters that share a query are one. None: there are none.
 
     Args:
         rows: Rows with queries.
-        found: Their lists.
+        queries: How many there are.
     """
     if rows.clusters is None or rows.queries is None:
         return None
@@ -95,10 +95,10 @@ def clusters_of(rows: Scored, found: Lists) -> NDArray[np.int64] | None:
     from scipy.sparse.csgraph import connected_components
 
     seen, codes = np.unique(rows.clusters, return_inverse=True)
-    size = found.queries + len(seen)
-    ties = coo_array((np.ones(rows.n), (rows.queries, found.queries + codes)), shape=(size, size))
+    size = queries + len(seen)
+    ties = coo_array((np.ones(rows.n), (rows.queries, queries + codes)), shape=(size, size))
     _, parts = connected_components(ties, directed=False)
-    return np.asarray(parts[: found.queries], dtype=np.int64)
+    return np.asarray(parts[:queries], dtype=np.int64)
 
 
 def at_random(rows: Scored, metric: str, part: str | None = None) -> float | None:

@@ -55,12 +55,14 @@ def listed(rows: Scored, check: ScoringFields) -> tuple[str, ...]:
 
 
 def _value(metric: str, rows: Scored) -> float | None:
-    definition = _SCORES[metric]
+    definition = _SCORES.get(metric)
     try:
         if isinstance(definition, Share):
             return float(definition.hit(rows).mean())
         if isinstance(definition, MeanLoss):
             return float(definition.losses(rows).mean())
+        if definition is None:
+            return None
         assert isinstance(definition, Resampled)
         return float(definition.statistic(definition.statistic.arrays(rows), np.ones((1, rows.n)))[0])
     except Undefined:
@@ -68,7 +70,7 @@ def _value(metric: str, rows: Scored) -> float | None:
 
 
 def constant(rows: Scored, metric: str, part: str | None = None) -> float | None:
-    """Score of answering every row with the most frequent first reference.
+    """Score of answering every row with the most frequent first reference; None: it is no metric of single texts.
 
     Args:
         rows: Rows with their references.

@@ -15,6 +15,7 @@ from evalspec.scoring.catalogue.boxes import missing_detection
 from evalspec.scoring.catalogue.metrics import METRICS, QualityMetric
 from evalspec.scoring.catalogue.ranking import AT_K
 from evalspec.scoring.catalogue.ranking import NAMES as RANKED_LISTS
+from evalspec.scoring.catalogue.samples import NAMES as OF_SAMPLES
 from evalspec.scoring.catalogue.text import missing_package
 from evalspec.scoring.sample_size import Sample, kind_of, never_shown
 
@@ -32,6 +33,7 @@ class Quality(Check):
     Models that give each row any number of classes (`multilabel: true`): `micro_f1`, `macro_f1`, `precision(class)`,
     `recall(class)`, `f1(class)`, `subset_accuracy`, `hamming_loss`, `average_precision`, `roc_auc`.
     Models that write text: `exact_match`, `token_f1`, `rouge1`, `rouge2`, `rouge_l`, `bleu`, `chrf`.
+    Texts of which several answer one question (`query:`): `pass_at(k)`, `pass_all(k)`.
     Models that find boxes: `map`, `map_50`, `map_75`, `average_recall`, `ap(class)`.
     Models that give a class for each pixel: `mean_iou`, `mean_dice`, `pixel_accuracy`, `iou(class)`.
     Rows that are candidates of queries (`query:`), ranked by the model's value or its probability of the positive
@@ -77,6 +79,10 @@ class Quality(Check):
     (rouge-score, F1, no stemming; it reads a to z and 0 to 9 only) as means; `bleu` and `chrf` of the corpus, 0 to 100,
     from sacrebleu's counts for each row, which are summed again for each resample; its signature is listed with the
     conditions. ROUGE, BLEU and chrF need the extra `text`.
+    Several answers to a question, a row each: the chance that one of k drawn from its n answers is right (`pass_at`),
+    `1 - C(n - c, k) / C(n, k)` with c right ones by `exact_match`, or that all of k are (`pass_all`), and their mean
+    over questions, which are what is counted: 100 questions with eight answers each are 100. A question with fewer
+    than k answers leaves the metric without a value.
     Boxes: matched by pycocotools, with its overlaps, its 101 recalls and its crowds; objects of any size, and for each
     class the 100 surest boxes in a picture. Bounds by the jackknife over 200 groups of pictures, from 200 pictures on,
     20 of them with objects of every class that counts. The pseudo-values are those of the area under the curve, as the
@@ -105,7 +111,7 @@ class Quality(Check):
     Mathematical Methods of Statistics 2005 (means with limits). Rajpurkar and others,
     EMNLP 2016 (SQuAD). Lin, 2004 (ROUGE). Papineni and others, ACL 2002 (BLEU). Popovic, WMT 2015 (chrF). Post, WMT
     2018 (sacrebleu). Lin and others, ECCV 2014 (COCO). Tukey, Annals of Mathematical Statistics 1958 (jackknife).
-    Jarvelin and Kekalainen, ACM TOIS 2002 (NDCG).
+    Jarvelin and Kekalainen, ACM TOIS 2002 (NDCG). Chen and others, 2021 (pass@k).
 
     ## What it cannot show
     How the model does on rows unlike these: see `shift` and `slices`. Whether the labels are right. Whether the test
@@ -152,7 +158,9 @@ class Quality(Check):
         "13a", description="How sacrebleu cuts texts for BLEU; zh for Chinese, char for other scripts without spaces."
     )
     query: str | None = Field(
-        None, description="Column that says which rows are the candidates of one query, to be ranked by score."
+        None,
+        description="Column that says which rows are the candidates of one query, to be ranked by score; of "
+        "texts, which are answers to one question.",
     )
     show_examples: Annotated[bool, Effort()] = Field(
         True, description="Show wrong rows, with their columns, in the report."
@@ -170,10 +178,16 @@ class Quality(Check):
     ) -> str | None:
         """Reason why it can't pass: a k that is no number, no queries, no package, or too few rows to show it."""
         metric, part = requirement.metric, requirement.part
-        if metric in ("top_k_accuracy", *AT_K) and part is not None and not (part.isdecimal() and int(part) > 0):
+        if (
+            metric in ("top_k_accuracy", *AT_K, *OF_SAMPLES)
+            and part is not None
+            and not (part.isdecimal() and int(part) > 0)
+        ):
             return f"{metric}({part}): k is a whole number from 1 on, such as {metric}(5)"
         if metric in RANKED_LISTS and self.query is None:
             return f"{metric} needs `query:`, the column that says which rows are the candidates of one query"
+        if metric in OF_SAMPLES and self.query is None:
+            return f"{metric} needs `query:`, the column that says which rows are answers to one question"
         missing = missing_package(metric) or missing_detection(metric)
         kind = kind_of(metric, beside_a_model=requirement.model is not None)
         sample = Sample(self.dataset, rows.get(self.dataset), confidence)
