@@ -194,7 +194,7 @@ OUTCOMES: tuple[str, ...] = (
     "not sent",
     "cut off",
     "error in the stream",
-    "empty",
+    "empty answer",
 )
 """What became of a query; `Samples.outcome` is an index. "failed" is all that a model in process says."""
 (

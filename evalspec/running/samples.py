@@ -50,7 +50,7 @@ def write_samples(samples: Sequence[Samples], path: Path) -> None:
             "answered": one.answers is not None,
             "details": dict(one.details),
             "has": [name for name in OPTIONAL if getattr(one, name) is not None],
-            "streams": one.streams is not None,
+            "streamed": one.streams is not None,
             "telemetry": None if one.telemetry is None else telemetry_as_json(one.telemetry),
         }
         for one in samples
@@ -91,7 +91,7 @@ def read_samples(path: Path) -> list[Samples]:
         shape = (int(rows.sum()), one["batch"])
         kept = None if answers is None else answers.flatten().to_numpy(zero_copy_only=False).reshape(shape)
         telemetry = None if told is None else telemetry_from_json(told)
-        streams = _streams(table.filter(pa.array(rows))) if one.pop("streams", False) else None
+        streams = _streams(table.filter(pa.array(rows))) if one.pop("streamed", False) else None
         samples.append(Samples(**one, **arrays, answers=kept, telemetry=telemetry, streams=streams))
     return samples
 

@@ -122,7 +122,7 @@ STORIES = (
     Story(
         "L4: empty answers that end well",
         red={"l4_load/error_rate(40 qps)": "FAIL", "l4_answers/empty": "FAIL"},
-        shows={"l4_load": ("empty",)},
+        shows={"l4_load": ("empty answer",)},
     ),
     Story(
         "L5: the first token at once, the rest at the end",
