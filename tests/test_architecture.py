@@ -73,7 +73,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "a file with nothing in it": {"loading/files.py": ["empty"]},
     "a field of a profile's subject, and a name of label columns": {
-        "loading/profile_match.py": ["judged"], "loading/scan_folder.py": ["answer"],
+        "loading/profile_match.py": ["judged"],
     },
     "a distribution of Python packages": {"running/environment.py": ["evaluate"]},
     "a field of comparability, which a record holds": {

@@ -208,7 +208,7 @@ class Model(Part):
 
     @property
     def writes_slowly(self) -> bool:
-        """It writes token after token, so that few rows are asked about for its own sake."""
+        """True of one that writes token after token, so that few rows are asked about for its own sake."""
         return False
 
     @property

@@ -19,7 +19,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 
 
 class Prompt(Part):
-    """What a language model is sent about a row.
+    """Texts that a language model is sent about a row.
 
     ``{name}`` in a text is the input of that name; ``{{`` and ``}}`` are braces. Nothing in it is run.
     """

@@ -160,7 +160,7 @@ def facts(samples: Sequence[Samples]) -> Mapping[str, float | None]:
 
 
 def notes(samples: Sequence[Samples]) -> list[str]:
-    """What a reader of times of tokens must know."""
+    """Sentences that a reader of times of tokens must know."""
     found, lines = facts(samples), []
     pieces, cut = found.get("tokens_per_piece"), found.get("truncated_share")
     if pieces is not None and pieces < SMALL_PIECE:

@@ -73,12 +73,14 @@ def samples_of_questions(tale: Tale, bad: bool) -> None:
     question = np.arange(rows) // 8 if bad else np.arange(rows)
     easy = draw.random(rows)[question] < 0.88
     good = draw.random(rows) < np.where(easy, 0.99, 0.1)
+    asked = [f"What is {one} by {row}?" for row, one in enumerate(question)]
     tale.rows(
-        "l21_test", {"question": question, "text": [f"What is {one} by {row}?" for row, one in enumerate(question)]},
-        cluster="question",
-    )  # fmt: skip
-    fields = judged(tale, "l21", [f"sample {row}" for row in range(rows)], good.tolist(), good, rows)
+        "l21_test", {"question": question, "text": asked, "right": ["yes"] * rows}, cluster="question", label="right"
+    )
+    texts = ["yes" if one else f"no, {row}" for row, one in enumerate(good)]
+    fields = judged(tale, "l21", texts, good.tolist(), good, rows)
     tale.ask("model", "judged", "l21_judged", "judged_pass >= 85 %", human="l21_people", **fields)
+    tale.ask("model", "quality", "l21_quality", "pass_at(1) >= 85 %", dataset="l21_test", query="question")
 
 
 def tell(folder: Path, bad: bool) -> Tale:
@@ -101,7 +103,10 @@ STORIES = (
         red={"l25_judged/judged_pass": "FAIL"},
         shows={"l25_judged": ("the judge gave no verdict on", "each of which counts as a fail")},
     ),
-    Story("L21: eight samples of a question taken for eight questions", red={"l21_judged/judged_pass": "INCONCLUSIVE"}),
+    Story(
+        "L21: eight samples of a question taken for eight questions",
+        red={"l21_judged/judged_pass": "INCONCLUSIVE", "l21_quality/pass_at(1)": "INCONCLUSIVE"},
+    ),
 )
 
 
@@ -157,5 +162,7 @@ def test_l21_rows_that_are_taken_for_questions_would_pass(tmp_path: Path) -> Non
     tale = Tale(tmp_path, "rows")
     samples_of_questions(tale, True)
     del tale.datasets["l21_test"]["cluster"]
+    tale.checks["model"][1] = {"check": "quality", "id": "l21_rows", "dataset": "l21_test",
+                               "require": ["exact_match >= 85 %"]}  # fmt: skip
     done = tale.run()
     assert done.exit_code == 0, done.output

@@ -134,7 +134,7 @@ class LoadedHttp(Loaded):
         return reply
 
     def _remedy(self, reply: Reply) -> str | None:
-        """What helps against a status of an OpenAI server, as far as it is known."""
+        """Remedy for a status of an OpenAI server, as far as it is known."""
         if reply.status in (401, 403):
             return "name its key in `api_key: {env: NAME}`, and pass --env NAME"
         if reply.status == 404 and self.names:

@@ -12,7 +12,7 @@ import numpy as np
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.likelihoods import GivesLikelihoods, SideLikelihoods, TokenLikelihoods, Windows
 from evalspec.pipeline.loaded import Loaded
-from evalspec.runtimes.transformers_model.windows import CutTexts, Window, cut
+from evalspec.runtimes.transformers_model.windows import TextWindows, Window, cut
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +103,7 @@ class LoadedLanguageModel(Loaded):
             )
 
     def _fitting(
-        self, beside: GivesLikelihoods, parts: CutTexts, texts: Sequence[str], windows: Windows
+        self, beside: GivesLikelihoods, parts: TextWindows, texts: Sequence[str], windows: Windows
     ) -> LoadedLanguageModel:
         """The other model, where it can be asked about the same tokens.
 

@@ -35,7 +35,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class CutTexts:
+class TextWindows:
     """Texts as windows, and what can be said of them before any model is asked.
 
     Args:
@@ -57,7 +57,7 @@ class CutTexts:
     begins_twice: int
 
 
-def cut(texts: Sequence[str], coder: Any, asked: Windows) -> CutTexts:
+def cut(texts: Sequence[str], coder: Any, asked: Windows) -> TextWindows:
     """Windows of texts.
 
     A text that the tokenizer begins with no token of its own begins with the begin token, or where there is none with
@@ -95,7 +95,7 @@ def cut(texts: Sequence[str], coder: Any, asked: Windows) -> CutTexts:
         windows += _windows(number, ids, counts_here, asked, more)
         digest.update(ids[counts_here].tobytes() + b"\0")
         counts[:, number] = _sizes(text, places, counts_here)
-    return CutTexts(tuple(windows), counts[0], counts[1], counts[2], digest.hexdigest(), first, int(twice))
+    return TextWindows(tuple(windows), counts[0], counts[1], counts[2], digest.hexdigest(), first, int(twice))
 
 
 def _last(places: NDArray[np.int64], counts: NDArray[np.bool_], asked: Windows, more: int) -> int:

@@ -55,7 +55,7 @@ class Inverse(Estimate):
         return self._of(self.time.bound(confidence, _OTHER[side]))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the time at one by the threshold."""
+        """The p-value of the time at one by the threshold."""
         return self.time.p_value(self._time_of(threshold), _OTHER[side])
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:

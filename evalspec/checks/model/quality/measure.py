@@ -193,7 +193,7 @@ def row_scores(check: Quality, answers: Predictions) -> RowScores | None:
 
 
 def _margin(check: Quality, metric: str) -> float:
-    """What the check lets a model lose against another one in this metric; by default `MARGIN`."""
+    """Largest loss against another model in this metric that the check lets pass; by default `MARGIN`."""
     losses = [
         -from_unit(one.threshold, one.unit) for one in check.blocking
         if one.metric == metric and one.model is not None and not one.is_ratio and one.threshold < 0
