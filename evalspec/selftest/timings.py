@@ -9,8 +9,12 @@ from evalspec.language.defects import Defect, share_of
 from evalspec.language.inputs import FAILED
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Cells, Probe, Samples
+    from evalspec.language.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,10 @@ class Slower(Defect):
         if samples.details.get("kind") == "open_loop":
             longer = np.round((samples.end_ns - samples.sent_ns) * (self.times - 1)).astype(np.int64)
             first = samples.first_ns
-            return replace(samples, end_ns=samples.end_ns + longer, first_ns=None if first is None else first + longer)
+            return replace(
+                samples, end_ns=samples.end_ns + longer, first_ns=None if first is None else first + longer,
+                streams=self._streams(samples, samples.sent_ns),
+            )  # fmt: skip
         stretched = {
             name: np.round(value * self.times).astype(np.int64)
             for name in ("intended_ns", "sent_ns", "end_ns", "first_ns")
@@ -39,7 +46,19 @@ class Slower(Defect):
         if telemetry is not None:
             times_ns = np.round(telemetry.times_ns * self.times).astype(np.int64)
             telemetry = replace(telemetry, times_ns=times_ns)
-        return replace(samples, telemetry=telemetry, **stretched)
+        streams = self._streams(samples, stretched["sent_ns"])
+        return replace(samples, telemetry=telemetry, streams=streams, **stretched)
+
+    def _streams(self, samples: Samples, sent_ns: NDArray[np.int64]) -> Streams | None:
+        """Pieces of answers, each so many times as late after its query was sent."""
+        import numpy as np
+
+        streams = samples.streams
+        if streams is None:
+            return None
+        count = np.diff(streams.offsets)
+        late_ns = (streams.piece_ns - np.repeat(samples.sent_ns, count)) * self.times
+        return replace(streams, piece_ns=np.repeat(sent_ns, count) + np.round(late_ns).astype(np.int64))
 
 
 @dataclass(frozen=True)

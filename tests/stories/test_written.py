@@ -14,6 +14,8 @@ import pytest
 
 from tests.stories.telling import COLOURS, Colour, Story, Tale, Told, command, ends, stated, told
 
+pytestmark = pytest.mark.proof
+
 ROWS = 1000
 LAST_NUMBER = {"pattern": "([0-9]+)", "take": "last", "as": "number"}
 MARKED = {"after": "####", "as": "number"}

@@ -20,6 +20,7 @@ from evalspec.scoring.catalogue.text import missing_package
 from evalspec.scoring.sample_size import Sample, kind_of, never_shown
 
 if TYPE_CHECKING:
+    from evalspec.language.inputs import Predictions, RowScores
     from evalspec.language.requirement import Requirement
 
 
@@ -204,3 +205,8 @@ class Quality(Check):
         margin = -requirement.threshold if requirement.upper else requirement.threshold
         metric = requirement.metric if requirement.part is None else f"{requirement.metric}({requirement.part})"
         return Same(metric, self.dataset, self.model, requirement.model, requirement.op in ("<", ">"), margin)
+
+    def row_scores(self, answers: Predictions) -> RowScores | None:
+        """Scores of texts, by the first metric that is required and is a mean over rows."""
+        scores: RowScores | None = self.room("measure").row_scores(self, answers)
+        return scores

@@ -1,0 +1,89 @@
+"""Texts given while timing are scored beside those that quality is computed on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evalspec.checks.model.quality.spec import Quality
+from evalspec.evidence.blocks import Table
+from evalspec.language.inputs import Samples
+from evalspec.language.parts import CheckResult
+from evalspec.measure.servable import item_order
+from evalspec.pipeline.answer_place import AnswerPlace
+from evalspec.running.graded_answers import GradedAnswers, graded
+from evalspec.running.guardrail import guarded
+from tests.fakes import writer
+from tests.timing.test_streams import samples, streams
+
+ROWS = 200
+TRUTH = [f"the answer is {k}" for k in range(ROWS)]
+
+
+def quality(*require: str) -> Quality:
+    return Quality.model_validate({"check": "quality", "dataset": "test", "model": "m", "require": list(require)})
+
+
+def timed(said: list[str], rows: np.ndarray) -> Samples:
+    """One query a text."""
+    of = replace(streams(*([[10, 20]] * len(said))), texts=np.array(said, dtype=object))
+    return samples(of, items=rows, answers=np.arange(len(said), dtype=float)[:, None], details={"order_seed": 3})
+
+
+def told(said: list[str], rows: np.ndarray, grader: Quality, place: AnswerPlace | None = None) -> GradedAnswers:
+    found = graded([timed(said, rows)], writer(TRUTH, TRUTH, model="m"), grader, place)
+    assert found is not None
+    return found
+
+
+def test_as_good_is_enough_though_no_text_is_the_same() -> None:
+    rows = item_order(ROWS, 3)
+    # As words they are the same, as texts they are not.
+    said = [f"The answer is: {k}." for k in rows]
+    found = told(said, rows, quality("token_f1 >= 90 %"))
+    assert (found.metric, found.compared, found.calm, found.timed) == ("token_f1", ROWS, 1.0, 1.0)
+    assert found.shown(0.95)
+
+
+@pytest.mark.parametrize(("wrong", "shown"), [(0, True), (4, True), (5, False), (100, False)])
+def test_at_most_the_margin_may_be_lost(wrong: int, shown: bool) -> None:
+    rows = item_order(ROWS, 3)
+    said = ["none" if place < wrong else TRUTH[row] for place, row in enumerate(rows)]
+    found = told(said, rows, quality("exact_match >= 50 %"))
+    assert found.timed == pytest.approx(1 - wrong / ROWS) and found.margin == 0.02
+    assert found.shown(0.95) == shown
+
+
+def test_the_margin_is_that_of_the_requirement_against_a_baseline() -> None:
+    assert told(TRUTH[:1], np.array([0]), quality("exact_match >= baseline - 3 pp")).margin == pytest.approx(0.03)
+
+
+def test_few_rows_show_nothing_and_repeats_of_a_row_count_once() -> None:
+    few = np.repeat(np.arange(20), 50)
+    found = told([TRUTH[row] for row in few], few, quality("exact_match >= 50 %"))
+    assert found.compared == 20 and not found.shown(0.95)
+    assert "it is not shown that at most 2.0% are lost" in found.doubt
+
+
+def test_the_answer_inside_a_text_is_what_is_compared() -> None:
+    rows = item_order(ROWS, 3)
+    place = AnswerPlace.model_validate({"after": "####", "as": "text"})
+    calm = writer([f"so #### {one}" for one in TRUTH], TRUTH, model="m")
+    calm = replace(calm, extracted=np.array(TRUTH, dtype=object), extracted_as="text")
+    said = [f"in other words #### {TRUTH[row]}" for row in rows]
+    found = graded([timed(said, rows)], calm, quality("exact_match >= 90 %"), place)
+    assert found is not None and found.timed == 1.0
+
+
+def test_worse_answers_void_the_speed_and_stand_beside_it() -> None:
+    rows = item_order(ROWS, 3)
+    grade = told(["none"] * ROWS, rows, quality("exact_match >= 50 %"))
+    one = timed(["none"] * ROWS, rows)
+    found = guarded(CheckResult({}), [one], {}, 0.95, grades={"m": grade})
+    assert found.invalid is not None and "exact_match 0.0%, and 100.0%" in found.invalid
+    assert isinstance(found.blocks[-1], Table) and found.blocks[-1].rows == (
+        ("m", "exact_match", 100.0, 0.0, 200, 2.0),
+    )
+    assert guarded(CheckResult({}), [one], {}, 0.95, grades={"m": grade}, draft=True).invalid is None
