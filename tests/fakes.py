@@ -37,7 +37,6 @@ class FakeInputs:
         evidence: Folder for raw samples (``tmp_path``).
         tables: Dataset: rows.
         labels: Dataset: label column.
-        keys: Dataset: column that names a row.
         label_units: Dataset: unit of the label.
         features: Dataset: columns that the candidate reads; default: all that are not the label.
         cluster_of: Dataset: shape (n,), index of each row's cluster.
@@ -51,13 +50,13 @@ class FakeInputs:
         origins: Dataset: its origin.
         answering: (rows, dataset, model) -> predictions of rows that the check made.
         likelihoods: (texts, windows, model, model beside) -> likelihoods of their tokens.
+        keys: Dataset: column that names a row.
         today: The day of the run.
     """
 
     evidence: Path
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    keys: Mapping[str, str] = field(default_factory=dict)
     label_units: Mapping[str, str] = field(default_factory=dict)
     features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cluster_of: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -76,6 +75,7 @@ class FakeInputs:
     confidence: float = 0.95
     alpha_fail: float = 0.002
     draft: bool = False
+    keys: Mapping[str, str] = field(default_factory=dict)
     today: date = date(2026, 11, 20)
     seed: int = 7
     progressed: list[tuple[float, float, str]] = field(default_factory=list)

@@ -15,7 +15,7 @@ from evalspec.language.parts import CheckResult
 from evalspec.loading import load
 from evalspec.measure.servable import item_order
 from evalspec.planning import plan
-from evalspec.running.children.jobs import judged_beside
+from evalspec.running.children.jobs import graders_beside
 from evalspec.running.guardrail import AnswerComparison, compare, guarded, unjudged
 from evalspec.stats.timing.percentile import percentile
 from tests.running.test_samples import some
@@ -156,8 +156,8 @@ def test_f16_speed_without_a_requirement_on_the_answers_stands_with_the_verdict(
     timed_checks = [one for one in planned.checks if one.timed]
     assert timed_checks
     for one in timed_checks:
-        assert judged_beside(planned, one) == {"candidate"}
-        assert unjudged(one.check, [some("candidate", 0, 9, 1)], judged_beside(planned, one)) == []
+        assert set(graders_beside(planned, one)) == {"candidate"}
+        assert unjudged(one.check, [some("candidate", 0, 9, 1)], graders_beside(planned, one)) == []
         (line,) = unjudged(one.check, [some("candidate", 0, 9, 1)], frozenset())
         assert "not shown to be that of right answers" in line
         assert unjudged(one.check, [], frozenset()) == []
@@ -165,4 +165,4 @@ def test_f16_speed_without_a_requirement_on_the_answers_stands_with_the_verdict(
     quality = next(one for one in planned.checks if one.check.check == "quality")
     lenient = replace(quality, check=quality.check.model_copy(update={"require": (), "report_only": True}))
     others = tuple(one for one in planned.checks if one.check.dimension == "system")
-    assert judged_beside(replace(planned, checks=(*others, lenient)), others[0]) == frozenset()
+    assert graders_beside(replace(planned, checks=(*others, lenient)), others[0]) == {}

@@ -201,6 +201,6 @@ def test_the_documentation_names_the_stages_of_every_kind_of_model() -> None:
                  "parse", "postprocess", "resize_2", "queue", "compute_input", "compute_output", "server_parse",
                  "server_serialize", "server_other", "transfer"):  # fmt: skip
         assert f"`{name}`" in text, name
-    kinds = set(discover(plugins=False).kinds("runtimes")) - {"predictions", "record"}
+    kinds = set(discover(plugins=False).kinds("runtimes")) - {"predictions", "record", "transformers"}
     assert [kind for kind in kinds if f"`{kind}`" not in text] == []
     assert "`inference`, which is the last step only" in text
