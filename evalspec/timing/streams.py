@@ -125,7 +125,7 @@ def miscounted(samples: Sequence[Samples]) -> str | None:
     usage = np.concatenate([one.usage_tokens for one in streams])[differ]
     counted = np.concatenate([one.counted_tokens for one in streams])[differ]
     return Reason(
-        f"the server counts other tokens than `tokenizer:` in {float(differ.mean()):.1%} of requests "
+        f"the server counts other tokens than the tokenizer in {float(differ.mean()):.1%} of requests "
         f"({int(usage.sum()):,} against {int(counted.sum()):,}), and at most {DIFFERING:.0%} may differ",
         Cause.TOKEN_COUNTS,
     )

@@ -18,8 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 MODES = (
-    "none", "role", "role_with_word", "early", "error", "cut", "broken", "empty", "burst", "characters", "usage3",
-    "no_usage", "length", "slow",
+    "none", "role", "role_with_word", "early", "fast", "error", "cut", "broken", "empty", "burst", "characters",
+    "usage3", "no_usage", "length", "slow",
     "pairs", "split", "comments", "no_done", "reasoning", "tool", "whole", "401", "429", "500", "404", "html", "serial",
     "cache", "prefix", "batching",
 )  # fmt: skip
@@ -77,6 +77,96 @@ def playing(**options: Any) -> Iterator[Playing]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class Script:
+    """What a server sends in answer to a request, and when.
+
+    Args:
+        server: Its times, and what it remembers.
+    """
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+
+    def words(self, body: dict[str, Any]) -> list[str]:
+        if self.server.say is not None:
+            said = self.server.say(body).split(" ")
+            return [said[0], *(f" {one}" for one in said[1:])]
+        return [("" if k == 0 else " ") + WORDS[k % len(WORDS)] for k in range(self.server.tokens)]
+
+    def first_ms(self, mode: str, body: dict[str, Any]) -> float:
+        """Of a server that remembers, shorter for what it was asked before."""
+        prompt = json.dumps(body.get("messages", body.get("prompt")))
+        with self.server.lock:
+            known = prompt in self.server.known
+            self.server.known.add(prompt)
+        if mode in ("cache", "prefix") and known:
+            return 1.0
+        return self.server.first_ms * (4.0 if mode == "slow" else 1.0)
+
+    def events(self, mode: str, body: dict[str, Any]) -> Iterator[Event]:  # noqa: C901
+        chat = "messages" in body
+        words, first = self.words(body), self.first_ms(mode, body)
+        gap = {"cache": 0.0, "prefix": 0.0, "fast": 1.0}.get(mode, self.server.gap_ms)
+        at = [first + k * gap for k in range(len(words))]
+        if mode == "early":
+            at[0] = 1.0
+        if mode in ("role", "comments"):
+            yield 1.0, _event({"role": "assistant", "content": ""}, chat) if mode == "role" else b": keep-alive\n\n"
+        if mode == "reasoning":
+            half = len(words) // 2
+            for when, word in zip(at[:half], words[:half], strict=True):
+                yield when, _event({"reasoning_content": word}, chat)
+            at, words = at[half:], words[half:]
+        if mode == "empty":
+            yield 20.0, _event({"role": "assistant", "content": ""}, chat)
+            yield 20.0, _event({}, chat, "stop") + b"data: [DONE]\n\n"
+            return
+        yield from self._pieces(mode, at, words, chat)
+        if mode == "error":
+            yield at[3], b'data: {"error": {"message": "engine died", "code": 500}}\n\ndata: [DONE]\n\n'
+        if mode in ("error", "cut", "broken"):
+            return
+        finish = {"length": "length", "tool": "tool_calls"}.get(mode, "stop")
+        yield at[-1], _event({}, chat, finish)
+        if mode != "no_usage":
+            total = len(self.words(body)) * (3 if mode == "usage3" else 1)
+            usage: dict[str, Any] = {"prompt_tokens": 7, "completion_tokens": total}
+            if mode == "reasoning":
+                usage["completion_tokens_details"] = {"reasoning_tokens": total // 2}
+            if mode == "prefix":
+                usage["prompt_tokens_details"] = {"cached_tokens": 7 if first < 2.0 else 0}
+            yield at[-1], b"data: %b\n\n" % json.dumps({"choices": [], "usage": usage}).encode()
+        if mode != "no_done":
+            yield at[-1], b"data: [DONE]\n\n"
+
+    def _pieces(self, mode: str, at: list[float], words: list[str], chat: bool) -> Iterator[Event]:  # noqa: C901
+        if mode in ("error", "cut", "broken"):
+            at, words = at[:3], words[:3]
+        if mode == "burst":
+            at, words = [at[0], at[-1]], [words[0], "".join(words[1:])]
+        if mode == "pairs":
+            at, words = at[1::2], ["".join(words[k : k + 2]) for k in range(0, len(words), 2)]
+        if mode == "characters":
+            for when, word in zip(at, words, strict=True):
+                for letter in word:
+                    yield when, _event({"content": letter}, chat)
+            return
+        for k, (when, word) in enumerate(zip(at, words, strict=True)):
+            if mode == "split":
+                data = _event({"content": f"{word}é"}, chat)
+                cut = data.index("é".encode()) + 1
+                yield when, data[:cut]
+                yield when, data[cut:]
+            elif mode == "tool":
+                yield when, _event({"tool_calls": [{"index": 0, "function": {"arguments": word}}]}, chat)
+            elif mode in ("role_with_word", "early") and k == 0:
+                yield when, _event({"role": "assistant", "content": word}, chat)
+            else:
+                yield when, _event({"content": word}, chat)
+                if mode == "comments":
+                    yield when, b": ping\r\n\r\n"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -145,14 +235,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _mode(self) -> str:
         return self.path.split("/")[1].partition("@")[0]
 
-    def _words(self, body: dict[str, Any]) -> list[str]:
-        if self.server.say is not None:
-            said = self.server.say(body).split(" ")
-            return [said[0], *(f" {one}" for one in said[1:])]
-        return [("" if k == 0 else " ") + WORDS[k % len(WORDS)] for k in range(self.server.tokens)]
-
     def _whole(self, body: dict[str, Any]) -> dict[str, Any]:
-        words = self._words(body)
+        words = Script(self.server).words(body)
         message = {"role": "assistant", "content": "".join(words)}
         return {
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
@@ -166,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         try:
-            for at_ms, data in self._events(mode, {"messages": []} if wrong else body):
+            for at_ms, data in Script(self.server).events(mode, {"messages": []} if wrong else body):
                 left = began + at_ms / 1e3 - time.monotonic()
                 if left > 0:
                     time.sleep(left)
@@ -180,79 +264,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         if mode == "broken":
             self.close_connection = True
-
-    def _first_ms(self, mode: str, body: dict[str, Any]) -> float:
-        """Of a server that remembers, shorter for what it was asked before."""
-        prompt = json.dumps(body.get("messages", body.get("prompt")))
-        with self.server.lock:
-            known = prompt in self.server.known
-            self.server.known.add(prompt)
-        if mode in ("cache", "prefix") and known:
-            return 1.0
-        return self.server.first_ms * (4.0 if mode == "slow" else 1.0)
-
-    def _events(self, mode: str, body: dict[str, Any]) -> Iterator[Event]:  # noqa: C901
-        chat = "messages" in body
-        words, first = self._words(body), self._first_ms(mode, body)
-        gap = 0.0 if mode in ("cache", "prefix") else self.server.gap_ms
-        at = [first + k * gap for k in range(len(words))]
-        if mode == "early":
-            at[0] = 1.0
-        if mode in ("role", "comments"):
-            yield 1.0, _event({"role": "assistant", "content": ""}, chat) if mode == "role" else b": keep-alive\n\n"
-        if mode == "reasoning":
-            half = len(words) // 2
-            for when, word in zip(at[:half], words[:half], strict=True):
-                yield when, _event({"reasoning_content": word}, chat)
-            at, words = at[half:], words[half:]
-        if mode == "empty":
-            yield 20.0, _event({"role": "assistant", "content": ""}, chat)
-            yield 20.0, _event({}, chat, "stop") + b"data: [DONE]\n\n"
-            return
-        yield from self._pieces(mode, at, words, chat)
-        if mode == "error":
-            yield at[3], b'data: {"error": {"message": "engine died", "code": 500}}\n\ndata: [DONE]\n\n'
-        if mode in ("error", "cut", "broken"):
-            return
-        finish = {"length": "length", "tool": "tool_calls"}.get(mode, "stop")
-        yield at[-1], _event({}, chat, finish)
-        if mode != "no_usage":
-            total = len(self._words(body)) * (3 if mode == "usage3" else 1)
-            usage: dict[str, Any] = {"prompt_tokens": 7, "completion_tokens": total}
-            if mode == "reasoning":
-                usage["completion_tokens_details"] = {"reasoning_tokens": total // 2}
-            if mode == "prefix":
-                usage["prompt_tokens_details"] = {"cached_tokens": 7 if first < 2.0 else 0}
-            yield at[-1], b"data: %b\n\n" % json.dumps({"choices": [], "usage": usage}).encode()
-        if mode != "no_done":
-            yield at[-1], b"data: [DONE]\n\n"
-
-    def _pieces(self, mode: str, at: list[float], words: list[str], chat: bool) -> Iterator[Event]:  # noqa: C901
-        if mode in ("error", "cut", "broken"):
-            at, words = at[:3], words[:3]
-        if mode == "burst":
-            at, words = [at[0], at[-1]], [words[0], "".join(words[1:])]
-        if mode == "pairs":
-            at, words = at[1::2], ["".join(words[k : k + 2]) for k in range(0, len(words), 2)]
-        if mode == "characters":
-            for when, word in zip(at, words, strict=True):
-                for letter in word:
-                    yield when, _event({"content": letter}, chat)
-            return
-        for k, (when, word) in enumerate(zip(at, words, strict=True)):
-            if mode == "split":
-                data = _event({"content": f"{word}é"}, chat)
-                cut = data.index("é".encode()) + 1
-                yield when, data[:cut]
-                yield when, data[cut:]
-            elif mode == "tool":
-                yield when, _event({"tool_calls": [{"index": 0, "function": {"arguments": word}}]}, chat)
-            elif mode in ("role_with_word", "early") and k == 0:
-                yield when, _event({"role": "assistant", "content": word}, chat)
-            else:
-                yield when, _event({"content": word}, chat)
-                if mode == "comments":
-                    yield when, b": ping\r\n\r\n"
 
     def _json(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
         self._bytes(status, json.dumps(value).encode(), "application/json", headers)

@@ -177,7 +177,7 @@ class AtRate:
 
     @cached_property
     def _first_saturation(self) -> OfferedLoad | None:
-        return _saturation(self.runs, self.steady, [np.nan_to_num(one.first_ms, nan=np.inf) for one in self.runs])
+        return _saturation(self.runs, self.steady, [one.first_ms for one in self.runs])
 
     def late(self, metric: str, limit_ms: float) -> LateUnderLoad:
         """The share of queries of the steady parts that failed or took longer; in the time that a metric is of."""
