@@ -262,6 +262,15 @@ def _copy(rows: Rows, rng: np.random.Generator) -> None:
     rows.baseline = rows.candidate
 
 
+def _shifted(rows: Rows, rng: np.random.Generator) -> None:
+    rows.candidate.said = np.roll(rows.candidate.said, 1)
+    rows.candidate.sure = np.roll(rows.candidate.sure, 1)
+
+
+def _renamed(rows: Rows, rng: np.random.Generator) -> None:
+    rows.candidate.said = np.array([1, 0, 2])[rows.candidate.said]
+
+
 def _dropout(rows: Rows, rng: np.random.Generator) -> None:
     rows.candidate.details[UNLIKE] = rows.candidate.details[ROWS] // 2
 
@@ -304,6 +313,8 @@ PLANTED: Mapping[str, tuple[str, str, Callable[[Rows, np.random.Generator], None
     "softmax twice": ("confidence", "candidate on test", _softened),
     "a baseline that guesses": ("baseline", "baseline on test", _broken),
     "answers that are the baseline's": ("outputs", "candidate and baseline", _copy),
+    "answers of the row before": ("alignment", "candidate on test", _shifted),
+    "classes in another order": ("alignment", "candidate on test", _renamed),
     "answers that change": ("repeats", "candidate", _dropout),
     "answers that change under timing": ("repeats", "candidate", _routed),
     "a cold path": ("cold_path", "candidate", _compiled),

@@ -11,7 +11,7 @@ from evalspec.loading import LoadOptions, load
 from evalspec.planning import Plan
 from tests.screens.runs import PLANTED, SPEC, planned, screened, sound, with_suggestion
 
-UNDECIDED = ("raters", "repeats", "outputs", "memory_growth")
+UNDECIDED = ("raters", "repeats", "outputs", "alignment", "memory_growth")
 """No requirement decides what these look at."""
 
 
