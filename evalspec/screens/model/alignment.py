@@ -120,9 +120,9 @@ def _correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 
 def _p_of_share(there: float, here: float, n: int) -> float:
-    from scipy.stats import binom
+    from scipy.special import bdtrc
 
-    return float(binom.sf(round(there * n) - 1, n, min(1.0, here + BETTER / 2)))
+    return float(bdtrc(round(there * n) - 1, n, min(1.0, here + BETTER / 2)))
 
 
 def _p_of_rank(there: float, here: float, n: int) -> float:
@@ -141,18 +141,20 @@ def _swapped(answers: Predictions) -> tuple[int, str, float] | None:
     """Classes whose rows are answered by each other's names: sought in one half of the rows, tested in the other."""
     if not answers.is_classification or answers.predicted is None or answers.classes is None:
         return None
-    from scipy.optimize import linear_sum_assignment
-    from scipy.stats import binom
-
     assert answers.truth is not None
     known = answers.truth >= 0
     truth, said = np.asarray(answers.truth[known], np.int64), np.asarray(answers.predicted[known], np.int64)
     k = len(answers.classes)
     half = np.arange(len(truth)) % 2 == 0
     table = np.bincount(truth[half] * k + said[half], minlength=k * k).reshape(k, k)
+    rows = table.sum(axis=1)
+    if (table.argmax(axis=1) == np.arange(k))[rows > 0].all():
+        return 1, "", 1.0
+    from scipy.optimize import linear_sum_assignment
+    from scipy.special import bdtrc
+
     # Half a row more where they stand: of two that fit as well, nothing is moved.
     name = linear_sum_assignment(table + 0.5 * np.eye(k), maximize=True)[1]
-    rows = table.sum(axis=1)
     fits = table[np.arange(k), name]
     moved = (name != np.arange(k)) & (rows > 0)
     if not moved.any():
@@ -171,4 +173,4 @@ def _swapped(answers: Predictions) -> tuple[int, str, float] | None:
         f"name classes in another order: {named}; {100 * here:.3g} % of these rows are right, and "
         f"{100 * hits / n:.3g} % would be: look at `classes`"
     )
-    return 1, sentence, float(binom.sf(hits - 1, n, here + IN_PLACE / 2))
+    return 1, sentence, float(bdtrc(hits - 1, n, here + IN_PLACE / 2))
