@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import re
+import resource
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,11 +28,14 @@ from evalspec.loading.summary import summary
 from evalspec.planning import plan
 from evalspec.planning.explain import explain, to_json
 from evalspec.running.journal.lines import read_events
+from tests.campaigns.sizes import examples
 
+MOST_KIB = 2 * 1024 * 1024
+"""Of the whole test process, so that no spec takes a GiB of it."""
 ROOT = Path(__file__).parents[2]
 SUITES = ("digits", "predictions", "tabular-shift", "contamination", "text", "labels")
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(1000), deadline=None, suppress_health_check=list(HealthCheck))
 
 Steps = tuple[str | int, ...]
 NUMBERS = st.sampled_from(
@@ -86,6 +91,7 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Any]:
 def spec_or_sentence(path: Path, text: str) -> None:
     """Validate and plan a spec; anything but a sentence of ours is a fault."""
     path.write_text(text, encoding="utf-8", errors="replace")
+    began_s = time.process_time()
     try:
         spec = load(path, options=LoadOptions(allow_outside=True))
         list(summary(spec))
@@ -94,6 +100,8 @@ def spec_or_sentence(path: Path, text: str) -> None:
         json.dumps(to_json(planned, None, ()), allow_nan=False)
     except EvalspecError as error:
         assert str(error)
+    assert time.process_time() - began_s < 5.0
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < MOST_KIB
 
 
 def check_numbers(suites: dict[Path, Any], data: st.DataObject) -> None:

@@ -29,10 +29,11 @@ from evalspec.sources.npz import Npz
 from evalspec.sources.parquet import Parquet
 from evalspec.sources.reading.open import open_batches, open_counted
 from evalspec.sources.reading.rows import dataset_digest
+from tests.campaigns.sizes import examples
 
 DIGITS = Path(__file__).parents[2] / "suites" / "digits"
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(1500), deadline=None, suppress_health_check=list(HealthCheck))
 SIZES = (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0x80000000, 65_536)
 
 COLUMNS = {
