@@ -135,14 +135,22 @@ class LoadedHttp(Loaded):
 
     def _remedy(self, reply: Reply) -> str | None:
         """Remedy for a status of an OpenAI server, as far as it is known."""
+        if reply.status in (401, 403) and any(name.lower() == "authorization" for name in self.headers):
+            return "it refuses the key that it was sent: look at `api_key:`, or at the header"
         if reply.status in (401, 403):
             return "name its key in `api_key: {env: NAME}`, and pass --env NAME"
         if reply.status == 404 and self.names:
             return f"`url:` ends in /v1, and `model_name:` is one of: {', '.join(self.names)}"
         if reply.status == 404:
-            return "`url:` is where /chat/completions begins, mostly http://HOST:PORT/v1"
+            return openai.WHERE_IT_BEGINS
         if reply.status == 400:
             return "where the prompt is too long for the model, take a smaller `max_tokens:` or shorter rows"
+        if reply.status == 429:
+            return (
+                "it was asked again after the time that it named; raise its limit, or measure when nobody else uses it"
+            )
+        if reply.status >= 500:
+            return "its own log says why; once it answers, `--resume` goes on with this run"
         return None
 
     def decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:

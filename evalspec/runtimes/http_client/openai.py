@@ -27,6 +27,7 @@ PATHS: Mapping[Api, str] = {"chat": "/chat/completions", "completions": "/comple
 MODELS = "/models"
 DONE = b"[DONE]"
 EVENT_STREAM = b"text/event-stream"
+WHERE_IT_BEGINS = "`url:` is where /chat/completions begins, mostly http://HOST:PORT/v1"
 REASONING = ("reasoning_content", "reasoning")
 """Names under which servers send what a model thinks before it answers."""
 TEXT, THOUGHT, TOOL_CALL = range(len(PIECES))
@@ -220,12 +221,14 @@ def _whole(reply: Reply, count: Callable[[str], int] | None, hidden: Redaction) 
     try:
         value = parse_json(reply.body)
     except HttpError as error:
-        raise HttpError(NOT_UNDERSTOOD, "the answer is neither a stream nor a completion in JSON") from error
+        raise HttpError(
+            NOT_UNDERSTOOD, "the answer is neither a stream nor a completion in JSON", remedy=WHERE_IT_BEGINS
+        ) from error
     choices = value.get("choices") if isinstance(value, dict) else None
     if isinstance(value, dict):
         refuse_error(value, hidden)
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise HttpError(NOT_UNDERSTOOD, "the answer is neither a stream nor a completion")
+        raise HttpError(NOT_UNDERSTOOD, "the answer is neither a stream nor a completion", remedy=WHERE_IT_BEGINS)
     choice = choices[0]
     message = choice.get("message")
     pieces = list(_pieces({"delta": message} if isinstance(message, dict) else choice))
