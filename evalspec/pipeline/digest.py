@@ -14,6 +14,8 @@ from evalspec.language.parts import Access
 from evalspec.pipeline.preprocess import PythonStage, as_stages
 from evalspec.pipeline.untrusted_code import source_file
 
+MOST_INSIDE = 200_000
+"""Files of one folder that stands for a model."""
 PREFIX = b"evalspec artifact 1\n"
 
 
@@ -65,6 +67,7 @@ def _inside(path: Path) -> Iterator[Path]:
         yield path
         return
     seen: set[str] = set()
+    number = 0
     # What reads a folder follows links in it, so what tells one folder from another must.
     for folder, inner, names in os.walk(path, followlinks=True):
         place = os.path.realpath(folder)
@@ -72,6 +75,10 @@ def _inside(path: Path) -> Iterator[Path]:
             inner.clear()
             continue
         seen.add(place)
+        number += len(names)
+        if number > MOST_INSIDE:
+            sentence = f"the folder {str(path)!r} holds more than {MOST_INSIDE:,} files"
+            raise InputError(sentence, remedy="name the folder of the model alone")
         yield from (file for name in names if (file := Path(folder, name)).is_file())
 
 

@@ -17,7 +17,7 @@ from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
 from evalspec.sources.jsonl import Jsonl
 from evalspec.sources.parquet import Parquet
-from evalspec.sources.reading.files import bounded, one_file, shown
+from evalspec.sources.reading.files import below, one_file, shown
 from evalspec.sources.reading.pictures import Colours, decode, from_file, type_of
 from evalspec.sources.reading.table import choose, tidy, type_text
 
@@ -119,7 +119,7 @@ class Images(Dataset):
         if not folder.is_dir():
             raise InputError(f"{self.path!r} is a file; kind images reads a folder")
         files = sorted(
-            (file for file in bounded(folder.rglob("*"), self.path) if _is_image(file)),
+            below(folder, self.path, lambda file: _is_image(folder / file)),
             key=lambda file: file.relative_to(folder).as_posix(),
         )
         if not files:

@@ -132,6 +132,41 @@ def test_a_folder_of_more_files_than_can_be_held(tmp_path: Path, monkeypatch: py
         assert "holds more than 5 files; put rows into fewer files" in refused(dataset, tmp_path)
 
 
+def test_a_folder_that_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`path: ../..` would be walked for minutes."""
+    monkeypatch.setattr(files, "MOST_OTHERS", 5)
+    for number in range(40):
+        (tmp_path / f"{number}.txt").write_text("x")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "0.parquet")
+    for dataset in (Images(path="."), Parquet(path="."), Parquet(path="**/*.parquet")):
+        assert "holds more than 5 other files; name the folder of the dataset" in refused(dataset, tmp_path)
+    for number in range(4):
+        pq.write_table(pa.table({"a": [1]}), tmp_path / f"{number}.parquet")
+    assert len(Parquet(path="*.parquet").files(Access(tmp_path))) == 4
+    for number in range(5, 40):
+        (tmp_path / f"{number}.txt").unlink()
+    assert len(Parquet(path=".").files(Access(tmp_path))) == 4
+
+
+def test_a_glob_through_folders(tmp_path: Path) -> None:
+    for name in ("sub/a.parquet", "x/sub/b.parquet", "x/c.parquet", "x/y/sub/d.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"a": [1]}), tmp_path / name)
+    below = {
+        "**/sub/*.parquet": ["sub/a", "x/sub/b", "x/y/sub/d"], "x/**/*.parquet": ["x/c", "x/sub/b", "x/y/sub/d"],
+        "sub/**/sub/*.parquet": [], "sub/**/*.parquet": ["sub/a"], "?/**/sub/b.parquet": ["x/sub/b"],
+    }  # fmt: skip
+    for glob, expected in below.items():
+        if not expected:
+            assert "there is no parquet file" in refused(Parquet(path=glob), tmp_path)
+            continue
+        names = [
+            one.relative_to(tmp_path).with_suffix("").as_posix() for one in Parquet(path=glob).files(Access(tmp_path))
+        ]
+        assert names == expected, glob
+    assert "there is no parquet file" in refused(Parquet(path="x/**"), tmp_path)
+
+
 # -- F10: what unpacks ------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,8 @@ MAGIC: tuple[tuple[bytes, str, str], ...] = (
 )
 MOST_FILES = 2_000_000
 """Of one dataset, all that lie in its folder counted."""
+MOST_OTHERS, MOST_OTHERS_EACH = 200_000, 10
+"""Files of other kinds in a dataset's folder, in all and for each of its own: beyond both it is some other folder."""
 COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".br"})
 
 
@@ -65,8 +67,8 @@ def many_files(access: Access, relative: str, kind: str, suffixes: tuple[str, ..
         path = access.path(relative)
         if not path.is_dir():
             return (_not_empty(access, path),)
-        below = bounded(path.rglob("*"), relative)
-        paths = [file for file in below if file.suffix.lower() in suffixes and not _hidden(file, path)]
+        fitting = below(path, relative, lambda file: file.suffix.lower() in suffixes)
+        paths = [file for file in fitting if not _hidden(file, path)]
     files = sorted({file for file in paths if file.is_file()}, key=lambda file: file.as_posix())
     if not files:
         raise InputError(f"there is no {kind} file in {relative!r}", remedy=f"name them {' or '.join(suffixes)}")
@@ -82,7 +84,37 @@ def _matches(access: Access, relative: str) -> list[Path]:
         message = f"the glob {relative!r} can't be followed: ** stands for all folders below, alone and once"
         raise InputError(message, remedy="write such as data/**/*.parquet")
     root = access.path(str(Path(*parts[:first])) if first else ".")
-    return [file for file in bounded(root.glob(str(Path(*rest))), relative) if not _hidden(file, root)]
+    if "**" in rest:
+        at = rest.index("**")
+        folders = root.glob(str(Path(*rest[:at]))) if at else iter((root,))
+        tail = str(Path(*rest[at + 1 :])) if rest[at + 1 :] else None
+        files = (file for folder in folders for file in below(folder, relative, lambda file: file.match(tail or "/")))
+    else:
+        files = root.glob(str(Path(*rest)))
+    return [file for file in bounded(files, relative) if not _hidden(file, root)]
+
+
+def below(folder: Path, relative: str, fits: Callable[[Path], bool]) -> Iterator[Path]:
+    """Files at any depth that fit.
+
+    Args:
+        folder: Below which they lie.
+        relative: As the spec names them.
+        fits: Of a path relative to the folder.
+
+    Raises:
+        InputError: There are too many, or hardly any of very many fits: the folder is another one.
+    """
+    fitting, others = 0, 0
+    for file in bounded(folder.rglob("*"), relative):
+        if fits(file.relative_to(folder)):
+            fitting += 1
+            yield file
+            continue
+        others += 1
+        if others > MOST_OTHERS and others > MOST_OTHERS_EACH * fitting:
+            sentence = f"{relative!r} holds more than {MOST_OTHERS:,} other files"
+            raise InputError(sentence, remedy="name the folder of the dataset, or its files")
 
 
 def bounded(files: Iterator[Path], relative: str) -> Iterator[Path]:
