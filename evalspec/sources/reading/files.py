@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -106,12 +107,16 @@ def below(folder: Path, relative: str, fits: Callable[[Path], bool]) -> Iterator
         InputError: There are too many, or hardly any of very many fits: the folder is another one.
     """
     fitting, others = 0, 0
-    for file in bounded(folder.rglob("*"), relative):
-        if fits(file.relative_to(folder)):
-            fitting += 1
-            yield file
-            continue
-        others += 1
+    for above, _, names in os.walk(folder):
+        inside = Path(above).relative_to(folder)
+        for name in names:
+            if fits(inside / name):
+                fitting += 1
+                yield folder / inside / name
+            else:
+                others += 1
+        if fitting > MOST_FILES:
+            raise _too_many(relative)
         if others > MOST_OTHERS and others > MOST_OTHERS_EACH * fitting:
             sentence = f"{relative!r} holds more than {MOST_OTHERS:,} other files"
             raise InputError(sentence, remedy="name the folder of the dataset, or its files")
@@ -125,8 +130,12 @@ def bounded(files: Iterator[Path], relative: str) -> Iterator[Path]:
     """
     for number, file in enumerate(files):
         if number == MOST_FILES:
-            raise InputError(f"{relative!r} holds more than {MOST_FILES:,} files", remedy="put rows into fewer files")
+            raise _too_many(relative)
         yield file
+
+
+def _too_many(relative: str) -> InputError:
+    return InputError(f"{relative!r} holds more than {MOST_FILES:,} files", remedy="put rows into fewer files")
 
 
 def _hidden(file: Path, root: Path) -> bool:
