@@ -189,6 +189,7 @@ class RemoteRows(ServedRows):
         client = Client(
             self.loaded.model.address, schedule.connections, int(schedule.timeout_s * 1e9), self.loaded.trusted
         )
+        client.keeping = self.loaded.connection.keeping
         try:
             opened = client.open(OPEN_S)
             # What is still being answered then gets its time too, before the process's own is over.
@@ -249,6 +250,7 @@ class RemoteRows(ServedRows):
         if self._busy is None or self._busy.connections != connections:
             model = self.loaded.model
             self._busy = Busy(model.address, connections, int(model.timeout_s * 1e9), self.loaded.trusted)
+            self._busy.keeping = self.loaded.connection.keeping
             self.loaded.pools.append(self._busy)
         return self._busy
 
