@@ -10,6 +10,7 @@ from typing import Literal
 from evalspec.evidence.record import AskedOtherwise, CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity, from_unit, to_unit
+from evalspec.evidence.written import as_written, in_unit
 from evalspec.language.parts import Access
 from evalspec.language.registry import discover
 from evalspec.lineage.comparability import apart, own_fields
@@ -306,7 +307,10 @@ def _bounded(check: CheckRecord, test: Test, record: Record) -> Bounded:
 
 
 def _quantity(value: float, test: Test) -> str:
-    return format_quantity(value, test.unit) + (f" (n {test.n:,})" if test.n and not test.exact else "")
+    to = as_written(test).unit
+    return format_quantity(in_unit(value, test.unit, to), to) + (
+        f" (n {test.n:,})" if test.n and not test.exact else ""
+    )
 
 
 def _words(found: Change, test: Test) -> str:
@@ -320,5 +324,7 @@ def _shown(value: float | None, test: Test, *, ratio: bool) -> str:
         return "no bound"
     if ratio:
         return f"{100.0 * (value - 1.0):+z.3g} %"
-    unit = "pp" if test.unit in ("fraction", "%", "pp") else test.unit
-    return f"{to_unit(value, 'pp' if unit == 'pp' else ''):+z.3g} {unit}".rstrip()
+    if test.unit in ("fraction", "%", "pp"):
+        return f"{to_unit(value, 'pp'):+z.3g} pp"
+    to = as_written(test).unit
+    return f"{in_unit(value, test.unit, to):+z.3g} {to}".rstrip()

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from evalspec.evidence.metric import Op
-from evalspec.evidence.names import owner_of
+from evalspec.evidence.names import owner_of, part_of
 from evalspec.evidence.notes import text_in
 from evalspec.evidence.record import CheckRecord, Dimension, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_number
 from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.evidence.written import as_written, in_unit, unit_of
 from evalspec.report.charts.strips import Strip, StripScale, hold_zone, strip
 from evalspec.report.doubts import measured_anyway
 from evalspec.report.names import anchors, quantity
@@ -150,6 +151,7 @@ def _extra(decision: Decision, test: Test | None) -> str:
 def _row(anchor: str, decision: Decision, test: Test | None, checks: Mapping[str, CheckRecord]) -> RequirementRow:
     owner = test.check if test else owner_of(decision.name)
     check = checks.get(owner)
+    test = None if test is None else as_written(test)
     row = RequirementRow(
         anchor=anchor,
         name=decision.name,
@@ -181,8 +183,11 @@ def _as_measured(row: RequirementRow, check: CheckRecord | None, test: Test) -> 
     found = measured_anyway(check, test)
     if found is None:
         return row
-    part, value, unit = found
-    shown = quantity(value, unit)
+    name, value, unit = found
+    part = part_of(name)
+    assert check is not None
+    to = unit_of(check, name)
+    shown = quantity(in_unit(value, unit, to), to)
     return replace(row, value=f"{shown} ({part})" if part else shown, interval="", n=0, strip=None)
 
 
