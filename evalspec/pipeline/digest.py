@@ -14,7 +14,7 @@ from evalspec.language.parts import Access
 from evalspec.pipeline.preprocess import PythonStage, as_stages
 from evalspec.pipeline.untrusted_code import source_file
 
-MOST_INSIDE = 200_000
+MOST_INSIDE = 20_000
 """Files of one folder that stands for a model."""
 PREFIX = b"evalspec artifact 1\n"
 
