@@ -54,6 +54,6 @@ def measured_quantity(check: CheckRecord, name: str) -> str:
     return quantity(in_unit(float(value or 0.0), unit, to), to)
 
 
-def quantity(value: float, unit: str) -> str:
+def quantity(value: float, unit: str, decimals: int | None = None) -> str:
     """A value with its unit. A unit is a short word: a longer one is cut, for a column must hold it."""
-    return format_quantity(value, shorten(visible(unit), MAX_UNIT))
+    return format_quantity(value, shorten(visible(unit), MAX_UNIT), decimals)
