@@ -24,7 +24,7 @@ REGISTRY = discover(plugins=False)
 KINDS = REGISTRY.kinds("checks")
 NEW = {"judged", "likelihood", "recorded_load"}
 """No version that declared nothing knew it."""
-NEW_METRICS = {*STREAMED, POOLED_GAP, *TOKEN_FACTS, *TOKEN_RATES, "good_share", "energy_per_token"}
+NEW_METRICS = {*STREAMED, POOLED_GAP, *TOKEN_FACTS, *TOKEN_RATES, "good_share", "energy_per_token", "first_token"}
 """The same of metrics of `latency` and `load`."""
 NOT_BESIDE_A_MODEL = {("robustness", "mae_increase")}
 """Was taken for a comparison with a baseline since a metric of `compression` has the same name."""

@@ -53,7 +53,9 @@ def _answers_on_a_server(folder: Path, queries: int | None = None, **answers: fl
             schedule = replace(schedule, arrivals_ns=schedule.arrivals_ns[:queries])
         if queries == 0:
             return []
-        return [streamed(served(schedule, exponential(10.0), rng, model=model), rng, gap_ms=GAP_MS, **answers)]
+        one = served(schedule, exponential(10.0), rng, model=model)
+        timings = replace(one, details={**one.details, "kind": schedule.kind})
+        return [streamed(timings, rng, gap_ms=GAP_MS, **answers)]
 
     check = Load.model_validate(
         {
