@@ -87,7 +87,7 @@ def test_weights_of_8_bits_are_ready(tmp_path: Path) -> None:
         assert (record["verdict"]["word"], code) == ("READY", 0)
     tests = {test["name"]: test for check in record["checks"] for test in check["tests"]}
     # One word of four letters: the first token, and the last of four, came one after the other.
-    assert 0 < tests["latency/tpot_p90"]["value"] and 0 < tests["latency/ttft_p90"]["value"]
+    assert tests["latency/tpot_p90"]["value"] > 0 and tests["latency/ttft_p90"]["value"] > 0
     candidate = next(one for one in record["models"] if one["name"] == "candidate")
     assert candidate["precision_observed"] == "fp32" and candidate["details"]["begins_twice"] is False
 

@@ -29,5 +29,6 @@ def end_tokens(module: Any, coder: Any) -> tuple[int, ...]:
 def defaults(module: Any) -> str | None:
     """Defaults of the folder that are not used here, since the spec says how a text is made; None: there are none."""
     told = module.generation_config.to_diff_dict()
-    left = {name: value for name, value in told.items() if name not in (*BOOKKEEPING, *ABOUT_RUNNING, *TOKENS) and value is not None}
-    return ", ".join(f"{name} {value}" for name, value in sorted(left.items())) or None
+    passed = {*BOOKKEEPING, *ABOUT_RUNNING, *TOKENS}
+    left = sorted(name for name, value in told.items() if name not in passed and value is not None)
+    return ", ".join(f"{name} {told[name]}" for name in left) or None
