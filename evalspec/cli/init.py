@@ -18,7 +18,7 @@ def command(
             "--profile",
             metavar="NAME",
             help="For this context, with suggested thresholds: real_time, cloud, edge, tiny, serverless, "
-            "scientific_medical.",
+            "scientific_medical, interactive.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,

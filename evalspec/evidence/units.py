@@ -72,18 +72,37 @@ def from_unit(value: float, unit: str) -> float:
     return value * UNITS[unit].scale if unit in ("%", "pp") else value
 
 
-def format_number(value: float, unit: str = "") -> str:
-    """A number for people: four significant digits, thousands separated, no exponents from 1e-6 to 1e15.
+MINUS = "\u2212"
+LEAST, MOST = 1e-6, 1e15
+"""Of numbers between these all digits are written; beyond, that they are beyond."""
+WHOLES = {"fraction": 1.0, "score": 1.0, "%": 100.0}
+
+
+def format_number(value: float, unit: str = "", decimals: int | None = None) -> str:
+    """A number for people: four significant digits, thousands separated, never an exponent.
 
     A fraction just below 1 (or a percentage just below 100) keeps the digits that tell it from the whole.
+
+    Args:
+        value: The number.
+        unit: Its unit.
+        decimals: As many, zeros at the end among them; below 0: digits before the point that are zero. None: as
+            four significant digits need.
     """
     if value != value or value in (float("inf"), float("-inf")):
-        return str(value)
-    whole = {"fraction": 1.0, "score": 1.0, "%": 100.0}.get(unit)
-    if value == int(value) and abs(value) < 1e15:
+        return str(value).replace("-", MINUS)
+    if value < 0:
+        negative = format_number(-value, unit, decimals)
+        return f"over {MINUS}{negative[6:]}" if negative.startswith("under ") else f"{MINUS}{negative}"
+    if decimals is not None:
+        return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
+    whole = WHOLES.get(unit)
+    if value == int(value) and value < MOST:
         return f"{int(value):,}"
-    if not 1e-6 <= abs(value) < 1e15:
-        return f"{value:.3g}"
+    if value < LEAST:
+        return f"under {LEAST:.6f}"
+    if value >= MOST:
+        return f"{value:,.0f}" if value < 1e3 * MOST else f"over {1e3 * MOST:,.0f}"
     magnitude = abs(float(f"{value:.4g}"))
     if magnitude >= 1000:
         return f"{value:,.0f}"
@@ -95,9 +114,25 @@ def format_number(value: float, unit: str = "") -> str:
     return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
-def format_quantity(value: float, unit: str) -> str:
-    """A value with its unit as it is read aloud: ``4.21 ms``, ``0.962``, ``1.2x``, ``3 rows``."""
-    number = format_number(value, unit)
+def decimals_of(text: str) -> int:
+    """Digits after the point of a number that is already text."""
+    return len(text.partition(".")[2])
+
+
+def number_of(text: str) -> float:
+    """A number that is already text, as `format_number` writes it with its digits."""
+    return float(text.replace(",", "").replace(MINUS, "-"))
+
+
+def format_quantity(value: float, unit: str, decimals: int | None = None) -> str:
+    """A value with its unit as it is read aloud: ``4.21 ms``, ``0.962``, ``1.2x``, ``3 rows``.
+
+    Args:
+        value: The number.
+        unit: Its unit.
+        decimals: As of `format_number`.
+    """
+    number = format_number(value, unit, decimals)
     if unit in ("", "fraction", "score", "count", "label"):
         return number
     if unit == "rows" and value == 1:

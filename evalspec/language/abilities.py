@@ -125,6 +125,8 @@ class KillResult:
         end_s: shape (q,), when it was answered, or given up.
         outcome: shape (q,), index into `evalspec.language.inputs.OUTCOMES`.
         lag_p99_ms: How late the client sent, by its own fault; None: nothing was sent.
+        first_token_s: When the first piece of any answer came to what was sent after the kill; None: the model does not
+            stream, or none came.
     """
 
     healthy_s: float | None
@@ -132,6 +134,7 @@ class KillResult:
     end_s: NDArray[np.float64]
     outcome: NDArray[np.int64]
     lag_p99_ms: float | None
+    first_token_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

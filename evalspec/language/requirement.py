@@ -41,6 +41,7 @@ class Requirement:
         model: The model named on the right, or None.
         factor: K of ``Kx``; 1 where none stands.
         has_offset: ``+|- VALUE`` stands in the sentence (so ``>= baseline`` is an offset of 0 as well).
+        written_unit: Unit that stands in the sentence, where it is another than ``unit``; empty: it is not.
     """
 
     sentence: str
@@ -52,6 +53,7 @@ class Requirement:
     model: str | None = None
     factor: float = 1.0
     has_offset: bool = False
+    written_unit: str = ""
 
     @property
     def is_ratio(self) -> bool:
@@ -179,7 +181,10 @@ def parse_requirement(
             raise SpecError(_no_factor(sentence, number[0]))
         threshold = _value(sentence, metric, unit)
         check_reach(sentence, metric, unit, threshold)
-        return Requirement(sentence.text, metric.name, sentence.part, sentence.op, threshold, unit)
+        written = _other_unit(sentence.right, unit)
+        return Requirement(
+            sentence.text, metric.name, sentence.part, sentence.op, threshold, unit, written_unit=written
+        )
     if models is not None and against["model"] not in models:
         raise SpecError(_unknown_model(against["model"], models))
     return _against(sentence, metric, unit, against)
@@ -367,7 +372,14 @@ def _against(sentence: Sentence, metric: Metric, unit: str, match: re.Match[str]
         model=match["model"],
         factor=factor,
         has_offset=match["offset"] is not None or factor == 1.0,
+        written_unit="" if match["offset"] is None else _other_unit(match["offset"], own),
     )
+
+
+def _other_unit(quantity: str, unit: str) -> str:
+    """The unit of a quantity, where it is another than this one."""
+    written = split_quantity(quantity)[1]
+    return "" if written is None or written == unit else written
 
 
 def _offset(sentence: Sentence, metric: Metric, unit: str, match: re.Match[str]) -> float:

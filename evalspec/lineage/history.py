@@ -14,6 +14,7 @@ from evalspec.evidence.record import AskedOtherwise, CheckRecord, Dimension, Rec
 from evalspec.evidence.test import Severity, Test
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.evidence.words import short_digest
+from evalspec.evidence.written import in_unit
 from evalspec.lineage.comparability import apart, own_fields
 from evalspec.lineage.settings import settings_of, unlike_settings
 from evalspec.lineage.spec_diff import as_asked, moved
@@ -32,6 +33,7 @@ class Point(Frozen):
     op: Op
     threshold: float
     unit: str
+    written_unit: str = Field("", description="Unit that the requirement is written in, where it is another one.")
     value: float | None = None
     lower: float | None = None
     upper: float | None = None
@@ -46,6 +48,19 @@ class Point(Frozen):
     def sound(self) -> bool:
         """True if it has a value that may be set beside others."""
         return self.value is not None and self.status in DECIDED
+
+    @property
+    def as_written(self) -> Point:
+        """The same in the unit that the requirement is written in, for people."""
+        return self.converted(self.written_unit or self.unit)
+
+    def converted(self, unit: str) -> Point:
+        """The same in another unit of its kind."""
+        if unit == self.unit:
+            return self
+        numbers = {name: getattr(self, name) for name in ("threshold", "value", "lower", "upper")}
+        shown = {name: None if one is None else in_unit(one, self.unit, unit) for name, one in numbers.items()}
+        return self.model_copy(update={**shown, "unit": unit, "written_unit": unit})
 
 
 class PastRun(Frozen):
@@ -177,6 +192,7 @@ def _point(
         op=test.op,
         threshold=test.threshold,
         unit=test.unit,
+        written_unit=test.written_unit,
         value=test.value,
         lower=test.lower,
         upper=test.upper,

@@ -29,6 +29,7 @@ LABELS = (
 )
 NO_FEATURES = ("id", "key", "index", "group", "patient", "audited", "reader_1", "reader_2", "time")
 TEXTS = ("text", "sentence", "review", "comment", "message", "prompt", "question", "title", "name", "path", "url")
+ASKED = ("question", "prompt", "instruction", "text", "message")
 WORDS = ("string", "large_string", "dictionary")
 WHOLE = ("int", "uint", "bool")
 NUMBERS = ("int", "uint", "float", "double", "half", "bool", "list", "fixed_size_list", "large_list")
@@ -66,6 +67,7 @@ class Finding:
         datasets: Role: kind and path.
         found: Roles that files were found for.
         label: Name of the label's column.
+        text: Name of the column of texts that a language model is asked with.
         looks: Role: what the model takes, gives and computes in, read from its file where that tells, else a guess.
         doubles: Features are numbers of 64 bits, which few models take.
         columns: What other columns of the test set are.
@@ -76,6 +78,7 @@ class Finding:
     datasets: Mapping[str, tuple[str, str]]
     found: frozenset[str]
     label: str
+    text: str
     looks: Mapping[str, Looks]
     doubles: bool
     columns: ColumnRoles
@@ -117,6 +120,7 @@ def find(folder: Path, registry: Registry) -> Finding:
         datasets={role: (KINDS[Path(name).suffix.lower()], name) for role, name in datasets.items()},
         found=found,
         label=plain(label),
+        text=next((name for one in ASKED for name in columns if name.lower() == one and name != label), ASKED[0]),
         looks={role: _looks(folder / name, columns, label, features) for role, name in models.items()},
         doubles=any("double" in columns[name] for name in features),
         columns=roles,

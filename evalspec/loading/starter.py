@@ -90,23 +90,29 @@ def profile_template(profile: str, folder: Path, registry: Registry) -> tuple[st
     found, tokens = find(folder, registry), frozenset(_TOKEN.findall(text))
     for token, value in (_values(loaded, found, tokens) | {"name": plain(name)}).items():
         text = text.replace(f"@{token}@", value)
-    return text, found.left(tokens | {"candidate"})
+    return text, found.left(_roles(tokens))
 
 
 def _values(loaded: LoadedProfile, found: Finding, tokens: frozenset[str]) -> dict[str, str]:
     """Values of the tokens of a template."""
-    roles = tokens | {"candidate"}
+    roles = _roles(tokens)
     about = [f"{loaded.file.name}: {loaded.file.about}", *found.lines(roles)]
     values = {
         "about": "\n# ".join(line for text in about for line in textwrap.wrap(text, WIDTH)),
         "profile": loaded.file.name,
         "label": found.label,
+        "text": plain(found.text),
         "inputs": _inputs(found.looks["candidate"]),
         "artifact": plain(found.models["candidate"][1]),
     }
     values |= _of_columns(found.columns, found.trained)
     values |= {role: _model(role, found) for role in found.models}
     return values | {role: f"kind: {kind}, path: {plain(path)}" for role, (kind, path) in found.datasets.items()}
+
+
+def _roles(tokens: frozenset[str]) -> frozenset[str]:
+    """Roles of the files that a template names; a server's artifact is the candidate's file."""
+    return tokens | {"candidate"} if "artifact" in tokens else tokens
 
 
 def _of_columns(columns: ColumnRoles, trained: Container[str]) -> dict[str, str]:

@@ -11,13 +11,12 @@ import numpy as np
 
 from evalspec.language.abilities import ReportsTiming, ServerTiming
 from evalspec.measure.probes import ProbeResult
+from evalspec.measure.servable import Servable, streamed_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.measure.servable import Servable
-
-ANSWERS, COUNTERS = "answers", "counters"
+ANSWERS, COUNTERS, STREAM = "answers", "counters", "stream"
 TRIES, PAUSE_S = 40, 0.005
 """A server may count a request after it has answered it: its counters are read again for so long."""
 UNREAD = 5
@@ -68,7 +67,7 @@ class Listener:
             Text ``told``: names of what the server did. Series ``told_ns:NAME`` of each, shape (k,), NaN where nothing
             was said, and of the same length ``told_wait_ns``, ``told_total_ns``, ``told_requests_sent`` and
             ``told_requests_counted``: one for each query, or of means over stretches of queries, as fact ``told_by``
-            says (``answers``, ``counters``). Text ``told_unread``: examples of what can't be read.
+            says (``answers``, ``stream``, ``counters``). Text ``told_unread``: examples of what can't be read.
         """
         return ProbeResult(texts={"told_unread": tuple(self._unread)} if self._unread else {})
 
@@ -124,6 +123,12 @@ class _ByAnswers(_Speaking):
             self._entries.append(_Entry(self.read(told), waited_ns, told.requests, told.requests))
 
 
+class _ByStream(_ByAnswers):
+    """Each answer comes in pieces, whose times tell of it; its header may tell more."""
+
+    by = STREAM
+
+
 class _ByCounters(_Speaking):
     """Counters tell of all requests, ours and those of others: read before and after each stretch of queries."""
 
@@ -175,7 +180,7 @@ def listen(rows: Servable, outputs: Any) -> Listener:
     if not isinstance(rows, ReportsTiming):
         return silent
     if silent.read(rows.told(outputs)).says_something:
-        return _ByAnswers(rows)
+        return _ByAnswers(rows) if streamed_by(rows) is None else _ByStream(rows)
     counted = rows.counted()
     if counted is not None and silent.read(counted).says_something:
         return _ByCounters(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Literal
 
 from evalspec.evidence.record import AskedOtherwise, CheckRecord, Record
 from evalspec.evidence.test import Test
-from evalspec.evidence.units import format_quantity, from_unit, to_unit
+from evalspec.evidence.units import MINUS, format_number, format_quantity, from_unit, to_unit
+from evalspec.evidence.written import as_written, in_unit
 from evalspec.language.parts import Access
 from evalspec.language.registry import discover
 from evalspec.lineage.comparability import apart, own_fields
@@ -306,7 +308,10 @@ def _bounded(check: CheckRecord, test: Test, record: Record) -> Bounded:
 
 
 def _quantity(value: float, test: Test) -> str:
-    return format_quantity(value, test.unit) + (f" (n {test.n:,})" if test.n and not test.exact else "")
+    to = as_written(test).unit
+    return format_quantity(in_unit(value, test.unit, to), to) + (
+        f" (n {test.n:,})" if test.n and not test.exact else ""
+    )
 
 
 def _words(found: Change, test: Test) -> str:
@@ -315,10 +320,19 @@ def _words(found: Change, test: Test) -> str:
     return f"{value} ({lower} to {upper})"
 
 
+def signed(value: float) -> str:
+    """A change of three significant digits with its sign; none that is not zero becomes zero."""
+    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
+    number = format_number(abs(round(value, digits)))
+    return f"{'+' if value >= 0 else MINUS}{number}"
+
+
 def _shown(value: float | None, test: Test, *, ratio: bool) -> str:
     if value is None:
         return "no bound"
     if ratio:
-        return f"{100.0 * (value - 1.0):+z.3g} %"
-    unit = "pp" if test.unit in ("fraction", "%", "pp") else test.unit
-    return f"{to_unit(value, 'pp' if unit == 'pp' else ''):+z.3g} {unit}".rstrip()
+        return f"{signed(100.0 * (value - 1.0))} %"
+    if test.unit in ("fraction", "%", "pp"):
+        return f"{signed(to_unit(value, 'pp'))} pp"
+    to = as_written(test).unit
+    return f"{signed(in_unit(value, test.unit, to))} {to}".rstrip()

@@ -13,6 +13,7 @@ from evalspec.evidence.record import Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.evidence.written import as_written
 from evalspec.running.files import sha256_of, write_atomically
 from evalspec.running.folders import RECORD
 from evalspec.running.journal.closing import JOURNAL, note_pages
@@ -142,7 +143,7 @@ def _tried(record: Record) -> Iterator[str]:
 
 
 def _value(test: Test) -> str:
-    name = test.asked
+    name, test = test.asked, as_written(test)
     if test.value is None:
         return f"{name} has no value ({test.missing or 'too little to tell'})"
     return f"{name} {format_quantity(test.value, test.unit)}"

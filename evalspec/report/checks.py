@@ -10,12 +10,13 @@ from evalspec.evidence.record import CheckRecord, Dimension, EvidenceFile, Recor
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_number
 from evalspec.evidence.words import plural
+from evalspec.evidence.written import as_written, block_as_written, written_units
 from evalspec.report.charts.blocks import BlockView, block_view, forest
 from evalspec.report.charts.tables import cell
 from evalspec.report.claims import Doubts, claim_sentence
 from evalspec.report.clean import clean_notes
 from evalspec.report.doubts import doubted
-from evalspec.report.names import anchors, quantity
+from evalspec.report.names import anchors, measured_quantity
 from evalspec.report.requirements import SIGNS, RequirementRow, by_check
 from evalspec.report.words import Badge, badge, cause, check_badge, duration, worst
 
@@ -111,9 +112,10 @@ def _section(
 def _check(
     record: Record, check: CheckRecord, rows: tuple[RequirementRow, ...], anchor: str, doubts: Doubts
 ) -> CheckView:
-    drawn = tuple(block_view(block) for block in check.blocks)
+    units = written_units(check)
+    drawn = tuple(block_view(block_as_written(block, units)) for block in check.blocks)
     labels = [{row.label for row in block.rows} for block in check.blocks if isinstance(block, Intervals)]
-    parts = tuple(forest(_parts(test)) for test in check.tests if _worth_drawing(test, labels))
+    parts = tuple(forest(_parts(as_written(test))) for test in check.tests if _worth_drawing(test, labels))
     measured = _measured(check, doubts[check.id])
     return CheckView(
         anchor=anchor,
@@ -188,9 +190,8 @@ def _measured(check: CheckRecord, doubts: Collection[str]) -> tuple[tuple[str, s
     for name, value in check.measured.items():
         if name in hidden:
             continue
-        unit = check.units.get(name, "")
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        text = quantity(float(value), unit) if number and value is not None else cell(value).text
+        text = measured_quantity(check, name) if number else cell(value).text
         entries.append((name, text, name in doubts and value is not None))
     return tuple(entries)
 

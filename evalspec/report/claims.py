@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from evalspec.evidence.record import CheckRecord, ModelRecord, Record
 from evalspec.evidence.words import in_percent, short_digest
+from evalspec.evidence.written import in_unit, unit_of
 from evalspec.lineage.comparability import NOT_SHOWN, comparability_key, holds_for, unlike
 from evalspec.lineage.declared import declared, number_that_shows
 from evalspec.report.doubts import NOT_TRUSTED
-from evalspec.report.names import quantity
+from evalspec.report.names import measured_quantity, quantity
 
 PERFORMANCE_UNITS = ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "GFLOP/s")
 MOST = 3
@@ -87,13 +88,14 @@ def _values(check: CheckRecord, confidence: float, doubts: Collection[str]) -> S
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
         lower, upper = bounds.get(name, (None, None))
+        to = unit_of(check, name)
         sides = [
-            f"{word} {quantity(bound, unit)}"
+            f"{word} {quantity(in_unit(bound, unit, to), to)}"
             for word, bound in (("at least", lower), ("at most", upper))
             if bound is not None
         ]
         said = f" ({', '.join(sides)}, each at {in_percent(confidence)})" if sides else ""
-        found.append(f"{name} {quantity(float(value), unit)}{said}")
+        found.append(f"{name} {measured_quantity(check, name)}{said}")
     return found
 
 
@@ -112,4 +114,4 @@ def _quality(record: Record, model: ModelRecord, doubts: Doubts) -> str:
     _, _, metric, check = min(found, key=lambda one: one[:3])
     where = f"({check.id} on {', '.join(check.datasets)})"
     trust = f", {NOT_TRUSTED}" if metric in doubts.get(check.id, ()) else ""
-    return f"{metric} {quantity(float(check.measured[metric] or 0.0), check.units.get(metric, ''))} {where}{trust}"
+    return f"{metric} {measured_quantity(check, metric)} {where}{trust}"

@@ -25,7 +25,8 @@ def measured_anyway(check: CheckRecord | None, test: Test) -> tuple[str, float, 
         test: It has been found INVALID.
 
     Returns:
-        The part that it is of, the value and its unit; None where the test's own value is the one, or there is none.
+        Its name in ``check.measured``, the value and its unit; None where the test's own value is the one, or there is
+        none.
     """
     if check is None or test.against is not None:
         return None
@@ -39,9 +40,9 @@ def measured_anyway(check: CheckRecord | None, test: Test) -> tuple[str, float, 
         void = [(value, name) for name, value in values.items() if _is_void_part(name, test)]
         if void:
             value, name = (max if test.op in ("<=", "<") else min)(void)
-            return part_of(name), value, check.units.get(name, "")
+            return name, value, check.units.get(name, "")
     if test.value is None and own in values:
-        return "", values[own], check.units.get(own, "")
+        return own, values[own], check.units.get(own, "")
     return None
 
 

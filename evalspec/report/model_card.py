@@ -10,6 +10,7 @@ from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Decision, Verdict
 from evalspec.evidence.visible import visible
 from evalspec.evidence.words import in_percent, short_digest
+from evalspec.evidence.written import as_written
 
 SHARES = ("fraction", "%")
 COUNTED = ("PASS", "FAIL", "INCONCLUSIVE")
@@ -158,6 +159,7 @@ def _scaled(value: float, unit: str, wanted: str) -> float:
 
 def _notes(record: Record, verdict: Verdict, test: Test, data: DatasetRecord, hub: Benchmark, status: str) -> str:
     """Everything that the number holds for, in one line."""
+    test = as_written(test)
     assert test.value is not None
     sides = [
         f"{word} {format_quantity(bound, test.unit)}"

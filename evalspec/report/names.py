@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.visible import visible
+from evalspec.evidence.written import in_unit, unit_of
+
+if TYPE_CHECKING:
+    from evalspec.evidence.record import CheckRecord
 
 MAX_UNIT = 16
 LONGEST_WORD = 12
@@ -42,6 +47,13 @@ def breakable(text: str) -> tuple[str, ...]:
     return tuple(_JOINTS.split(shown))
 
 
-def quantity(value: float, unit: str) -> str:
+def measured_quantity(check: CheckRecord, name: str) -> str:
+    """A number of a check with its unit, as its requirements are written; it must be one."""
+    unit, value = check.units.get(name, ""), check.measured[name]
+    to = unit_of(check, name)
+    return quantity(in_unit(float(value or 0.0), unit, to), to)
+
+
+def quantity(value: float, unit: str, decimals: int | None = None) -> str:
     """A value with its unit. A unit is a short word: a longer one is cut, for a column must hold it."""
-    return format_quantity(value, shorten(visible(unit), MAX_UNIT))
+    return format_quantity(value, shorten(visible(unit), MAX_UNIT), decimals)

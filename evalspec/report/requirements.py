@@ -6,13 +6,15 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from evalspec.evidence.digits import decimals_for
 from evalspec.evidence.metric import Op
-from evalspec.evidence.names import owner_of
+from evalspec.evidence.names import owner_of, part_of
 from evalspec.evidence.notes import text_in
 from evalspec.evidence.record import CheckRecord, Dimension, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_number
 from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.evidence.written import as_written, in_unit, unit_of
 from evalspec.report.charts.strips import Strip, StripScale, hold_zone, strip
 from evalspec.report.doubts import measured_anyway
 from evalspec.report.names import anchors, quantity
@@ -150,6 +152,7 @@ def _extra(decision: Decision, test: Test | None) -> str:
 def _row(anchor: str, decision: Decision, test: Test | None, checks: Mapping[str, CheckRecord]) -> RequirementRow:
     owner = test.check if test else owner_of(decision.name)
     check = checks.get(owner)
+    test = None if test is None else as_written(test)
     row = RequirementRow(
         anchor=anchor,
         name=decision.name,
@@ -158,8 +161,8 @@ def _row(anchor: str, decision: Decision, test: Test | None, checks: Mapping[str
         badge=badge(decision.status, _extra(decision, test)),
         sentence=test.sentence if test else decision.name,
         said=decision.sentence,
-        value="" if test is None or test.value is None else quantity(test.value, test.unit),
-        interval="" if test is None else interval_words(test.lower, test.upper, test.unit),
+        value="" if test is None or test.value is None else quantity(test.value, test.unit, decimals_for(test)),
+        interval="" if test is None else interval_words(test.lower, test.upper, test.unit, decimals_for(test)),
         needs="" if test is None else f"{SIGNS[test.op]} {quantity(test.threshold, test.unit)}",
         n=test.n if test else 0,
         strip=requirement_strip(test) if test else None,
@@ -181,18 +184,23 @@ def _as_measured(row: RequirementRow, check: CheckRecord | None, test: Test) -> 
     found = measured_anyway(check, test)
     if found is None:
         return row
-    part, value, unit = found
-    shown = quantity(value, unit)
+    name, value, unit = found
+    part = part_of(name)
+    assert check is not None
+    to = unit_of(check, name)
+    shown = quantity(in_unit(value, unit, to), to)
     return replace(row, value=f"{shown} ({part})" if part else shown, interval="", n=0, strip=None)
 
 
-def interval_words(lower: float | None, upper: float | None, unit: str) -> str:
+def interval_words(lower: float | None, upper: float | None, unit: str, decimals: int | None = None) -> str:
     """Both bounds for people: ``0.946 to 0.975``, ``at least 0.946``, ``at most 0.975``, or nothing."""
+    if lower is not None and lower == upper:
+        return f"exactly {quantity(lower, unit, decimals)}"
     if lower is not None and upper is not None:
-        return f"{format_number(lower, unit)} to {quantity(upper, unit)}"
+        return f"{format_number(lower, unit, decimals)} to {quantity(upper, unit, decimals)}"
     if lower is not None:
-        return f"at least {quantity(lower, unit)}"
-    return f"at most {quantity(upper, unit)}" if upper is not None else ""
+        return f"at least {quantity(lower, unit, decimals)}"
+    return f"at most {quantity(upper, unit, decimals)}" if upper is not None else ""
 
 
 def requirement_strip(test: Test) -> Strip | None:
@@ -204,8 +212,8 @@ def requirement_strip(test: Test) -> Strip | None:
         return None
     drawn = strip(scale, test.value, test.lower, test.upper, limits=(test.threshold,))
     words = [
-        "" if test.value is None else f"{test.metric} {quantity(test.value, test.unit)}",
-        interval_words(test.lower, test.upper, test.unit),
+        "" if test.value is None else f"{test.metric} {quantity(test.value, test.unit, decimals_for(test))}",
+        interval_words(test.lower, test.upper, test.unit, decimals_for(test)),
         f"needs {SIGNS[test.op]} {quantity(test.threshold, test.unit)}",
     ]
     return Strip(

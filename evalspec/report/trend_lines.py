@@ -110,11 +110,13 @@ def _cells(point: Point | None) -> tuple[str, ...]:
 
 def value_words(point: Point) -> str:
     """The value, where it is to be trusted."""
+    point = point.as_written
     return quantity(point.value, point.unit) if point.sound and point.value is not None else "no value"
 
 
 def bounds(point: Point) -> str:
     """Both bounds in words, where the value is to be trusted."""
+    point = point.as_written
     return interval_words(point.lower, point.upper, point.unit) if point.sound else ""
 
 
@@ -125,4 +127,5 @@ def count(point: Point) -> str:
 
 def needs(point: Point) -> str:
     """The threshold as it was in that run."""
+    point = point.as_written
     return f"needs {SIGNS[point.op]} {quantity(point.threshold, point.unit)}"

@@ -81,6 +81,7 @@ def _start(check: Check, requirement: Requirement, severity: Severity) -> Test:
         threshold=requirement.factor if requirement.is_ratio else requirement.threshold,
         unit=requirement.unit,
         metric_unit=_metric_unit(metric, requirement),
+        written_unit=requirement.written_unit,
         against=requirement.model,
         exact=bool(metric and metric.exact and requirement.model is None),
         why=check.why,

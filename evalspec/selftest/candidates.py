@@ -16,7 +16,7 @@ from evalspec.selftest.rows import (
     RowsOfAnother,
     WrongLabels,
 )
-from evalspec.selftest.timings import Failing, MoreOf, Slower
+from evalspec.selftest.timings import CachedPrompts, Failing, FewerTokens, MoreOf, OtherCounts, Slower
 
 SHARES = ((0.1, "a tenth"), (0.5, "half"), (1.0, "all"))
 FEW = ((0.9, "nine tenths"), (0.99, "99 %"))
@@ -65,6 +65,10 @@ def _of_timings(planned: PlannedCheck) -> Iterator[Defect]:
     for times in TIMES:
         yield MoreOf(f"{model} takes {times:g} times as much of everything that is counted", model, times)
     yield MoreOf(f"{model} takes a thousandth of everything that is counted", model, 0.001)
+    for share, words in ((0.5, "half"), (0.01, "a hundredth")):
+        yield FewerTokens(f"the answers of {model} have {words} of their tokens", model, share)
+    yield CachedPrompts(f"{model} knows all prompts from before", model)
+    yield OtherCounts(f"{model} reports three times its tokens", model, 3)
     for share, words in SHARES:
         yield Failing(f"{words} of the queries of {model} get no answer", model, share)
 

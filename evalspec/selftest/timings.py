@@ -80,6 +80,63 @@ class Failing(Defect):
 
 
 @dataclass(frozen=True)
+class FewerTokens(Defect):
+    """Each answer has so small a share of its tokens, in as many pieces."""
+
+    model: str
+    share: float
+
+    def samples(self, samples: Samples) -> Samples:
+        """Those of this model that were streamed."""
+        import numpy as np
+
+        streams = samples.streams
+        if samples.model != self.model or streams is None:
+            return samples
+
+        def fewer(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.where(counts > 0, np.maximum(1, np.round(counts * self.share)), counts).astype(np.int64)
+
+        few = replace(
+            streams, usage_tokens=fewer(streams.usage_tokens), counted_tokens=fewer(streams.counted_tokens),
+            first_tokens=np.minimum(streams.first_tokens, 1),
+        )  # fmt: skip
+        return replace(samples, streams=few)
+
+
+@dataclass(frozen=True)
+class CachedPrompts(Defect):
+    """A server knows the whole of each prompt from before, and says so."""
+
+    model: str
+
+    def samples(self, samples: Samples) -> Samples:
+        """Those of this model that were streamed."""
+        streams = samples.streams
+        if samples.model != self.model or streams is None:
+            return samples
+        return replace(samples, streams=replace(streams, cached_tokens=streams.prompt_tokens))
+
+
+@dataclass(frozen=True)
+class OtherCounts(Defect):
+    """A server reports so many times the tokens that its answers have."""
+
+    model: str
+    times: int
+
+    def samples(self, samples: Samples) -> Samples:
+        """Those of this model that were streamed and counted by a tokenizer."""
+        import numpy as np
+
+        streams = samples.streams
+        if samples.model != self.model or streams is None:
+            return samples
+        more = np.where(streams.counted_tokens > 0, self.times * streams.counted_tokens + 2, streams.usage_tokens)
+        return replace(samples, streams=replace(streams, usage_tokens=more))
+
+
+@dataclass(frozen=True)
 class MoreOf(Defect):
     """Each number that was found out of the model is so many times what it was: sizes, seconds, watts."""
 

@@ -36,6 +36,14 @@ USER_PERCENTILE = 0.9
 """What nine in ten have as a time by token, nine in ten have as a rate."""
 STREAMED: tuple[str, ...] = (*TOKEN_PERCENTILES, USER_RATE)
 """Metrics of one number a request that only a model that streams has."""
+POOLED_GAP, POOLED_PERCENTILE = "gap_p99", 0.99
+"""The metric of all gaps together, and its percentile."""
+CACHED, DIFFER, BY_PIECE = "cached_share", "token_counts_differ", "tokens_per_piece"
+TOKEN_FACTS: tuple[str, ...] = (CACHED, DIFFER, BY_PIECE)
+"""Counts of what a server streamed and told."""
+OUTPUT_RATE, PREFILL_RATE, DECODE_RATE = "output_rate", "prefill_rate", "decode_rate"
+TOKEN_RATES: tuple[str, ...] = (OUTPUT_RATE, PREFILL_RATE, DECODE_RATE)
+"""Tokens a second of answers that are asked for back to back."""
 COUNTS_TOKENS = ("tpot_", "user_rate_", "output_rate")
 """Beginnings of the names of metrics that rest on how many tokens there are."""
 TAIL = "latency_p99"
@@ -69,7 +77,11 @@ def rate_part(rate_qps: float) -> str:
 
 EPISODES = 10
 """Queries that must be expected beyond a percentile."""
+UNSEEN_REQUESTS = 3.0
+"""Requests without one over a share that show less than that share, times the share: the gaps of a request may all be
+copies of each other."""
 _SHARES = ("deadline_miss_rate", "error_rate")
+_GAPS = "Clopper-Pearson on the share over, requests as clusters (Korn-Graubard); t where processes differ"
 
 
 def shown_by(percentile: str) -> tuple[Shows, ...]:
@@ -102,11 +114,22 @@ def token_metrics(parts: str | None = None, interval: str = "") -> tuple[Metric,
         USER_RATE, "tokens/s", "higher", "Tokens a second that 90 % of users are served at, or faster.",
         parts=parts, interval=interval,
     )  # fmt: skip
-    return (*times, rate)
+    gap = Metric(
+        POOLED_GAP, "ms", "lower", "Time between two pieces that 99 % of all of them, of all requests, stay within.",
+        parts=parts, interval=_GAPS, shows=("late answers",),
+    )  # fmt: skip
+    facts = (
+        Metric(CACHED, "%", "lower", "Tokens of prompts that the server knew from before.", parts=parts, exact=True),
+        Metric(DIFFER, "%", "lower", "Requests whose tokens the server and `tokenizer:` count otherwise.",
+               parts=parts, exact=True),
+        Metric(BY_PIECE, "count", "higher", "Tokens by piece: under 1 a piece is a part of a token.",
+               parts=parts, exact=True),
+    )  # fmt: skip
+    return (*times, rate, gap, *facts)
 
 
 def least_queries(requirement: Requirement) -> int:
-    """Queries below which a requirement has no bound: 10 expected beyond the percentile.
+    """Queries below which a requirement has no bound, or can't pass: 10 expected beyond a percentile.
 
     Args:
         requirement: About a percentile, or a share of queries; others need none.
@@ -114,6 +137,8 @@ def least_queries(requirement: Requirement) -> int:
     p = percentile_of(requirement.metric)
     if p is not None:
         return ceil(EPISODES / (1.0 - p) - 1e-6)
+    if requirement.metric == POOLED_GAP:
+        return ceil(UNSEEN_REQUESTS / (1.0 - POOLED_PERCENTILE) - 1e-6)
     if requirement.metric in _SHARES and requirement.model is None:
         share = from_unit(requirement.threshold, requirement.unit)
         return ceil(EPISODES / share - 1e-6) if 0 < share < 1 else 0

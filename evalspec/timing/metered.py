@@ -11,6 +11,7 @@ from evalspec.errors import InvalidError
 from evalspec.measure.energy import EnergyWindow, energy
 from evalspec.timing import concurrency
 from evalspec.timing import samples as timing_samples
+from evalspec.timing.token_rates import arrived
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Samples
@@ -23,10 +24,12 @@ class Metered:
     Args:
         energy: Of its window.
         items: Answered in that window.
+        tokens: That arrived in it; None: nothing is streamed, or nobody counts them.
     """
 
     energy: EnergyWindow
     items: int
+    tokens: float | None = None
 
     @property
     def known(self) -> bool:
@@ -48,6 +51,11 @@ class Metered:
     def joules(self) -> float:
         """For each answered item; infinite where none was answered."""
         return self.total_j / self.items if self.items else float("inf")
+
+    @property
+    def joules_by_token(self) -> float | None:
+        """For each token that arrived; None where none did, or nobody counts them."""
+        return self.total_j / self.tokens if self.tokens else None
 
     @property
     def watts(self) -> float:
@@ -77,9 +85,16 @@ def metered(samples: Samples, boundary: str) -> Metered:
     window = concurrency.full(samples, settling=timing_samples.SETTLING) if concurrency.lanes(samples) > 1 else None
     answered = None if window is None else concurrency.stretch(samples, *window)
     if answered is not None:
-        return Metered(energy(samples.telemetry, boundary, answered.begin_ns, answered.end_ns), answered.items)
+        consumption = energy(samples.telemetry, boundary, answered.begin_ns, answered.end_ns)
+        return Metered(consumption, answered.items, _tokens(samples, answered.begin_ns, answered.end_ns))
     keep = np.flatnonzero(timing_samples.settled(samples))
     if not len(keep):
         return Metered(EnergyWindow(None, 0.0, reason="no batch was measured"), 0)
-    consumption = energy(samples.telemetry, boundary, int(samples.sent_ns[keep[0]]), int(samples.end_ns[keep].max()))
-    return Metered(consumption, int(samples.ok[keep].sum()) * samples.batch)
+    begin_ns, end_ns = int(samples.sent_ns[keep[0]]), int(samples.end_ns[keep].max())
+    consumption = energy(samples.telemetry, boundary, begin_ns, end_ns)
+    return Metered(consumption, int(samples.ok[keep].sum()) * samples.batch, _tokens(samples, begin_ns, end_ns))
+
+
+def _tokens(samples: Samples, begin_ns: int, end_ns: int) -> float | None:
+    """Tokens that arrived; of a query of several rows, which is several answers, they are not known."""
+    return arrived(samples, begin_ns, end_ns) if samples.batch == 1 else None

@@ -7,13 +7,15 @@ between two pieces as it was felt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.evidence.estimate import Fact
 from evalspec.evidence.reasons import Cause, Reason
 from evalspec.language.streams import FINISHES, NOT_COUNTED, PIECES
+from evalspec.timing.budget import BY_PIECE, CACHED, DIFFER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,11 +90,55 @@ def longest_gap_ns(streams: Streams) -> NDArray[np.float64]:
     return np.where(np.isfinite(longest), longest, np.nan)
 
 
+def gaps_ms(samples: Samples, keep: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Every time between two pieces, as it was felt, and how many each request has.
+
+    A request that failed counts as one whose gaps, as many as an answered one has on average, are all infinite.
+
+    Args:
+        samples: With streams.
+        keep: shape (q,), the requests that count.
+
+    Returns:
+        shape (g,), ms, request by request; shape (k,), of the requests that count.
+    """
+    streams = samples.streams
+    if streams is None:
+        return np.zeros(0), np.zeros(0, dtype=np.int64)
+    pieces = np.diff(streams.offsets)
+    first = np.zeros(len(streams.piece_ns), dtype=np.bool_)
+    first[streams.offsets[:-1][pieces > 0]] = True
+    own = np.repeat(samples.ok, pieces) & ~first
+    answered = np.where(samples.ok, np.maximum(pieces - 1, 0), 0)
+    usual = answered[samples.ok & keep]
+    counts = np.where(samples.ok, answered, max(1, round(float(usual.mean())) if len(usual) else 1))
+    values = np.full(int(counts.sum()), np.inf)
+    values[np.repeat(samples.ok, counts)] = np.diff(streams.piece_ns, prepend=0)[own] / 1e6
+    return values[np.repeat(keep, counts)], counts[keep]
+
+
 def tokens(streams: Streams) -> NDArray[np.int64]:
     """Tokens of each answer: the smaller of the server's count and the tokenizer's, shape (q,); or `NOT_COUNTED`."""
     usage, counted = streams.usage_tokens, streams.counted_tokens
     both = (usage != NOT_COUNTED) & (counted != NOT_COUNTED)
     return np.where(both, np.minimum(usage, counted), np.maximum(usage, counted))
+
+
+def tokens_by_piece(samples: Samples) -> NDArray[np.float64] | None:
+    """Tokens of each piece: those of an answer are spread over its pieces, and a query that failed has none; (p,).
+
+    Args:
+        samples: Of one process.
+
+    Returns:
+        None where nothing is streamed, or nobody counts tokens.
+    """
+    found = samples.streams
+    if found is None or (tokens(found)[samples.ok] == NOT_COUNTED).any():
+        return None
+    count = np.diff(found.offsets)
+    each = np.where(samples.ok & (count > 0), tokens(found) / np.maximum(count, 1), 0.0)
+    return np.repeat(each, count)
 
 
 def counts_differ(streams: Streams) -> NDArray[np.bool_]:
@@ -157,6 +203,53 @@ def facts(samples: Sequence[Samples]) -> Mapping[str, float | None]:
         "token_counts_differ": float(differ.mean()) if len(differ) else None,
         "truncated_share": float(cut[answered].mean()) if answered.any() else None,
     }
+
+
+def counted(samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]], name: str) -> Fact | None:
+    """One of `evalspec.timing.budget.TOKEN_FACTS`, over the answered requests that count; None: nobody tells.
+
+    Args:
+        samples: One per process.
+        keep: shape (q,) of each: the requests that count.
+        name: Which.
+    """
+    parts, whole, requests = 0.0, 0.0, 0
+    for one, mask in zip(samples, keep, strict=True):
+        if one.streams is None:
+            return None
+        of, into, told = _COUNTS[name](one.streams)
+        chosen = mask & one.ok & told
+        parts += float(of[chosen].sum())
+        whole += float(into[chosen].sum())
+        requests += int(chosen.sum())
+    return Fact(parts / whole, requests, _COUNTED_HOW[name], in_this_run=True) if whole > 0 else None
+
+
+Count = tuple["NDArray[np.float64]", "NDArray[np.float64]", "NDArray[np.bool_]"]
+"""Of each answer: what is counted, what it is divided by, and whether it is told."""
+
+
+def _cached(streams: Streams) -> Count:
+    told = (streams.cached_tokens != NOT_COUNTED) & (streams.prompt_tokens > 0)
+    return streams.cached_tokens.astype(np.float64), streams.prompt_tokens.astype(np.float64), told
+
+
+def _otherwise(streams: Streams) -> Count:
+    both = (streams.usage_tokens != NOT_COUNTED) & (streams.counted_tokens != NOT_COUNTED)
+    return counts_differ(streams).astype(np.float64), np.ones(len(both)), both
+
+
+def _by_piece(streams: Streams) -> Count:
+    pieces, made = np.diff(streams.offsets), tokens(streams)
+    return made.astype(np.float64), pieces.astype(np.float64), (made != NOT_COUNTED) & (pieces > 0)
+
+
+_COUNTS: Mapping[str, Callable[[Streams], Count]] = {CACHED: _cached, DIFFER: _otherwise, BY_PIECE: _by_piece}
+_COUNTED_HOW = {
+    CACHED: "tokens that the server says it knew, by all tokens of prompts",
+    DIFFER: f"requests in which the two counts are over {DIFFER_TOKENS} token and {DIFFER_SHARE:.0%} apart",
+    BY_PIECE: "tokens by pieces",
+}
 
 
 def notes(samples: Sequence[Samples]) -> list[str]:

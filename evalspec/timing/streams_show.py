@@ -9,7 +9,7 @@ import numpy as np
 
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Series, Table
 from evalspec.evidence.frozen import Cell
-from evalspec.timing import streams
+from evalspec.timing import streams, token_times
 from evalspec.timing.budget import PERCENTILES, TOKEN_TIMES
 from evalspec.timing.samples import quantile
 
@@ -32,7 +32,9 @@ def blocks(parts: Mapping[str, Sequence[Samples]], keep: Mapping[str, Sequence[N
     times = {part: found for part, found in times.items() if found}
     if not times:
         return []
-    rows = [row for part, found in times.items() for row in _rows(part, found)]
+    rows = [
+        row for part, found in times.items() for row in (*_rows(part, found), *_gaps(part, parts[part], keep[part]))
+    ]
     named = any(times)
     columns = (
         *((Column(name="rate"),) if named else ()), Column(name="time"), Column(name="requests", unit="count"),
@@ -41,8 +43,9 @@ def blocks(parts: Mapping[str, Sequence[Samples]], keep: Mapping[str, Sequence[N
     )  # fmt: skip
     caption = (
         "One number a request: to its first piece with text, reasoning or a tool call (ttft), to the first that is no "
-        "reasoning (ttfa), by token after the first piece (tpot), and the longest wait for a next piece. Failed "
-        "requests are slower than any; those without such a time (one piece, one token) are counted apart."
+        "reasoning (ttfa), by token after the first piece (tpot), and the longest wait for a next piece; beside them "
+        "all such waits of all requests (gap). Failed requests are slower than any; those without such a time (one "
+        "piece, one token) are counted apart."
     )
     table = Table(
         title="Streamed answers", caption=caption, columns=columns,
@@ -69,6 +72,18 @@ def _rows(part: str, times: Mapping[str, NDArray[np.float64]]) -> list[tuple[Cel
         shown = [value if value is not None and np.isfinite(value) else None for value in values]
         rows.append((part, name, len(known), len(spent) - len(known), *shown))
     return rows
+
+
+def _gaps(part: str, samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]]) -> list[tuple[Cell, ...]]:
+    """Gaps of all requests together; none where there are none."""
+    found = token_times.pooled(samples, keep)
+    if found is None:
+        return []
+    requests = sum(int(mask.sum()) for mask in keep)
+    every = np.concatenate(found.processes)
+    values = (quantile(every, p) for p in PERCENTILES.values())
+    shown = (value if np.isfinite(value) else None for value in values)
+    return [(part, "gap, of all pieces", found.n, requests - found.n, *shown)]
 
 
 def _tail(part: str, times: Mapping[str, NDArray[np.float64]]) -> Curve:

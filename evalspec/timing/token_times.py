@@ -10,13 +10,24 @@ import numpy as np
 from evalspec.evidence.reasons import Cause, Reason
 from evalspec.stats.timing.inverse import Inverse
 from evalspec.stats.timing.percentile import Percentile, percentile
+from evalspec.stats.timing.pooled import PooledPercentile, pooled_percentile
 from evalspec.timing import streams
-from evalspec.timing.budget import COUNTS_TOKENS, TOKEN_PERCENTILES, TOKEN_TIMES, USER_PERCENTILE, USER_RATE
+from evalspec.timing.budget import (
+    CACHED,
+    COUNTS_TOKENS,
+    DIFFER,
+    POOLED_PERCENTILE,
+    TOKEN_FACTS,
+    TOKEN_PERCENTILES,
+    TOKEN_TIMES,
+    USER_PERCENTILE,
+    USER_RATE,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.evidence.estimate import Estimate
+    from evalspec.evidence.estimate import Estimate, Fact
     from evalspec.language.inputs import Samples
 
     Series = dict[str, list[NDArray[np.float64]]]
@@ -59,6 +70,44 @@ def estimates(series: Series, wrapped: Callable[[str, Percentile], Estimate]) ->
         if time == "tpot":
             found[USER_RATE] = Inverse(wrapped(time, median.at(USER_PERCENTILE)))
     return found
+
+
+def pooled(samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]]) -> PooledPercentile | None:
+    """The percentile of all gaps of all requests that count; None: there is none.
+
+    Args:
+        samples: One per process.
+        keep: shape (q,) of each: the requests that count.
+    """
+    if any(one.streams is None for one in samples):
+        return None
+    each = [streams.gaps_ms(one, mask) for one, mask in zip(samples, keep, strict=True)]
+    found = pooled_percentile([values for values, _ in each], [counts for _, counts in each], POOLED_PERCENTILE)
+    return found if found.n else None
+
+
+def facts(samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]]) -> tuple[dict[str, Fact], dict[str, str]]:
+    """Counts of what was streamed, and why others are not there.
+
+    Args:
+        samples: One per process.
+        keep: shape (q,) of each: the requests that count.
+
+    Returns:
+        Fractions in 0..1, and tokens; reasons by the same names.
+    """
+    found = {name: one for name in TOKEN_FACTS if (one := streams.counted(samples, keep, name)) is not None}
+    return found, {name: _uncounted(name, samples) for name in TOKEN_FACTS if name not in found}
+
+
+def _uncounted(name: str, samples: Sequence[Samples]) -> str:
+    if all(one.streams is None for one in samples):
+        return streams.NO_STREAM
+    if name == CACHED:
+        return "the server does not tell how many tokens of a prompt it knew from before (`cached_tokens`)"
+    if name == DIFFER:
+        return "tokens are counted once: the server must report usage, and the model name a `tokenizer:`"
+    return streams.NO_TOKENS
 
 
 def void(name: str, samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]]) -> str | None:

@@ -11,6 +11,7 @@ from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.evidence.words import plural
+from evalspec.evidence.written import as_written
 from evalspec.lineage.spec_diff import weaker
 from evalspec.verdict.holm import holm
 from evalspec.verdict.identical import same_models, same_rows
@@ -165,7 +166,7 @@ def _waivers(record: Record) -> tuple[dict[str, Waiver], tuple[Waiver, ...]]:
 def _decision(one: _Judged, waivers: Mapping[str, Waiver], confidence: float, same: Mapping[str, str]) -> Decision:
     waived = one.test.name in waivers and one.status not in ("PASS", "ERROR")
     sentence = describe(
-        one.test,
+        as_written(one.test),
         one.status,
         confidence,
         looks_violated=one.looks_violated,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalspec.evidence.digits import decimals_for
 from evalspec.evidence.test import PartTest, Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.verdict import Status
@@ -59,7 +60,7 @@ def _subject(test: Test) -> str:
 def _value(test: Test) -> str:
     if test.value is None:
         return f"{_subject(test)} (n {test.n:,})"
-    value = format_quantity(test.value, test.unit)
+    value = format_quantity(test.value, test.unit, decimals_for(test))
     if test.against and test.unit != "x" and test.value > 0:
         value = f"+{value}"
     beside = ""
@@ -83,7 +84,8 @@ def _bound(test: Test, confidence: float, *, against: bool) -> str:
         why = test.no_bound or _parts_without(test, side)
         return f"no {confidence * 100:g} % {side} bound" + (f" ({why})" if why else "")
     whose = _divided(test, confidence) if against else _bound_of(test, bound, side)
-    return f"{confidence * 100:g} % {side} bound {format_quantity(bound, test.unit)}{whose}"
+    shown = format_quantity(bound, test.unit, decimals_for(test))
+    return f"{confidence * 100:g} % {side} bound {shown}{whose}"
 
 
 def _parts_without(test: Test, side: str) -> str:
@@ -159,7 +161,7 @@ def _more(test: Test, seconds: float | None) -> str:
         return ""
     if test.times_to_decide > TOO_CLOSE:
         return "too close to the threshold to decide with more of the same"
-    value = format_quantity(test.value, test.unit)
+    value = format_quantity(test.value, test.unit, decimals_for(test))
     upper = test.op in ("<=", "<")
     verb = "pass" if (test.value < test.threshold) == upper else "fail"
     return f"if {value} is the truth, {to_decide(test, seconds)} would {verb} it in 4 of 5 cases"

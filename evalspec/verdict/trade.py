@@ -9,6 +9,7 @@ from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.words import and_list
+from evalspec.evidence.written import as_written
 from evalspec.lineage.declared import declared
 
 State = Literal["gain", "loss", "not shown", "not measured"]
@@ -120,6 +121,7 @@ def _state(check: CheckRecord, test: Test) -> State:
 
 
 def _change(test: Test) -> str:
+    test = as_written(test)
     assert test.value is not None
     sign = "+" if test.unit != "x" and test.value > 0 else ""
     return sign + format_quantity(test.value, test.unit)

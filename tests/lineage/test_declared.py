@@ -16,7 +16,7 @@ from evalspec.lineage.declared import declared, number_that_shows, numbers_that_
 from evalspec.lineage.settings import settings_of, unlike_settings
 from evalspec.report.claims import claim_sentence
 from evalspec.running.describe import declaration_of
-from evalspec.timing.budget import STREAMED
+from evalspec.timing.budget import POOLED_GAP, STREAMED, TOKEN_FACTS, TOKEN_RATES
 from tests.report import records
 from tests.verdict.test_decide import a_test
 
@@ -24,7 +24,7 @@ REGISTRY = discover(plugins=False)
 KINDS = REGISTRY.kinds("checks")
 NEW = {"judged", "likelihood", "recorded_load"}
 """No version that declared nothing knew it."""
-NEW_METRICS = {*STREAMED, "good_share", "output_rate"}
+NEW_METRICS = {*STREAMED, POOLED_GAP, *TOKEN_FACTS, *TOKEN_RATES, "good_share", "energy_per_token", "first_token"}
 """The same of metrics of `latency` and `load`."""
 NOT_BESIDE_A_MODEL = {("robustness", "mae_increase")}
 """Was taken for a comparison with a baseline since a metric of `compression` has the same name."""

@@ -225,7 +225,7 @@ def test_a_slip_in_a_check_of_a_profile_has_a_remedy(tmp_path: Path) -> None:
     [
         (
             "edgy",
-            "profile: unknown profile 'edgy' (choices: cloud, edge, real_time, scientific_medical, serverless, ti",
+            "profile: unknown profile 'edgy' (choices: cloud, edge, interactive, real_time, scientific_medical, ",
         ),
         ("mine", "a profile of your own is a file in the spec's folder: mine.yaml"),
         ("profiles/none.yaml", "there is no file or folder 'profiles/none.yaml'"),

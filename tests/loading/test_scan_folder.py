@@ -55,11 +55,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "features": np.zeros((ROWS, 4)).tolist(),
             "label": answers, "audited": answers, "reader_1": answers, "reader_2": answers,
             "group": ["a", "b"] * half,
+            "question": [f"Is {name} {row} larger than {row // 2}?" for row in range(ROWS)],
             "patient": [f"{name}{row // 2}" for row in range(ROWS)],
         }  # fmt: skip
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
     for name in ("model", "baseline"):
         (folder / f"{name}.onnx").write_bytes(a_model("MatMul", np.ones((4, 2), np.float32)))
+        (folder / f"{name}.gguf").write_bytes(b"GGUF")
+    (folder / "tokenizer.json").write_text("{}")
     return folder
 
 
@@ -75,7 +78,8 @@ def test_each_profile_s_spec_is_right_and_lacks_nothing_mandatory(name: str, fil
     spec, text = written(name, files, tmp_path)
     assert spec.profile is not None and spec.profile.name == name
     assert [one.name for one in _missing(spec) if one.mandatory] == []
-    assert "Found here: model.onnx (candidate), baseline.onnx (baseline), test.parquet (test), " in text
+    models = "" if "protocol: openai" in text else "model.onnx (candidate), baseline.onnx (baseline), "
+    assert f"Found here: {models}test.parquet (test), " in text
     assert "Still to be put here" not in text
     assert "is a suggestion" in text
     (example,) = re.findall(r"# +- {of: (\w+), why: Say why", text)

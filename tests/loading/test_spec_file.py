@@ -26,7 +26,9 @@ def test_a_spec_that_is_right_comes_out_whole(read: Load, folder: Path) -> None:
     assert (spec.name, spec.seed, spec.file, spec.folder) == ("demo", 0, "s.yaml", folder)
     assert [check.name for check in spec.checks] == ["timing", "score", "overlap"]
     assert spec.names.models == ("candidate", "baseline")
-    assert spec.model[0].require[1] == Requirement("accuracy(dark) >= 80 %", "accuracy", "dark", ">=", 0.8, "fraction")
+    assert spec.model[0].require[1] == Requirement(
+        "accuracy(dark) >= 80 %", "accuracy", "dark", ">=", 0.8, "fraction", written_unit="%"
+    )
     assert isinstance(spec.system[0], Timing)
     assert spec.system[0].duration_s == 10
     assert spec.headers["test"].rows == ROWS

@@ -82,9 +82,9 @@ def test_the_same_run_twice_has_no_regression(tmp_path: Path) -> None:
 def test_worse_is_a_regression_and_better_is_not(tmp_path: Path) -> None:
     found = both(tmp_path, [quality(960), latency(4.0)], [quality(900), latency(3.0)])
     assert row(found, "quality/accuracy").word == "regression"
-    assert row(found, "quality/accuracy").change.startswith("-6 pp (-8")
+    assert row(found, "quality/accuracy").change.startswith("−6 pp (−8")
     assert row(found, "latency/latency_p50").word == "improvement"
-    assert row(found, "latency/latency_p50").change.startswith("-25 % (-2")
+    assert row(found, "latency/latency_p50").change.startswith("−25 % (−2")
     assert found.rows[0].name == "quality/accuracy"
 
 
@@ -403,7 +403,7 @@ def test_the_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "evalspec", "compare", *runs]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
-    assert "regression       quality/accuracy [PASS]: 0.96 (n 1,000), then 0.9 (n 1,000); -6 pp" in done.stdout
+    assert "regression       quality/accuracy [PASS]: 0.96 (n 1,000), then 0.9 (n 1,000); −6 pp" in done.stdout
     plain = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
     assert json.loads(plain.stdout)["requirements"][0]["word"] == "regression"
     gone = subprocess.run([*command[:-1], str(tmp_path / "c")], capture_output=True, text=True, check=False)
@@ -458,7 +458,7 @@ def test_rows_are_paired_where_both_runs_answered_the_same_rows(tmp_path: Path) 
     found = compare(*runs, allow_outside=False)
     (one,) = found.flips
     assert (one.rows, one.changed, one.fixed, one.broken) == (1000, 22, (0, 1), tuple(range(100, 120)))
-    assert found.rows[0].word == "regression" and found.rows[0].change.startswith("-1.8 pp (-2.")
+    assert found.rows[0].word == "regression" and found.rows[0].change.startswith("−1.8 pp (−2.")
     blind = compare(*runs)
     assert blind.flips[0].fixed is None and blind.flips[0].why == "the datasets were not read again"
     assert blind.rows[0].word == "no change shown"

@@ -75,7 +75,7 @@ def test_a_metric_that_has_a_value_besides_its_parts_has_no_void_part() -> None:
     whole = check.model_copy(update={"measured": {**check.measured, "latency_p99": 4.0}})
     test = next(test for test in check.tests if test.metric == "latency_p99")
     assert measured_anyway(whole, test) is None
-    assert measured_anyway(whole, test.model_copy(update={"value": None})) == ("", 4.0, "")
+    assert measured_anyway(whole, test.model_copy(update={"value": None})) == ("latency_p99", 4.0, "")
     assert measured_anyway(None, test) is None
 
 

@@ -108,7 +108,7 @@ def test_baseline_stands_beside_the_candidate() -> None:
     assert (found["accuracy"].candidate, found["accuracy"].baseline, found["accuracy"].difference) == (
         "0.974",
         "0.977",
-        "-0.3 pp",
+        "−0.3 pp",
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evalspec.checks.system.recovery.defects import LongerAway, NothingAnswered
 from evalspec.language.defects import Defect, share_of
 from evalspec.selftest.answers import AllRight, ClassLost, SliceLost, TooSure, WrongAnswers
 from evalspec.selftest.rows import (
@@ -19,8 +20,9 @@ from evalspec.selftest.rows import (
     RowsOfAnother,
     WrongLabels,
 )
-from evalspec.selftest.timings import Failing, MoreOf, Slower
-from tests.checks.planting import confident
+from evalspec.selftest.timings import CachedPrompts, Failing, FewerTokens, MoreOf, OtherCounts, Slower
+from tests.checks.deciding import outcome, the
+from tests.checks.planting import confident, every
 from tests.fakes import FakeInputs, classifier, regressor, samples
 
 TRUTH = np.arange(1000) % 3
@@ -134,3 +136,49 @@ def test_rows_of_another_dataset_are_rows_of_it() -> None:
     x = made.column("x").to_numpy()
     assert (x == 7.0).mean() == pytest.approx(0.5, abs=0.005)
     np.testing.assert_array_equal(x[x != 7.0], ROWS.column("x").to_numpy()[x != 7.0])
+
+
+WHOSE = "candidate"
+TURNS_RED: dict[tuple[str, str], Defect] = {
+    ("latency", "gap_p99"): Slower("s", WHOSE, 10.0),
+    ("latency", "cached_share"): CachedPrompts("c", WHOSE),
+    ("latency", "token_counts_differ"): OtherCounts("o", WHOSE, 3),
+    ("latency", "tokens_per_piece"): FewerTokens("f", WHOSE, 0.01),
+    ("load", "gap_p99"): Slower("s", WHOSE, 10.0),
+    ("load", "cached_share"): CachedPrompts("c", WHOSE),
+    ("load", "token_counts_differ"): OtherCounts("o", WHOSE, 3),
+    ("load", "tokens_per_piece"): FewerTokens("f", WHOSE, 0.01),
+    ("load", "output_rate"): FewerTokens("f", WHOSE, 0.5),
+    ("throughput", "output_rate"): FewerTokens("f", WHOSE, 0.5),
+    ("throughput", "prefill_rate"): Slower("s", WHOSE, 1.5),
+    ("throughput", "decode_rate"): Slower("s", WHOSE, 1.5),
+    ("energy", "energy_per_token"): FewerTokens("f", WHOSE, 0.5),
+    ("cold_start", "first_token"): MoreOf("m", WHOSE, 10.0),
+    ("recovery", "first_token"): LongerAway("l", WHOSE, 10.0),
+    ("recovery", "time_to_healthy"): LongerAway("l", WHOSE, 10.0),
+    ("recovery", "lost_requests"): NothingAnswered("n", WHOSE),
+}
+
+
+@pytest.mark.parametrize(("kind", "metric"), TURNS_RED)
+def test_every_metric_of_tokens_goes_red_for_a_defect_of_its_own(kind: str, metric: str, tmp_path: Path) -> None:
+    """And stays green where nothing is planted: that is the clean twin of its planted defect."""
+    (planted,) = (one for one in every() if (one.kind, one.metric) == (kind, metric))
+    defect = TURNS_RED[kind, metric]
+    inputs, check = planted.clean(tmp_path)
+    assert isinstance(inputs, FakeInputs)
+    timed, probes = inputs.samples, inputs.probes
+    if callable(timed):
+        inputs.samples = lambda model, schedule: [defect.samples(one) for one in timed(model, schedule)]
+    inputs.probes = (
+        (lambda name, model, options: [defect.probe(one) for one in probes(name, model, options)])
+        if callable(probes)
+        else {name: [defect.probe(one) for one in found] for name, found in probes.items()}
+    )
+    assert outcome(check.run(inputs), the(check, planted.sentence)) == "FAIL"
+
+
+def test_defects_of_tokens_leave_other_models_and_plain_timings_alone() -> None:
+    plain = samples([1.0, 2.0])
+    for defect in (FewerTokens("f", WHOSE, 0.5), CachedPrompts("c", WHOSE), OtherCounts("o", WHOSE, 3)):
+        assert defect.samples(plain) is plain

@@ -399,7 +399,7 @@ def test_the_worst_parts_are_named() -> None:
     failing = a_test(**(FAILING | {"value": 0.80}), parts=parts, must_hold=2)
     sentence = decide(a_record(a_check(failing))).decisions[0].sentence
     assert sentence == (
-        "accuracy 0.8 (dark, worst of 2; n 1,000), 95 % upper bound 0.92 (over 2 parts, each at 97.5 %), needs at "
+        "accuracy 0.80 (dark, worst of 2; n 1,000), 95 % upper bound 0.92 (over 2 parts, each at 97.5 %), needs at "
         "least 0.95: violated; worst: dark 0.8 (n 100)"
     )
 

@@ -41,10 +41,10 @@ SMALLER = against("size_ratio", 3.9, None, None, op=">=", threshold=2.0, unit="x
 def test_a_gain_that_comes_with_a_loss_is_called_a_trade() -> None:
     trade = one(FASTER, WORSE, UNCLEAR)
     assert trade.named("gain") == ("latency_p50 (0.5x)",)
-    assert trade.named("loss") == ("accuracy (-0.8 pp)",)
+    assert trade.named("loss") == ("accuracy (−0.8 pp)",)
     assert trade.on_front == ("candidate", "baseline")
     assert trade.sentence.startswith(
-        "A trade against baseline: better in latency_p50 (0.5x), worse in accuracy (-0.8 pp)."
+        "A trade against baseline: better in latency_p50 (0.5x), worse in accuracy (−0.8 pp)."
     )
     assert trade.sentence.endswith("Not shown either way: f1 (+0.1 pp).")
 

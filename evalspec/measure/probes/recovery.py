@@ -29,6 +29,7 @@ def probe(context: Context) -> ProbeResult:
         facts={"repeats": len(kills), "lag_p99_ms": max(known) if len(known) == len(lags) else None},
         series={
             "healthy_s": np.array([np.nan if one.healthy_s is None else one.healthy_s for one in kills]),
+            "first_token_s": np.array([np.nan if one.first_token_s is None else one.first_token_s for one in kills]),
             "repeat": np.repeat(np.arange(len(kills), dtype=np.float64), count),
             "due_s": np.concatenate([one.due_s for one in kills]),
             "end_s": np.concatenate([one.end_s for one in kills]),

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from evalspec.evidence.blocks import Axes, Histogram, Reference, Series
+from evalspec.evidence.units import LEAST, MINUS, MOST
 from evalspec.evidence.visible import visible
 from evalspec.report.names import shorten
 
@@ -244,9 +245,12 @@ def _apart(ticks: tuple[AxisMark, ...], span: Span) -> tuple[AxisMark, ...]:
 
 
 def _number(value: float) -> str:
-    """Up to six digits, with a short exponent where there are more."""
-    text, _, power = f"{value:,.6g}".partition("e")
-    return f"{text}e{int(power)}" if power else text
+    """Up to six digits that are not zero."""
+    if value == 0 or not LEAST / 1e6 <= abs(value) < 1e3 * MOST:
+        return f"{value:.3g}".replace("-", MINUS)
+    places = max(0, 5 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{places}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
 
 
 def _base(positive: Sequence[float]) -> int:

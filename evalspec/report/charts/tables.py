@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evalspec.evidence.blocks import Table
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.units import format_number
+from evalspec.evidence.units import MINUS, decimals_of, format_number, number_of
 from evalspec.report.names import MAX_UNIT, quantity, shorten
 from evalspec.report.words import DASH
 
@@ -105,22 +105,18 @@ def aligned(values: Sequence[float], unit: str) -> tuple[str, ...]:
     rounded to it. Where no number of decimals does all that, each number has its own.
     """
     single = tuple(format_number(value, unit) for value in values)
-    wanted = max((_decimals(text) for text in single), default=0)
+    wanted = max((decimals_of(text) for text in single), default=0)
     top = max((abs(value) for value in values), default=0.0)
     usual = next((places for limit, places in DECIMALS if top >= limit), 4)
     for decimals in range(min(wanted, usual), min(wanted, usual + 2) + 1):
-        made = tuple(f"{value:z,.{decimals}f}" for value in values)
+        made = tuple(f"{value:z,.{decimals}f}".replace("-", MINUS) for value in values)
         if all(_faithful(value, text, unit, top) for value, text in zip(values, made, strict=True)):
             return made
     return single
 
 
-def _decimals(text: str) -> int:
-    return len(text.partition(".")[2])
-
-
 def _faithful(value: float, text: str, unit: str, top: float) -> bool:
-    shown = float(text.replace(",", ""))
+    shown = number_of(text)
     whole = 100.0 if unit == "%" else 1.0
     if unit in WHOLES and shown == whole and value != whole:
         return False

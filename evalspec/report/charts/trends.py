@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from evalspec.evidence.units import format_number
@@ -112,8 +112,8 @@ class _Frame:
 
 def trend_chart(trend: Trend) -> TrendChart:
     """Draw a trend. Values in another unit than the newest have no place on its scale and stand with those without."""
-    unit = trend.last.unit
-    places = trend.places
+    unit = trend.last.written_unit or trend.last.unit
+    places = tuple(_place_in(place, trend.last.unit, unit) for place in trend.places)
     drawn = [place.point if _fits(place.point, unit) else None for place in places]
     asked = [place.point if place.point is not None and place.point.unit == unit else None for place in places]
     values = [value for value in _values(drawn) if value is not None]
@@ -140,6 +140,12 @@ def trend_chart(trend: Trend) -> TrendChart:
         marks=tuple(_marks(drawn, places, frame)),
         outside=tuple(_outside(asked, frame)),
     )
+
+
+def _place_in(place: HistoryPlace, unit: str, to: str) -> HistoryPlace:
+    """The place with its numbers in another unit; those that are not in the first one stay."""
+    fits = place.point is not None and place.point.unit == unit
+    return replace(place, point=place.point.converted(to)) if place.point is not None and fits else place
 
 
 def _fits(point: Point | None, unit: str) -> bool:
@@ -241,7 +247,8 @@ def _marks(drawn: Sequence[Point | None], places: Sequence[HistoryPlace], frame:
 
 
 def _mark_title(index: int, point: Point, shown: Badge) -> str:
-    interval = interval_words(point.lower, point.upper, point.unit) if point.sound else ""
+    shown_point = point.as_written
+    interval = interval_words(shown_point.lower, shown_point.upper, shown_point.unit) if point.sound else ""
     said = ", ".join(part for part in (value_words(point), interval, needs(point)) if part)
     return f"Run {index + 1}: {shown}; {said}"
 
@@ -254,10 +261,7 @@ def _title(trend: Trend) -> str:
     parts = [f"{trend.name} over {len(trend.places)} runs"]
     if values and values[0].value is not None and values[-1].value is not None:
         first, last = values[0], values[-1]
-        parts.append(
-            f"{len(values)} values, from {quantity(first.value or 0.0, first.unit)} "
-            f"to {quantity(last.value or 0.0, last.unit)}"
-        )
+        parts.append(f"{len(values)} values, from {value_words(first)} to {value_words(last)}")
     parts += [f"{gaps} without a value"] if gaps else []
     parts += [f"{breaks} not comparable with the one before"] if breaks else []
     return "; ".join((*parts, f"last {trend.last.status.replace('_', ' ')}, {needs(trend.last)}"))

@@ -17,6 +17,28 @@ from evalspec.runtimes.http_client.wire import Address, HttpError, Reply
 
 AT_ONCE = 1 << 18
 """Bytes that are read at once."""
+SOON_NS = 1_000_000_000
+"""A connection that a server closes later after an answer was idle for too long."""
+
+
+@dataclass(slots=True)
+class Keeping:
+    """Habit of a server with its connections, as far as has been seen.
+
+    Some promise it and end each connection after a stream. What is then sent may meet the end on its way, and can't be
+    sent twice; so once a server has ended one right after an answer, each request has a connection of its own.
+    """
+
+    keeps: bool = True
+
+    def closed(self, answered_ns: int) -> None:
+        """The server has closed a connection.
+
+        Args:
+            answered_ns: When its last answer was whole, on `evalspec.clocks.now_ns`; 0: it had none.
+        """
+        if answered_ns and now_ns() - answered_ns < SOON_NS:
+            self.keeps = False
 
 
 @dataclass(slots=True)
@@ -106,6 +128,9 @@ class Connection:
         self._reader: ResponseReader | None = None
         self.opened = 0
         """Times that it was."""
+        self.keeping = Keeping()
+        """Whether the server keeps its connections."""
+        self._answered_ns = 0
         self.encryption: str | None = None
         """Version and cipher that were agreed upon last; None: none were."""
         self._room = memoryview(bytearray(AT_ONCE))
@@ -120,6 +145,7 @@ class Connection:
             HttpError: There is no answer; the connection is closed.
         """
         if self._socket is not None and is_stale(self._socket):
+            self.keeping.closed(self._answered_ns)
             self.close()
         return self._ask(request, timeout_s or self.timeout_s)
 
@@ -136,6 +162,7 @@ class Connection:
         if self._socket is not None:
             self._socket.close()
         self._socket = self._reader = None
+        self._answered_ns = 0
 
     def _ask(self, request: bytes, timeout_s: float) -> Reply:
         deadline = time.monotonic() + timeout_s
@@ -148,6 +175,7 @@ class Connection:
             self.close()
             raise HttpError(TIMED_OUT, f"{self.address} gave no whole answer within {timeout_s:g} s") from error
         except OSError as error:
+            self.keeping.closed(self._answered_ns)
             self.close()
             raise HttpError(BROKE, f"the connection to {self.address} broke: {error.strerror or error}") from error
         except HttpError:
@@ -170,10 +198,13 @@ class Connection:
             link.settimeout(left)
             count = link.recv_into(self._room)
             if count == 0 and not reader.ended():
+                if not reader.headers:
+                    self.keeping.closed(self._answered_ns)
                 raise HttpError(BROKE, f"{self.address} closed the connection before its answer was whole")
             if count == 0 or reader.feed(self._room[:count], now_ns()):
                 reply = reader.take()
-                if not reader.keep_alive:
+                self._answered_ns = now_ns()
+                if not (reader.keep_alive and self.keeping.keeps):
                     self.close()
                 return reply
 

@@ -71,9 +71,13 @@ class LoadedHttp(Loaded):
         """
         request, rows = self.request(inputs), len(next(iter(inputs.values())))
         for _ in range(TRIES - 1):
+            kept = self.connection.keeping.keeps
             try:
                 return self._decoded(self.ask(request), rows)
             except HttpError as error:
+                if self.model.protocol == "openai" and kept and not self.connection.keeping.keeps:
+                    # Servers end a connection after a stream without saying so: no answer has failed.
+                    continue
                 if error.outcome not in AGAIN and error.again_after_s is None and not self.patient:
                     raise
                 self.failed[OUTCOMES[error.outcome]] += 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from evalspec.clocks import now_ns
 from evalspec.language.inputs import ANSWERED, BROKE, NOT_CONNECTED, TIMED_OUT
-from evalspec.runtimes.http_client.connection import ResponseReader, is_stale, wrapped
+from evalspec.runtimes.http_client.connection import Keeping, ResponseReader, is_stale, wrapped
 from evalspec.runtimes.http_client.wire import Address, HttpError, Reply, status_outcome
 
 LONGEST_SLEEP_NS = 100_000_000
@@ -50,7 +50,7 @@ class Outcome:
 class PooledConnection:
     """One connection and the query that it carries."""
 
-    __slots__ = ("address", "family", "query", "reader", "socket", "state", "unsent", "watched")
+    __slots__ = ("address", "answered_ns", "family", "query", "reader", "socket", "state", "unsent", "watched")
 
     def __init__(self, family: int, address: tuple[object, ...]) -> None:
         self.family = family
@@ -59,6 +59,8 @@ class PooledConnection:
         self.query = -1
         self.unsent = memoryview(b"")
         self.watched = 0
+        self.answered_ns = 0
+        """When its last answer was whole; 0: it has had none since it was opened."""
         self.socket: socket.socket
         self.reader: ResponseReader
 
@@ -90,6 +92,8 @@ class ConnectionPool:
         self._closed: deque[PooledConnection] = deque(self._all)
         self._room = memoryview(bytearray(ROOM))
         self._free_ns = 0
+        self.keeping = Keeping()
+        """Whether the server keeps its connections."""
         self.reconnected = 0
         """Connections that were opened again."""
         self._reset([])
@@ -136,6 +140,7 @@ class ConnectionPool:
     def _carry(self, query: int, request: bytes) -> None:
         """Send a query over a free connection."""
         while self._idle and is_stale(self._idle[0].socket):
+            self.keeping.closed(self._idle[0].answered_ns)
             self._drop(self._idle[0])
         outcome = self._outcomes[query]
         outcome.lag_ns = now_ns() - max(self._due[query], self._free_ns)
@@ -158,6 +163,7 @@ class ConnectionPool:
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
             count = 0
         except OSError:
+            self.keeping.closed(one.answered_ns)
             self._fail(one, BROKE)
             return
         one.unsent = one.unsent[count:]
@@ -165,7 +171,7 @@ class ConnectionPool:
 
     def _connect(self, one: PooledConnection) -> None:
         one.state = CONNECTING
-        one.reader = ResponseReader()
+        one.reader, one.answered_ns = ResponseReader(), 0
         one.socket = socket.socket(one.family, socket.SOCK_STREAM)
         one.socket.setblocking(False)
         one.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -263,10 +269,13 @@ class ConnectionPool:
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except OSError:
+            if one.query < 0 or not self._outcomes[one.query].first_ns:
+                self.keeping.closed(one.answered_ns)
             self._fail(one, BROKE)
             return
         now = now_ns()
         if one.query < 0:
+            self.keeping.closed(one.answered_ns)
             # A server may close a connection that nobody uses; it has nothing to say on one.
             self._fail(one, BROKE)
             return
@@ -281,6 +290,8 @@ class ConnectionPool:
         if whole:
             self._answered(one, now)
         elif not count:
+            if not outcome.first_ns:
+                self.keeping.closed(one.answered_ns)
             self._fail(one, BROKE, now)
 
     # -- ending -------------------------------------------------------------------------------------------------
@@ -292,7 +303,8 @@ class ConnectionPool:
         if outcome.outcome == ANSWERED:
             outcome.reply = reply
         self._end(one, now)
-        if one.reader.keep_alive:
+        one.answered_ns = now
+        if one.reader.keep_alive and self.keeping.keeps:
             self._rest(one)
         else:
             self._drop(one)

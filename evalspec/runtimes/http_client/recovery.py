@@ -13,10 +13,12 @@ import numpy as np
 from evalspec.clocks import now_ns
 from evalspec.errors import InputError, InvalidError
 from evalspec.language.abilities import KillPlan, KillResult
+from evalspec.language.inputs import ANSWERED
 from evalspec.language.parts import Access
 from evalspec.runtimes.http_client.open_loop import Client
 from evalspec.runtimes.http_client.pool import Outcome
 from evalspec.runtimes.http_client.process import ServerProcess, kill_group
+from evalspec.runtimes.http_client.wire import HttpError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +74,7 @@ def _once(loaded: Server, rows: RemoteRows, kill: KillPlan, access: Access) -> t
             until = client.until_ns = now_ns() + int(kill.settle_s * 1e9)
             load.result()
         _check_all(outcomes, int(np.searchsorted(due, until, side="right")))
-        one = _killed(outcomes, due, killed, healthy_s)
+        one = replace(_killed(outcomes, due, killed, healthy_s), first_token_s=_first_token(loaded, outcomes, killed))
         unless_done.pop_all()
     return one, server
 
@@ -112,6 +114,19 @@ def _ready(server: ServerProcess, headers: dict[str, str], within_s: float, kill
     except InputError:
         return None
     return (now_ns() - killed_ns) / 1e9
+
+
+def _first_token(loaded: Server, outcomes: dict[int, Outcome], killed_ns: int) -> float | None:
+    """When the first piece of any answer came to what was sent after the kill, from the kill; None: none did."""
+    if loaded.model.protocol != "openai":
+        return None
+    first: list[int] = []
+    for one in outcomes.values():
+        if one.outcome == ANSWERED and one.sent_ns > killed_ns and one.reply is not None:
+            # One that breaks off has told of no answer.
+            with contextlib.suppress(HttpError):
+                first += loaded.streamed(one.reply).piece_ns[:1]
+    return (min(first) - killed_ns) / 1e9 if first else None
 
 
 def _killed(

@@ -25,7 +25,7 @@ from evalspec.runtimes.http_client.oip import JSON_LENGTH
 from evalspec.runtimes.http_client.open_loop import Client
 from evalspec.runtimes.http_client.pool import Outcome
 from evalspec.runtimes.http_client.prepared import NO_QUERY, Ahead, Parted, Query
-from evalspec.runtimes.http_client.server_timing import told
+from evalspec.runtimes.http_client.server_timing import told, with_decoding
 from evalspec.runtimes.http_client.wire import HttpError, Reply
 
 if TYPE_CHECKING:
@@ -155,8 +155,10 @@ class RemoteRows(ServedRows):
         return self._query(ready)
 
     def told(self, outputs: Replies) -> ServerTiming:
-        """As `evalspec.language.abilities.Tells`."""
-        return told(outputs[1], self._hidden)
+        """As `evalspec.language.abilities.Tells`; of a stream also how long its pieces took."""
+        if not self.streams:
+            return told(outputs[1], self._hidden)
+        return with_decoding(told(outputs[1], self._hidden), outputs[1], self.loaded.streamed)
 
     def counted(self) -> ServerTiming | None:
         """As `evalspec.language.abilities.Tells`."""
@@ -189,6 +191,7 @@ class RemoteRows(ServedRows):
         client = Client(
             self.loaded.model.address, schedule.connections, int(schedule.timeout_s * 1e9), self.loaded.trusted
         )
+        client.keeping = self.loaded.connection.keeping
         try:
             opened = client.open(OPEN_S)
             # What is still being answered then gets its time too, before the process's own is over.
@@ -249,6 +252,7 @@ class RemoteRows(ServedRows):
         if self._busy is None or self._busy.connections != connections:
             model = self.loaded.model
             self._busy = Busy(model.address, connections, int(model.timeout_s * 1e9), self.loaded.trusted)
+            self._busy.keeping = self.loaded.connection.keeping
             self.loaded.pools.append(self._busy)
         return self._busy
 

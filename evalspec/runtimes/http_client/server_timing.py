@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from evalspec.language.abilities import ServerTiming
 from evalspec.redaction import NOTHING, Redaction
 from evalspec.runtimes.http_client.wire import Reply
 
+if TYPE_CHECKING:
+    from evalspec.language.streams import StreamedAnswer
+
 HEADER = b"server-timing"
+DECODE = "decode"
+"""From the first piece of a streamed answer on."""
 TOTAL = "total"
 """What servers call the time that all of it took."""
 MOST_NAMES = 32
@@ -117,3 +123,31 @@ def told(replies: Sequence[Reply], hidden: Redaction = NOTHING) -> ServerTiming:
             sums[name] = sums.get(name, 0.0) + 1e6 * ms
     total = sums.pop(TOTAL, None)
     return ServerTiming(len(replies), sums, total if all(TOTAL in one.ms for one in said) else None, unread)
+
+
+def with_decoding(
+    said: ServerTiming, replies: Sequence[Reply], read: Callable[[Reply], StreamedAnswer]
+) -> ServerTiming:
+    """The same, with the time from the first piece of each answer to its last byte, by our clock, as `DECODE`.
+
+    A total that a server tells stands before its stream, so it is none of the whole, and is left out.
+
+    Args:
+        said: Times in the headers.
+        replies: At least one.
+        read: The answer in a reply that was streamed.
+
+    Returns:
+        Without `DECODE` where an answer has no pieces: it was not streamed.
+
+    Raises:
+        HttpError: As ``read`` raises it.
+    """
+    spent = 0.0
+    for reply in replies:
+        pieces = read(reply).piece_ns
+        if not pieces or not reply.arrivals:
+            return said
+        spent += max(0, reply.arrivals[-1][1] - pieces[0])
+    parts = {name: ns for name, ns in said.parts_ns.items() if name != DECODE}
+    return replace(said, parts_ns=parts | {DECODE: spent}, total_ns=None)

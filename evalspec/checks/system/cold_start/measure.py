@@ -16,9 +16,9 @@ from evalspec.evidence.record import Counts
 from evalspec.evidence.words import in_percent
 from evalspec.language.parts import CheckResult
 from evalspec.stats.timing.processes import OverUnits, over_processes, paired_log_ratio
-from evalspec.timing import samples
+from evalspec.timing import samples, streams
 from evalspec.timing.interleaved import by_turns
-from evalspec.timing.probes import required
+from evalspec.timing.probes import number, required
 
 if TYPE_CHECKING:
     from evalspec.checks.system.cold_start.spec import ColdStart
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 PROBE = "first_inference"
 PARTS = {"start_time": "start_s", "import_time": "import_s", "load_time": "load_s"}
+FIRST_TOKEN = "first_token"
 SLOW = 2.0
 """A process that takes so many times the usual is named."""
 
@@ -45,7 +46,9 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
     if not probes:
         raise NotRunError(f"no process of {check.model} was started")
     values = [times(one) for one in probes]
-    estimates = {name: over_processes([one[name] for one in values], least=0.0, skewed=True) for name in values[0]}
+    names = [name for name in values[0] if all(name in one for one in values)]
+    estimates = {name: over_processes([one[name] for one in values], least=0.0, skewed=True) for name in names}
+    missing = {} if FIRST_TOKEN in estimates else {FIRST_TOKEN: streams.NO_STREAM}
     comparisons: dict[tuple[str, str], ComparisonParts] = {}
     for baseline in check.baselines:
         ours, theirs = by_turns(
@@ -59,13 +62,14 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
             text = f"{len(ours)} of {processes} planned pairs with {baseline} were started on both sides"
             lost = Reason(text, Cause.CUT_SHORT)
         if ours:
-            for name in estimates:
+            for name in (name for name in estimates if all(name in one for side in sides for one in side)):
                 pair = paired_log_ratio(*([one[name] for one in side] for side in sides))
                 comparisons[name, baseline] = ComparisonParts({}, pair, invalid=lost)
     short = f"{len(probes)} of {processes} planned processes were started"
     return CheckResult(
         estimates=estimates,
         comparisons=comparisons,
+        missing=missing,
         blocks=_blocks(probes, values, estimates, inputs.confidence),
         counts=Counts(attempted=processes, used=len(probes)),
         conditions={"processes": len(probes), "page_cache": "warm", "batch": 1,
@@ -78,8 +82,9 @@ def measure(check: ColdStart, inputs: Inputs) -> CheckResult:
 def times(probe: Probe) -> dict[str, float]:
     """Metric: its value in one process, in the metric's unit."""
     seconds = {name: required(probe, fact) for name, fact in PARTS.items()}
-    first_ms = required(probe, "first_inference_ms")
-    return seconds | {"first_inference": first_ms, "ready_time": sum(seconds.values()) + first_ms / 1e3}
+    first_ms, token_ms = required(probe, "first_inference_ms"), number(probe, "first_token_ms")
+    found = seconds | {"first_inference": first_ms, "ready_time": sum(seconds.values()) + first_ms / 1e3}
+    return found if token_ms is None else found | {FIRST_TOKEN: sum(seconds.values()) + token_ms / 1e3}
 
 
 def _later_ms(probe: Probe) -> float | None:

@@ -21,7 +21,8 @@ class ColdStart(Check):
     In fresh processes, part by part: `start_time` [s] (the process, its interpreter and evalspec's own modules),
     `import_time` [s] (the framework's packages), `load_time` [s] (from the model's file to a model in memory, on its
     device; the framework is imported already), `first_inference` [ms] (preprocessing, model and answer of the first
-    item); and `ready_time` [s], all four together. The median of the items after the first stands beside it.
+    item); `ready_time` [s], all four together; and, of a model that streams its answer, `first_token` [s]: start,
+    import, load and the first piece of the first answer. The median of the items after the first stands beside it.
 
     ## Why it matters
     Where instances come and go with the load, a user waits for all of this before the first answer, and where a
@@ -74,6 +75,7 @@ class ColdStart(Check):
             interval=INTERVAL,
             shows=("cost of a first answer",),
         ),
+        Metric("first_token", "s", "lower", "Start, import, load and the first token together.", interval=INTERVAL),
         Metric("ready_time", "s", "lower", "Start, import, load and first item together.", interval=INTERVAL),
     )
 

@@ -21,6 +21,7 @@ from evalspec.measure.telemetry import readings
 from evalspec.stats.timing.processes import over_processes, paired_log_ratio
 from evalspec.timing import samples as timing_samples
 from evalspec.timing import saturated_server as server
+from evalspec.timing import streams
 from evalspec.timing.budget import WARMUP_S
 from evalspec.timing.interleaved import by_turns
 from evalspec.timing.metered import Metered, metered
@@ -41,7 +42,8 @@ DRAFT_IDLE_S = 3.0
 MOST_QUERIES = 200_000
 """Of a load level in one process."""
 COMPARED = ("energy_per_inference", "active_power", "throughput_per_watt")
-ADDED_TO = ("energy_per_inference", "throughput_per_watt", "idle_power")
+BY_TOKEN = "energy_per_token"
+ADDED_TO = ("energy_per_inference", BY_TOKEN, "throughput_per_watt", "idle_power")
 """What other work can only make worse: its energy is in the boundary, and answers come later."""
 NO_PAIR = "there is no pair of processes in which both sides were metered and answered"
 OTHERS_TOLD = 0.02
@@ -91,13 +93,15 @@ def measure(check: EnergyCheck, inputs: Inputs) -> CheckResult:
     for baseline in check.baselines:
         pairs = _pairs(check, inputs, baseline, processes)
         comparisons |= {(name, baseline): pair for name, pair in pairs.items()}
-        uncompared |= {f"{name} vs {baseline}": NO_PAIR for name in COMPARED if name not in pairs}
+        uncompared |= {f"{name} vs {baseline}": NO_PAIR for name in (*COMPARED, BY_TOKEN) if name not in pairs}
     short = Short(_too_few(samples, active, processes, 2 if inputs.draft else _batches(check, inputs)), None)
     if len(idle_w) < processes:
         text = f"{len(idle_w)} of {processes} planned processes were metered while they waited"
         short = replace(short, idle=Reason(text, Cause.CUT_SHORT))
     estimates, missing = _estimates(check, active, idle_w, short)
     around = surroundings([*samples, *resting])
+    by_token, why_not = _by_token(samples, active, short)
+    estimates, missing = {**estimates, **by_token}, {**missing, **why_not}
     estimates = {name: _disturbed(name, one, around.invalid) for name, one in estimates.items()}
     bare = {name: one.estimate for name, one in estimates.items() if isinstance(one.estimate, Estimate)}
     return CheckResult(
@@ -106,9 +110,10 @@ def measure(check: EnergyCheck, inputs: Inputs) -> CheckResult:
         missing=missing | uncompared,
         blocks=blocks(check, samples, bare, levels, rate, inputs.confidence),
         counts=timing_samples.counted(samples),
-        conditions={**_conditions(check, active), **server.conditions(samples), "throughput": rate,
-                    **timing_samples.conditions(inputs, check.model, samples)},
-        notes=[*_notes(check, device, active, samples), *around.notes, *timing_samples.notes(samples, None)],
+        conditions={**_conditions(check, active), **streams.facts(samples), **server.conditions(samples),
+                    "throughput": rate, **timing_samples.conditions(inputs, check.model, samples)},
+        notes=[*_notes(check, device, active, samples), *around.notes, *streams.notes(samples),
+               *timing_samples.notes(samples, None)],
     )  # fmt: skip
 
 
@@ -198,6 +203,22 @@ def _estimates(
     return estimates, missing
 
 
+def _by_token(
+    samples: Sequence[Samples], active: Sequence[Metered], short: Short
+) -> tuple[dict[str, Measured], dict[str, str]]:
+    """Energy of a token; or why there is none."""
+    known = [one.joules_by_token for one in active]
+    values = [one for one in known if one is not None]
+    if values and len(values) == len(known):
+        invalid = gravest(streams.miscounted(samples), short.active)
+        return {BY_TOKEN: Measured(over_processes(values, least=0.0, skewed=True), invalid=invalid)}, {}
+    if all(one.streams is None for one in samples):
+        return {}, {BY_TOKEN: streams.NO_STREAM}
+    if any(one.batch > 1 for one in samples):
+        return {}, {BY_TOKEN: "a query of several rows is several answers: tokens are counted with `batch: 1`"}
+    return {}, {BY_TOKEN: streams.NO_TOKENS}
+
+
 def _disturbed(name: str, measured: Measured, reason: str | None) -> Measured:
     """With what other work may have done: it adds energy; what the model itself takes while it waits may be less."""
     return replace(measured, invalid=gravest(measured.invalid, only_worse(reason) if name in ADDED_TO else reason))
@@ -278,10 +299,16 @@ def _pairs(check: EnergyCheck, inputs: Inputs, baseline: str, processes: int) ->
         )
     values = [[(one.joules, one.watts, one.items_per_joule) for one in pair] for pair in kept]
     sides = np.transpose(values)
-    return {
+    compared = {
         name: ComparisonParts({}, paired_log_ratio(*both), invalid=invalid, withhold=withhold)
         for name, both in zip(COMPARED, sides, strict=True)
     }
+    tokens = [(a, b) for one, other in kept if (a := one.joules_by_token) and (b := other.joules_by_token)]
+    if len(tokens) == len(kept):
+        void = gravest(streams.miscounted([*ours, *theirs]), invalid)
+        pair = paired_log_ratio([a for a, _ in tokens], [b for _, b in tokens])
+        compared[BY_TOKEN] = ComparisonParts({}, pair, invalid=void, withhold=withhold)
+    return compared
 
 
 def _conditions(check: EnergyCheck, active: Sequence[Metered]) -> dict[str, Cell]:

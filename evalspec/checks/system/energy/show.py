@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Samples
 
 POINTS = 400
-UNITS = {"energy_per_inference": "J", "throughput_per_watt": "samples/J"}
+UNITS = {"energy_per_inference": "J", "energy_per_token": "J", "throughput_per_watt": "samples/J"}
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,11 @@ class Energy(Check):
 
     ## What it measures
     Inside a `boundary:` that the spec names: `energy_per_inference` [J] and its inverse `throughput_per_watt`
-    [samples/J], batches back to back; `active_power` [W] meanwhile; `idle_power` [W] of a process that has the model
-    in memory and nothing to do. With `duty_cycle: 1 %`, `effective_power` [W] of a device that works for that share of
-    the time: an estimate from the two. With `levels: [10 %, 50 %]`, power and energy at these shares of the
-    throughput.
+    [samples/J], batches back to back; `active_power` [W] meanwhile; `idle_power` [W] of a process that has the model in
+    memory and nothing to do. Of a model that streams its answers, one request a row, also `energy_per_token` [J]: the
+    energy of the window by the tokens that arrived in it. With `duty_cycle: 1 %`, `effective_power` [W] of a device
+    that works for that share of the time: an estimate from the two. With `levels: [10 %, 50 %]`, power and energy at
+    these shares of the throughput.
 
     ## Why it matters
     Energy is what a battery holds and a data centre pays for. Work measured at full load and power measured near idle
@@ -47,8 +48,8 @@ class Energy(Check):
     second half of `idle:`. No meter, no number: the check is then not run. Much work of others
     voids powers and pairs, and of energies (theirs is in the boundary) what did not hold in spite of it.
     A server has `connections:` requests under way at any time; the window lies between two answers while all of them
-    are. Where our client itself was at work in over 90 % of the time, the server had to wait for it: the numbers under
-    load are void.
+    are. Tokens are counted as in `latency`, and void where two counts differ. Where our client itself was at work in
+    over 90 % of the time, the server had to wait for it: the numbers under load are void.
 
     References: Yang, Adamek, Armour, Part-time power measurements, arXiv 2312.02741 (NVML's readings of power). Linux,
     Documentation/power/powercap (RAPL). Lange, Identifying shades of green, IEEE Computer 42(3), 2009 (load levels,
@@ -80,6 +81,8 @@ class Energy(Check):
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("energy_per_inference", "J", "lower", "Energy of the window by its answered items.", interval=PAIRS),
+        Metric("energy_per_token", "J", "lower", "Energy of the window by the tokens that arrived in it.",
+               interval=PAIRS),
         Metric(
             "idle_power", "W", "lower", "Power with the model in memory and nothing to do.",
             interval=INTERVAL, shows=("cost of idling",),

@@ -25,7 +25,7 @@ from evalspec.stats.timing.saturation import LateUnderLoad, UnderLoad, WithoutLa
 from evalspec.stats.timing.share_over import share_over
 from evalspec.timing import samples as timing_samples
 from evalspec.timing import streams, token_times
-from evalspec.timing.budget import ALONE_S, BLOCK_S, PERCENTILES, STREAMED, WARMUP_S
+from evalspec.timing.budget import ALONE_S, BLOCK_S, PERCENTILES, POOLED_GAP, STREAMED, WARMUP_S
 from evalspec.timing.caching_audit import audit
 from evalspec.timing.drift import rises, spells
 from evalspec.timing.generator_lag import allowed_ms, bottleneck
@@ -45,6 +45,7 @@ OVERTIME = 5.0
 """Times its frames that a process may take before it is given up."""
 COMPARED = (*PERCENTILES, "latency_mean", "jitter")
 NO_PAIR = "in no pair of processes both models were asked twice"
+NO_STREAMS = "not both models streamed answers that have such a time"
 NOISY_CV = 0.05
 _LONGEST_MS = 1e9
 DRAFT_QUERIES = 20
@@ -87,12 +88,22 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     estimates: dict[str, Found] = dict(
         _trusted(check, samples, plain, short or around.invalid, course.withhold, inputs)
     )
+    streamed, unknown = _streamed(samples, short or around.invalid, course.withhold)
+    estimates, missing = {**estimates, **streamed}, {**missing, **unknown}
     comparisons: dict[tuple[str, str], ComparisonParts] = {}
     beside: list[str] = []
     for baseline in check.baselines:
-        pairs, void, remarks = _pairs(check, inputs, schedule, baseline)
-        comparisons |= {(metric, baseline): ComparisonParts({}, pair, invalid=void) for metric, pair in pairs.items()}
+        pairs, void, counts, remarks = _pairs(check, inputs, schedule, baseline)
+        comparisons |= {
+            (metric, baseline): ComparisonParts({}, pair, invalid=gravest(counts.get(metric), void))
+            for metric, pair in pairs.items()
+        }
         missing |= {f"{metric} vs {baseline}": NO_PAIR for metric in COMPARED if metric not in pairs}
+        missing |= {
+            f"{one.metric} vs {baseline}": NO_STREAMS
+            for one in check.requirements
+            if one.model == baseline and one.metric in STREAMED and one.metric not in pairs
+        }
         beside += remarks
     invalid: str | None = None
     if audited is not None:
@@ -145,14 +156,19 @@ def _differ(check: Latency, samples: list[Samples]) -> bool:
 
 def _pairs(
     check: Latency, inputs: Inputs, schedule: Schedule, baseline: str
-) -> tuple[dict[str, Pairs], str | None, list[str]]:
-    """Both models in pairs of processes; why they are void, which the model alone is not; and notes."""
+) -> tuple[dict[str, Pairs], str | None, dict[str, str], list[str]]:
+    """Both models in pairs of processes; why they are void, which the model alone is not; why some are; and notes."""
     each = schedule.queries if inputs.draft else check.planned_pairs // check.processes
     paired = replace(schedule, queries=each, min_s=0.0 if inputs.draft else BLOCK_S)
     ours, theirs = inputs.measure_paired(paired, check.dataset, baseline)
     around = surroundings([*ours, *theirs])
     short = timing_samples.too_short([*ours, *theirs], 2 * schedule.processes, _least(check, inputs) // 2 * 2)
-    return compare(ours, theirs), short or around.invalid, [f"Beside {baseline}: {note}" for note in around.notes]
+    pairs = compare(ours, theirs)
+    counts: dict[str, str] = {}
+    for side in (ours, theirs):
+        keep = [timing_samples.settled(one) for one in side]
+        counts |= {name: why for name in pairs if (why := token_times.void(name, side, keep)) is not None}
+    return pairs, short or around.invalid, counts, [f"Beside {baseline}: {note}" for note in around.notes]
 
 
 def _least(check: Latency, inputs: Inputs) -> int:
@@ -218,6 +234,21 @@ def _trusted(
             invalid = gravest(token_times.void(name, samples, counted), disturbed, late)
             trusted[name] = Measured(estimate, invalid=invalid, withhold=withhold, notes=reasons(estimate))
     return trusted
+
+
+def _streamed(
+    samples: list[Samples], void: str | None, withhold: str | None
+) -> tuple[dict[str, Found], dict[str, str]]:
+    """Numbers of all pieces of all answers together; and why others are not there."""
+    keep = [timing_samples.steady(one) for one in samples]
+    counted, missing = token_times.facts(samples, keep)
+    found: dict[str, Found] = dict(counted)
+    gaps = token_times.pooled(samples, keep)
+    if gaps is None:
+        missing[POOLED_GAP] = token_times.missing(POOLED_GAP, samples)
+    else:
+        found[POOLED_GAP] = Measured(gaps, invalid=only_worse(void), withhold=withhold, notes=reasons(gaps))
+    return found, missing
 
 
 def _lags(check: Latency, samples: list[Samples]) -> tuple[list[NDArray[np.float64]], dict[str, Estimate] | None]:

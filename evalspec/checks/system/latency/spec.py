@@ -17,8 +17,10 @@ from evalspec.timing.budget import (
     BLOCK_S,
     EPISODES,
     PERCENTILES,
+    POOLED_GAP,
     START_S,
-    STREAMED,
+    TOKEN_FACTS,
+    USER_RATE,
     WARMUP_S,
     least_queries,
     shown_by,
@@ -36,6 +38,8 @@ DEFAULT_PERCENTILE = 0.99
 LEAST = 100
 """Queries in each process, whatever is required."""
 GUESS_MS = 5.0
+NOT_PAIRED = (USER_RATE, POOLED_GAP, *TOKEN_FACTS)
+"""Metrics of streamed answers that are not held against another model's."""
 STREAMS = 8
 """As many as in MLPerf's MultiStream."""
 AUDITED = 800
@@ -57,7 +61,11 @@ class Latency(Check):
     `ttft_p99_9` [ms, to the first piece with text, reasoning or a tool call; a role alone is none], `ttfa_...` (to
     the first that is no reasoning), `tpot_...` (from the first piece to the last, by the tokens after the first
     piece), `longest_gap_...` (the longest wait for a next piece), and `user_rate_p10` [tokens/s: one by the p90 of
-    the time by token]. Against another model: the ratio or difference of the two in the same pairs of processes.
+    the time by token]. Over all pieces of all requests: `gap_p99` [ms, between two pieces]. Counted, as a fact of the
+    run: `cached_share` [%: tokens of prompts that the server says it knew from before], `token_counts_differ` [%:
+    requests that the server and `tokenizer:` count otherwise] and `tokens_per_piece` (under 1 a piece is a part of a
+    token, and gaps are not those of tokens). Against another model: the ratio or difference of the two in the same
+    pairs of processes.
 
     ## Why it matters
     People notice the slow answers. A mean hides them: with 1 query in 100 taking ten times as long, the mean moves by
@@ -82,6 +90,10 @@ class Latency(Check):
     empty, or ends without a reason or `[DONE]`. Tokens are the smaller of the server's count and that of `tokenizer:`;
     where the two differ (by more than one token and 2 %) in over 1 % of requests, what rests on tokens is void, and so
     it is where over 5 % of requests have no time by token. An answer of one piece is judged by its latency and `ttft`.
+    Gaps of a request are alike, so for `gap_p99` the request is what counts: the share of gaps over the threshold by
+    Clopper-Pearson with the design effect of requests as clusters (Korn and Graubard), times that of requests that
+    follow each other; t over the shares of processes where they differ. 300 requests are needed, since all gaps of a
+    request may be copies of each other. A failed one has as many gaps as others, each longer than any threshold.
     Mean and jitter: t over processes, and from above also as lognormal. Against another model: A B B A blocks of at
     least 1 s in pairs of fresh processes, the first tenth of each block dropped; t on the log ratio of each pair's
     percentiles, median-unbiased (a difference: t on the differences); fewer than 10 separate episodes over a model's
@@ -104,7 +116,8 @@ class Latency(Check):
     `caching_audit: true` is written. Slow spells that come at a period (garbage collection) are told.
 
     References: Conover, Practical Nonparametric Statistics (quantile test). Geyer, Statistical Science 1992. Kalibera
-    and Jones, ISMM 2013 (pairs). Hirsch, Slack, Smith, Water Resources Research 1982 (trend).
+    and Jones, ISMM 2013 (pairs). Hirsch, Slack, Smith, Water Resources Research 1982 (trend). Korn and Graubard,
+    Survey Methodology 24, 1998 (gaps).
 
     ## What it cannot show
     Waiting: without `interval:` nothing queues here, so latency under load is longer. What is rarer than the run
@@ -114,7 +127,7 @@ class Latency(Check):
     at its limit passes in 13 (t with 3 degrees) to 27 % of runs (exponential), where their shares of stalls vary by a
     factor of 1.8 or more in 8 to 13 %. Other machines, and this one when it is busy. Network and serialisation, unless
     the model is a server. How much fresh processes of a server differ. A cache that takes rows for the same that differ
-    in their last digits.
+    in their last digits. Times by token of two models whose tokens are not of the same length: compare `ttft` then.
 
     ## Example
     ```yaml
@@ -261,8 +274,8 @@ class Latency(Check):
             return "deadline_miss_rate needs `deadline:`, such as 10 ms"
         if requirement.model is not None and requirement.metric == "deadline_miss_rate":
             return "deadline_miss_rate has no paired comparison; compare a percentile, such as latency_p99"
-        if requirement.model is not None and requirement.metric in STREAMED:
-            return f"{requirement.metric} has no paired comparison; hold it against a number"
+        if requirement.model is not None and requirement.metric in NOT_PAIRED:
+            return f"{requirement.metric} has no paired comparison; hold it against a number, or compare tpot_p90"
         needed = least_queries(requirement)
         if needed <= self.planned:
             return None

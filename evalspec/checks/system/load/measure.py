@@ -41,7 +41,9 @@ from evalspec.timing.budget import (
     ALONE_S,
     BATCHES,
     PERCENTILES,
+    POOLED_GAP,
     STREAMED,
+    TOKEN_FACTS,
     WARMUP_S,
     limit_ms,
     percentile_of,
@@ -50,6 +52,7 @@ from evalspec.timing.budget import (
 from evalspec.timing.caching_audit import Audit, audit
 from evalspec.timing.generator_lag import LAG_SHARE
 from evalspec.timing.invalidation import violates
+from evalspec.timing.no_bound import reasons
 from evalspec.timing.surroundings import surroundings
 
 if TYPE_CHECKING:
@@ -282,6 +285,22 @@ def _streamed(
             estimates[name] = Parts({part: _token_time(check, run, name, confidence) for part, run in runs.items()})
         else:
             missing[name] = token_times.missing(name, samples)
+    gaps = {part: token_times.pooled(run.samples, run.steady) for part, run in runs.items()}
+    pooled = {part: gap for part, gap in gaps.items() if gap is not None}
+    if len(pooled) < len(gaps):
+        missing[POOLED_GAP] = token_times.missing(POOLED_GAP, samples)
+    else:
+        estimates[POOLED_GAP] = Parts(
+            {part: Measured(gap, invalid=runs[part].invalid, withhold=runs[part].withhold, notes=reasons(gap))
+             for part, gap in pooled.items()}
+        )  # fmt: skip
+    counted = {part: token_times.facts(run.samples, run.steady) for part, run in runs.items()}
+    for name in TOKEN_FACTS:
+        unknown = next((why[name] for _, why in counted.values() if name in why), None)
+        if unknown is None:
+            estimates[name] = Parts({part: found[name] for part, (found, _) in counted.items()})
+        else:
+            missing[name] = unknown
     rates = {part: run.output_rate() for part, run in runs.items()}
     known = {part: rate for part, rate in rates.items() if rate is not None}
     if len(known) < len(rates):

@@ -171,15 +171,12 @@ class Driven:
         Tokens arrive with their piece; those of an answer are spread over its pieces, and a query that failed has none.
         """
         found, due = self.samples.streams, self.due_ns[self.steady]
-        if found is None or len(due) < 2:
+        each = streams.tokens_by_piece(self.samples)
+        if found is None or each is None or len(due) < 2:
             return None
-        count, made = np.diff(found.offsets), streams.tokens(found)
-        if (made[self.samples.ok] < 0).any():
-            return None
-        each = np.where(self.samples.ok & (count > 0), made / np.maximum(count, 1), 0.0)
         origin = self.samples.intended_ns[0] - self.due_ns[0]
         reach = (float(due[0] + origin), float(due[-1] + origin))
-        arrived = np.histogram(found.piece_ns, blocks, reach, weights=np.repeat(each, count))[0]
+        arrived = np.histogram(found.piece_ns, blocks, reach, weights=each)[0]
         rate: NDArray[np.float64] = arrived / ((reach[1] - reach[0]) / blocks / 1e9)
         return rate
 

@@ -76,8 +76,9 @@ class Load(Check):
     holds; `spike_factor` [x]: p99 in a spike by p99 before it; `offline_server_ratio` [x]: what it gets through
     when nothing waits, by `max_rate`; `generator_lag_p99` [ms]. Of a model that streams its answers also the times
     of `latency` (`ttft_...` and `ttfa_...` from the due time, `tpot_...`, `longest_gap_...` [ms], `user_rate_p10`
-    [tokens/s]), `output_rate` [tokens/s: tokens that arrived in the steady part, by its length] and `good_share`
-    [%]: requests in which every objective of `good:` held, of all that were due; `goodput` is then that of `good:`.
+    [tokens/s], `gap_p99`, and the counts `cached_share`, `token_counts_differ` and `tokens_per_piece`), `output_rate`
+    [tokens/s: tokens that arrived in the steady part, by its length] and `good_share` [%]: requests in which every
+    objective of `good:` held, of all that were due; `goodput` is then that of `good:`.
     A part is written `latency_p99(500 qps)`, that of a trace `latency_p99(trace)`.
 
     ## Why it matters

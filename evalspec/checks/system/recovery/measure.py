@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evalspec.checks.system.recovery.spec import Recovery
     from evalspec.language.inputs import Inputs, Probe
 
-PROBE = "recovery"
+PROBE, FIRST_TOKEN = "recovery", "first_token"
 LAG_MS = 10.0
 """p99 of the client's lag from which on it, not the server, may have lost a query."""
 BIN_S = 0.25
@@ -37,6 +37,7 @@ class Kills:
 
     Args:
         healthy_s: shape (k,), NaN where it was not ready in time.
+        first_token_s: shape (k,), first piece of an answer; NaN where none came. None: the model does not stream.
         repeat: shape (q,), index of the kill of each query.
         due_s: shape (q,).
         end_s: shape (q,).
@@ -45,6 +46,7 @@ class Kills:
     """
 
     healthy_s: NDArray[np.float64]
+    first_token_s: NDArray[np.float64] | None
     repeat: NDArray[np.int64]
     due_s: NDArray[np.float64]
     end_s: NDArray[np.float64]
@@ -91,11 +93,15 @@ def measure(check: Recovery, inputs: Inputs) -> CheckResult:
     few, late = _few(kills, planned), _late(kills)
     # That it was not ready in time holds whatever the client did meanwhile.
     never = np.isnan(kills.healthy_s).any()
-    invalid = {"time_to_healthy": few if never else few or late, "lost_requests": few or late}
+    invalid = {
+        "time_to_healthy": few if never else few or late, "lost_requests": few or late, FIRST_TOKEN: few or late,
+    }  # fmt: skip
     estimates = {name: Measured(one, invalid=invalid[name]) for name, one in _estimates(check, kills).items()}
+    missing = {} if FIRST_TOKEN in estimates else {FIRST_TOKEN: _no_token(kills)}
     lost = int((kills.outcome != ANSWERED).sum())
     return CheckResult(
         estimates=estimates,
+        missing=missing,
         blocks=_blocks(kills),
         counts=Counts(attempted=len(kills.outcome), used=len(kills.outcome) - lost, errored=lost),
         conditions={"rate_qps": check.rate_qps, "kill_after_s": check.kill_after_s, "timeout_s": check.timeout_s,
@@ -111,12 +117,18 @@ def _kills(probes: list[Probe]) -> Kills | None:
     one = probes[0]
     return Kills(
         healthy_s=one.series["healthy_s"],
+        first_token_s=_streamed(one.series.get("first_token_s")),
         repeat=one.series["repeat"].astype(np.int64),
         due_s=one.series["due_s"],
         end_s=one.series["end_s"],
         outcome=one.series["outcome"].astype(np.int64),
         lag_p99_ms=timing_probes.number(one, "lag_p99_ms"),
     )
+
+
+def _streamed(first_token_s: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """The same; None where no answer was ever streamed."""
+    return None if first_token_s is None or np.isnan(first_token_s).all() else first_token_s
 
 
 def _few(kills: Kills, planned: int) -> str | None:
@@ -146,7 +158,21 @@ def _estimates(check: Recovery, kills: Kills) -> dict[str, Estimate | Fact]:
     if away.any():
         how = f"it was not ready within {check.within_s:g} s after {int(away.sum())} of {made} kills"
         return {"time_to_healthy": Fact(check.within_s, made, how, in_this_run=True), "lost_requests": lost}
-    return {"time_to_healthy": over_processes(kills.healthy_s, least=0.0, skewed=True), "lost_requests": lost}
+    found: dict[str, Estimate | Fact] = {
+        "time_to_healthy": over_processes(kills.healthy_s, least=0.0, skewed=True), "lost_requests": lost,
+    }  # fmt: skip
+    if kills.first_token_s is not None and not np.isnan(kills.first_token_s).any():
+        found[FIRST_TOKEN] = over_processes(kills.first_token_s, least=0.0, skewed=True)
+    return found
+
+
+def _no_token(kills: Kills) -> str:
+    """Why there is no time to the first token."""
+    if kills.first_token_s is None:
+        return (
+            "no answer was streamed after a kill: the model does not stream, or answered nothing until the load ended"
+        )
+    return f"after {int(np.isnan(kills.first_token_s).sum())} of {len(kills.healthy_s)} kills no answer came in time"
 
 
 def _notes(check: Recovery, kills: Kills) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from evalspec.checks.system.recovery.defects import kill_defects
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
 from evalspec.language.parts import Check, DatasetName, Need, NeedTiming
@@ -14,6 +15,7 @@ from evalspec.language.units import Duration, QueryRate
 from evalspec.timing.budget import START_S
 
 if TYPE_CHECKING:
+    from evalspec.language.defects import Defect
     from evalspec.language.requirement import Requirement
 
 SETTLE_S = 1.0
@@ -27,7 +29,8 @@ class Recovery(Check):
     ## What it measures
     `time_to_healthy` [s]: from the kill until the server says that it is ready again. `lost_requests`: queries without
     an answer in the worst of all kills: those that it was answering, those that nobody took while it was away, and
-    those that failed until the load ends, a second after it is ready.
+    those that failed until the load ends, a second after it is ready. `first_token` [s]: of a model that streams its
+    answers, from the kill until the first piece of an answer to what was asked since.
 
     ## Why it matters
     Processes are killed: for want of memory, by a new version, with their machine. What users notice is how long the
@@ -38,8 +41,8 @@ class Recovery(Check):
     each of `repeats:` kills queries come at random (Poisson, `rate:`), whether or not the ones before were answered.
     After `kill_after:` the whole process group is killed (SIGKILL), the command is run again at once, and the health
     path is asked every 10 ms. A query fails when it has no answer within `timeout:`; nothing is sent twice.
-    `time_to_healthy` has Student's t over the kills; a server that is not ready within `within:` even once is a fact of
-    this run, and no further kill is made. `lost_requests` is a fact of this run.
+    `time_to_healthy` and `first_token` have Student's t over the kills; a server that is not ready within `within:`
+    even once is a fact of this run, and no further kill is made. `lost_requests` is a fact of this run.
 
     References: Candea and Fox, HotOS 2003 (crash-only software).
 
@@ -62,6 +65,9 @@ class Recovery(Check):
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("time_to_healthy", "s", "lower", "From the kill until the server is ready.", interval="t over kills"),
+        Metric(
+            "first_token", "s", "lower", "From the kill until the first token of an answer.", interval="t over kills"
+        ),
         Metric("lost_requests", "count", "lower", "Queries without an answer in the worst kill.", exact=True),
     )
 
@@ -78,6 +84,10 @@ class Recovery(Check):
     repeats: Annotated[int, Effort()] = Field(5, ge=3, le=100, description="Kills.")
     connections: int = Field(16, ge=1, le=1000, description="Connections to the server.")
 
+    def defects(self) -> tuple[Defect, ...]:
+        """Defects of the server that is killed."""
+        return tuple(kill_defects(self.model))
+
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model."""
         each = self.kill_after_s + SETTLE_S + GUESS_S
@@ -89,6 +99,6 @@ class Recovery(Check):
         """Why it can't be decided: the wait is shorter than what is required, or another model is named."""
         if requirement.model is not None:
             return "recovery has no comparison with another model"
-        if requirement.metric == "time_to_healthy" and requirement.threshold >= self.within_s:
+        if requirement.metric in ("time_to_healthy", "first_token") and requirement.threshold >= self.within_s:
             return f"a server is given up after {self.within_s:g} s; make `within:` longer than what is required"
         return None

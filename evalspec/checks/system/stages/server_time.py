@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
     Series = Mapping[str, NDArray[np.float64]]
 
-TRANSFER, REST, INFERENCE = "transfer", "server_other", "inference"
+TRANSFER, REST, INFERENCE, DECODE = "transfer", "server_other", "inference", "decode"
 SAME = {"infer": INFERENCE, "compute_infer": INFERENCE}
 """What servers call what is `inference` of every other kind of model."""
-BY = {"answers": "its header Server-Timing", "counters": "its counters (statistics of the Open Inference Protocol)"}
-ENTRIES = {"answers": "answers", "counters": "readings of its counters"}
+STREAM, PREFILL = "stream", "prefill"
+BY = {
+    "answers": "its header Server-Timing",
+    STREAM: "the pieces of its answers",
+    "counters": "its counters (statistics of the Open Inference Protocol)",
+}
+ENTRIES = {"answers": "answers", STREAM: "answers", "counters": "readings of its counters"}
 HOW = (
     "a server can tell what it does, by a header Server-Timing (queue;dur=1.2, infer;dur=4.5, in ms) or by the "
     "statistics of the Open Inference Protocol"
@@ -89,15 +94,28 @@ def apart(probes: Sequence[Probe], stages: Sequence[str]) -> WaitStages:
     way = str(next(iter(ways)))
     why_not = _why_not(probes, way) if len(ways) == 1 else "it told of itself in some processes only"
     if why_not is None:
-        split, why_no_total = _split(probes, [*stages, TRANSFER, REST])
-        why_not = _too_much(split)
+        left = (
+            PREFILL if way == STREAM and not any(PREFILL in one.texts.get("told", ()) for one in probes) else TRANSFER
+        )
+        split, why_no_total = _split(probes, [*stages, left, REST], left)
+        why_not = _too_much(split, left)
     if why_not is not None:
         said = f"{whole}: what the server says of its own time is not used, since {why_not}."
         return WaitStages(waits, notes=[said, *notes])
     names = tuple(split[0])
-    said = f"The server tells of {', '.join(names[:-1])} by {BY[way]}; `{TRANSFER}` is what is left of the wait for it."
-    notes = [said, *why_no_total, *_negative(split, ENTRIES[way]), *notes]
+    said = f"The server tells of {', '.join(names[:-1])} by {BY[way]}; `{left}` is what is left of the wait for it."
+    if way == STREAM:
+        said = _of_stream(names, left)
+    notes = [said, *why_no_total, *_negative(split, ENTRIES[way], left), *notes]
     return WaitStages(waits, names, tuple(split), way == "counters", BY[way], notes)
+
+
+def _of_stream(names: Sequence[str], left: str) -> str:
+    """Sentence on the stages of a streamed answer: which are by our clock, and which the server tells."""
+    header = [name for name in names[:-1] if name != DECODE]
+    told = f"; {', '.join(header)} by its header Server-Timing" if header else ""
+    rest = "all before it, the server's waiting and the network included" if left == PREFILL else "what is left"
+    return f"`{DECODE}` is from the first piece of an answer to its end, by our clock{told}; `{left}` is {rest}."
 
 
 def _unread(probes: Sequence[Probe]) -> list[str]:
@@ -128,8 +146,16 @@ def _said(probe: Probe) -> list[NDArray[np.float64]]:
     return [values for name, values in probe.series.items() if name.startswith(TOLD)] or [probe.series[TOTAL]]
 
 
-def _split(probes: Sequence[Probe], taken: Sequence[str]) -> tuple[list[dict[str, NDArray[np.float64]]], list[str]]:
-    """Of each process: stage: its times, in order; and what is to be said of the total."""
+def _split(
+    probes: Sequence[Probe], taken: Sequence[str], left_is: str
+) -> tuple[list[dict[str, NDArray[np.float64]]], list[str]]:
+    """Of each process: stage: its times, in order; and what is to be said of the total.
+
+    Args:
+        probes: One per process.
+        taken: Names of other stages.
+        left_is: What is left of the wait is called.
+    """
     raw = tuple(dict.fromkeys(name for one in probes for name in one.texts.get("told", ())))
     none = [np.zeros(len(one.series[WAITED])) for one in probes]
     told = {name: [one.series.get(TOLD + name, zero) for one, zero in zip(probes, none, strict=True)] for name in raw}
@@ -144,7 +170,7 @@ def _split(probes: Sequence[Probe], taken: Sequence[str]) -> tuple[list[dict[str
         left = one.series[WAITED] - sums[place]
         if rest is not None:
             found[REST], left = rest[place], left - rest[place]
-        split.append({**found, TRANSFER: left})
+        split.append({**found, left_is: left})
     return split, why_not
 
 
@@ -183,12 +209,12 @@ def stage_names(told: Sequence[str], taken: Sequence[str]) -> list[str]:
     return names
 
 
-def _too_much(split: Sequence[Series]) -> str | None:
+def _too_much(split: Sequence[Series], left_is: str) -> str | None:
     """Reason to disbelieve a server that claims to have taken longer than it was waited for."""
-    if list(split[0]) == [TRANSFER]:
+    if list(split[0]) == [left_is]:
         return "all of its times are 0"
     for found in split:
-        left = typical(found[TRANSFER])
+        left = typical(found[left_is])
         if left < 0:
             waited = sum(typical(series) for series in found.values())
             added = (waited - left) / 1e6
@@ -196,12 +222,12 @@ def _too_much(split: Sequence[Series]) -> str | None:
     return None
 
 
-def _negative(split: Sequence[Series], what: str) -> list[str]:
+def _negative(split: Sequence[Series], what: str, left_is: str) -> list[str]:
     """Note that it does so in some queries, as rounded times may."""
-    over = sum(int((found[TRANSFER] < 0).sum()) for found in split)
+    over = sum(int((found[left_is] < 0).sum()) for found in split)
     if not over:
         return []
-    entries = sum(len(found[TRANSFER]) for found in split)
+    entries = sum(len(found[left_is]) for found in split)
     return [
         f"In {over:,} of {entries:,} {what} the server's times add up to more than the wait; they count as they are."
     ]

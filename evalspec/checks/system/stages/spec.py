@@ -47,7 +47,10 @@ class Stages(Check):
     with `server_` (`server_parse`, `server_serialize`); what is left of the server's own total (`total` in the header,
     `success` in the statistics) is `server_other`; and what is left of the wait for it is `transfer`: the network, and
     all handling of HTTP that it does not tell of. Parts of the header must follow one another; none may be inside
-    another, but for `total`.
+    another, but for `total`. Of a model that streams its answers (`protocol: openai`) a client knows two stages itself:
+    `decode`, from the first piece with text to the end, and `prefill`, all before it: queries come one after the other,
+    so it is the server's prefill, its own waiting and the network. A server that tells of `queue` or `prefill` in its
+    header has these apart, and the rest is `transfer`; what it tells of neither can't be parted from outside.
 
     A model with a fixed batch, or a pipeline that gives several outputs, is one `inference`. A requirement on a stage
     that is not there is NOT_RUN, and names those that are.

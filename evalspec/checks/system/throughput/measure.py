@@ -10,18 +10,19 @@ import numpy as np
 
 from evalspec.checks.system.throughput.costs import EVERY_S, Costs, best_sizes, columns, costs
 from evalspec.checks.system.throughput.paired import BestBeside
+from evalspec.checks.system.throughput.token_rates import pair_of, token_rates
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.reasons import Cause, Reason, only_worse
+from evalspec.evidence.reasons import Cause, Reason, gravest, only_worse
 from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.stats.conjunction import AllParts
 from evalspec.stats.timing.processes import PairedTiming, drift, over_processes, paired_log_ratio
 from evalspec.timing import samples as timing_samples
-from evalspec.timing import saturated_server
-from evalspec.timing.budget import WARMUP_S, batch_part
+from evalspec.timing import saturated_server, streams
+from evalspec.timing.budget import TOKEN_RATES, WARMUP_S, batch_part
 from evalspec.timing.samples import rate
 from evalspec.timing.surroundings import surroundings
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs, Samples
 
 DRAFT_S = 0.05
+THROUGHPUT = "throughput"
+NO_PAIR = "not both models streamed answers whose tokens are counted"
 
 
 @dataclass(frozen=True)
@@ -122,29 +125,45 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         reasons.append(timing_samples.too_short(samples, schedule.processes, schedule.queries))
     estimates = {batch_part(size): at.estimate for size, at in batches.items()}
     best = max(batches, key=lambda size: float(batches[size].rates.mean()) if len(batches[size].rates) else -1.0)
+    tokens = token_rates({size: at.samples for size, at in batches.items()})
+    missing = {name: one.why_not for name, one in tokens.items() if one.why_not}
+    best_rates = {name: max(one.sizes, key=lambda size, at=one: at.sizes[size].value or 0.0)  # type: ignore[misc]
+                  for name, one in tokens.items() if one.sizes}  # fmt: skip
     comparisons: dict[tuple[str, str], ComparisonParts] = {}
     beside: list[str] = []
     for baseline in check.baselines:
-        comparisons["throughput", baseline], notes = _pairs(check, inputs, baseline, best)
+        pairs, notes = _pairs(check, inputs, baseline, {THROUGHPUT: best, **best_rates})
+        comparisons |= {(name, baseline): pair for name, pair in pairs.items()}
+        missing |= {f"{name} vs {baseline}": NO_PAIR for name in TOKEN_RATES if name not in pairs}
         beside += notes
     everything = [one for at in batches.values() for one in at.samples]
     around = surroundings(everything)
     invalid = next((reason for reason in reasons if reason), around.invalid)
     device = timing_samples.device_of(inputs, check.model)
     spent = {size: costs(at.samples, device) for size, at in batches.items()}
+    withhold = _withhold(batches)
+    found: dict[str, Measured | Fact] = {
+        THROUGHPUT: Measured(
+            Parts(estimates, whole=BestOf(estimates)), invalid=only_worse(invalid), withhold=withhold
+        ),
+        "best_batch": Fact(float(best), len(batches), "largest mean throughput", in_this_run=True),
+    }  # fmt: skip
+    for name, one in tokens.items():
+        if one.sizes:
+            parts = {batch_part(size): estimate for size, estimate in one.sizes.items()}
+            void = gravest(one.invalid, only_worse(invalid))
+            found[name] = Measured(Parts(parts, whole=BestOf(parts)), invalid=void, withhold=withhold)
     return CheckResult(
-        estimates={
-            "throughput": Measured(
-                Parts(estimates, whole=BestOf(estimates)), invalid=only_worse(invalid), withhold=_withhold(batches)
-            ),
-            "best_batch": Fact(float(best), len(batches), "largest mean throughput", in_this_run=True),
-        },
+        estimates=found,
         comparisons=comparisons,
+        missing=missing,
         blocks=_blocks(check, batches, spent, inputs.confidence),
         counts=timing_samples.counted(everything),
         conditions={"scenario": check.scenario, **saturated_server.conditions(everything),
-                    "processes": check.processes, **timing_samples.conditions(inputs, check.model, everything)},
-        notes=[*around.notes, *beside, *saturated_server.notes({size: at.samples for size, at in batches.items()}),
+                    "processes": check.processes, **streams.facts(everything),
+                    **timing_samples.conditions(inputs, check.model, everything)},
+        notes=[*around.notes, *beside, *streams.notes(everything),
+               *saturated_server.notes({size: at.samples for size, at in batches.items()}),
                *timing_samples.notes(everything, _batch_ms(batches[min(batches)]))],
     )  # fmt: skip
 
@@ -164,9 +183,18 @@ def _schedule(check: Throughput, inputs: Inputs, size: int, baseline: str | None
     )
 
 
-def _pairs(check: Throughput, inputs: Inputs, baseline: str, best: int) -> tuple[ComparisonParts, list[str]]:
-    """Both models in pairs of processes at every batch size, the whole with the candidate's best; and notes."""
-    parts: dict[int, PairedTiming] = {}
+def _pairs(
+    check: Throughput, inputs: Inputs, baseline: str, best: Mapping[str, int]
+) -> tuple[dict[str, ComparisonParts], list[str]]:
+    """Both models in pairs of processes at every batch size, the whole with the candidate's best; and notes.
+
+    Args:
+        check: Its fields.
+        inputs: Where timings come from.
+        baseline: The other model.
+        best: Metric: the candidate's best batch size by itself.
+    """
+    parts: dict[str, dict[int, PairedTiming]] = {name: {} for name in best}
     everything: list[Samples] = []
     short: str | None = None
     for size in check.sizes:
@@ -174,15 +202,24 @@ def _pairs(check: Throughput, inputs: Inputs, baseline: str, best: int) -> tuple
         ours, theirs = inputs.measure_paired(schedule, check.dataset, baseline)
         short = short or timing_samples.too_short([*ours, *theirs], 2 * schedule.processes, schedule.queries // 2 * 2)
         rates = [np.array([rate(one, timing_samples.settled(one)) for one in side]) for side in (ours, theirs)]
-        parts[size] = paired_log_ratio(rates[0], rates[1])
+        parts[THROUGHPUT][size] = paired_log_ratio(rates[0], rates[1])
+        for name in best:
+            pair = None if name == THROUGHPUT else pair_of(name, ours, theirs)
+            if pair is not None:
+                parts[name][size] = pair
         everything += [*ours, *theirs]
     around = surroundings(everything)
     limited = saturated_server.bottleneck(everything) if saturated_server.is_bottleneck(everything) else None
-    comparison = ComparisonParts(
-        {batch_part(size): pair for size, pair in parts.items()}, BestBeside(parts, best),
-        invalid=short or around.invalid or limited,
-    )  # fmt: skip
-    return comparison, [f"Beside {baseline}: {note}" for note in around.notes]
+    counts = streams.miscounted(everything)
+    comparisons = {
+        name: ComparisonParts(
+            {batch_part(size): pair for size, pair in pairs.items()}, BestBeside(pairs, best[name]),
+            invalid=gravest(None if name == THROUGHPUT else counts, short or around.invalid or limited),
+        )
+        for name, pairs in parts.items()
+        if best[name] in pairs
+    }  # fmt: skip
+    return comparisons, [f"Beside {baseline}: {note}" for note in around.notes]
 
 
 def _withhold(batches: Mapping[int, AtBatch]) -> str | None:

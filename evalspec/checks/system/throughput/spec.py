@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 
+TOKENS = "t over processes; against a model t over pairs (log ratios)"
+
+
 class Throughput(Check):
     """How many items a second a model gets through, batch size by batch size.
 
@@ -25,6 +28,9 @@ class Throughput(Check):
     process. Without a part it is that of the best batch size; `best_batch` says which one that was. The table has the
     latency of a batch beside it, the memory that was in use and, where the machine has a meter that moves at least 10
     times in `duration:` (NVML's: take 2 s), the energy of an item; another names the best batch size for each of these.
+    Of a model that streams its answers, one request a row (`batch_sizes: [1]`), with `connections:` of them under way:
+    `output_rate` [tokens/s: all that arrived, by the time], `decode_rate` [tokens/s of one answer, from its first
+    piece to its last] and, with `connections: 1`, `prefill_rate` [tokens/s of prompts].
 
     ## Why it matters
     Larger batches keep the hardware busy, until memory or its bandwidth ends; beyond that they only make answers
@@ -39,6 +45,12 @@ class Throughput(Check):
     be against every size of the other; "slower" when every size of the candidate is, at level a/K, against one of the
     K of the other. No size is picked by the numbers that decide. Much work of others voids the pairs, and
     alone what was not reached in spite of it.
+    Tokens are counted as in `latency`, and void where two counts differ. `output_rate` counts from when as many answers
+    have ended as requests are under way until the last one is sent. A client sees no prefill: `prefill_rate` is one by
+    the slope of the time to the first token over the tokens of the prompt that no cache knew, a line through the
+    medians of 8 groups of prompts by length, the longest of which is half as long again as the shortest, or longer.
+    Beside other requests that time is also one of waiting, so there it is not measured. t over the slopes of
+    the processes, and as lognormal.
     A run whose batches grow slower by more than 10 % from start to end is kept from PASS, not from FAIL.
     A server has `connections:` requests under way at any time, so that each of its workers has some; how many stands
     in the result, which holds for that many. Each process measures at least 4 batches over each connection, and waits
@@ -50,7 +62,8 @@ class Throughput(Check):
 
     ## What it cannot show
     What it can serve while each answer is in time: that is less, and needs load. Whether it lasts: a hot machine slows
-    down after minutes. Reading and decoding inputs, unless a preprocessing stage does it. Of a server: what more
+    down after minutes. Prefill and waiting of a server apart, but as the slope says.
+    Reading and decoding inputs, unless a preprocessing stage does it. Of a server: what more
     connections would get through it, which the notes tell of where its answers took no longer than to a single one.
     Processes that are worse than all that were measured: of 5, what one in five is like is missed in a third of runs,
     and what one in twenty is like in three of four (of 10: in one of nine, and in 60 %). Nor what a machine that is
@@ -81,6 +94,12 @@ class Throughput(Check):
             "best_batch", "count", "neither", "Batch size with the highest throughput in this run.",
             exact=True, shows=("best batch",),
         ),
+        Metric("output_rate", "tokens/s", "higher", "Tokens that arrived a second, of all requests under way.",
+               parts="batch", whole=True, interval=TOKENS),
+        Metric("prefill_rate", "tokens/s", "higher", "Tokens of prompts a second, of one request alone.",
+               parts="batch", whole=True, interval=TOKENS),
+        Metric("decode_rate", "tokens/s", "higher", "Tokens a second of one answer, after its first piece.",
+               parts="batch", whole=True, interval=TOKENS),
     )  # fmt: skip
 
     check: Literal["throughput"] = "throughput"

@@ -9,6 +9,7 @@ import numpy as np
 from evalspec.checks.system.throughput.spec import Throughput
 from evalspec.language.inputs import Samples, Schedule
 from tests.checks.planting import Case, Planted
+from tests.checks.system.streamed import prefilled
 from tests.fakes import FakeInputs, samples
 
 
@@ -30,7 +31,58 @@ def _batches(folder: Path, ms: float, batches: int | None = None) -> Case:
     return FakeInputs(evidence=folder, samples=make), check
 
 
+def _streams(folder: Path, queries: int | None = None, slower: float = 1.0, **answers: float) -> Case:
+    """Requests one after the other: 1 ms for a token of the prompt, 4 ms for one of the answer."""
+    rng = np.random.default_rng(7)
+
+    def make(model: str, schedule: Schedule) -> list[Samples]:
+        count = 200 if queries is None else queries
+        made = []
+        for process in range(schedule.processes):
+            prompts = rng.integers(20, 200, count)
+            timings = samples(slower * prompts + 120.0, process=process, model=model)
+            made.append(prefilled(timings, prompts, rng, slower=slower, **answers))
+        return made
+
+    check = Throughput.model_validate(
+        {
+            "check": "throughput", "dataset": "test", "batch_sizes": [1], "connections": 1,
+            "require": [
+                "output_rate >= 50 tokens/s", "prefill_rate >= 800 tokens/s", "decode_rate(batch 1) >= 200 tokens/s",
+            ],
+        }
+    )  # fmt: skip
+    return FakeInputs(evidence=folder, samples=make), check
+
+
 PLANTED = (
+    Planted(
+        "throughput",
+        "output_rate",
+        "output_rate >= 50 tokens/s",
+        lambda f: _streams(f),
+        lambda f: _streams(f, tokens=8),
+        lambda f, n: _streams(f, n),
+        "answers have a third of their tokens",
+    ),
+    Planted(
+        "throughput",
+        "prefill_rate",
+        "prefill_rate >= 800 tokens/s",
+        lambda f: _streams(f),
+        lambda f: _streams(f, slower=2.0),
+        lambda f, n: _streams(f, n),
+        "each token of a prompt takes twice as long",
+    ),
+    Planted(
+        "throughput",
+        "decode_rate",
+        "decode_rate(batch 1) >= 200 tokens/s",
+        lambda f: _streams(f),
+        lambda f: _streams(f, gap_ms=8.0),
+        lambda f, n: _streams(f, n),
+        "each token of an answer takes twice as long",
+    ),
     Planted(
         "throughput",
         "throughput",
