@@ -151,8 +151,6 @@ class Model(Part):
     """Import names that must be there."""
     timed: ClassVar[bool] = True
     """It can be run, so it can be timed."""
-    answers_rows: ClassVar[bool] = True
-    """It gives an answer for each row, which can be judged and timed."""
     gives_likelihoods: ClassVar[bool] = False
     """It gives each token of a text a likelihood."""
     needs_trust: ClassVar[bool] = False
@@ -196,6 +194,11 @@ class Model(Part):
         description="What stands for the subject where the model itself is no file here: a path, or sha256:... as "
         "stated. Of a model that is read here it can only be what is read.",
     )
+
+    @property
+    def answers_rows(self) -> bool:
+        """True if it gives an answer for each row, which can be judged and timed."""
+        return True
 
     @property
     def sampled(self) -> bool:

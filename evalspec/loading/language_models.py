@@ -21,7 +21,10 @@ def check_abilities(problems: Problems, entries: Sequence[Entry], models: Mappin
                 if need.model in models and not models[need.model].answers_rows:
                     kind = models[need.model].kind
                     message = f"{name} needs answers to rows, and {need.model} (kind: {kind}) gives likelihoods only"
-                    problems.add(entry.path, Problem(message, remedy="ask it in `likelihood`, or name another model"))
+                    problems.add(
+                        entry.path,
+                        Problem(message, remedy="give it `prompt:` and `generate:`, or ask it in `likelihood`"),
+                    )
                 continue
             for asked in (need.model, *([] if need.together is None else [need.together])):
                 if asked in models and not models[asked].gives_likelihoods:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.clocks import now_ns
-from evalspec.errors import EvalspecError, InputError
+from evalspec.errors import EvalspecError, InputError, InvalidError
 from evalspec.language.inputs import FAILED, Schedule
 from evalspec.measure.answer_sample import AnswerSample, rows_to_hold
 from evalspec.measure.flooding import flood
@@ -94,6 +94,9 @@ class _Loop:
                             sink.stream(query, streamed(outputs), origin)
                     else:
                         written[query] = answers(outputs)
+                except InvalidError:
+                    # It is about the measurement, not about one query.
+                    raise
                 except EvalspecError as error:
                     if end < sent:
                         end = now()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.clocks import NEVER_NS, now_ns
-from evalspec.errors import EvalspecError, InputError
+from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError
 from evalspec.language.inputs import FAILED, NOT_SENT, TIMED_OUT, Schedule
-from evalspec.measure.answer_sample import AnswerSample
+from evalspec.measure.answer_sample import AnswerSample, rows_to_hold
 from evalspec.measure.samples import Sink
-from evalspec.measure.servable import Remote, Rotation, Servable, rows_of_queries
+from evalspec.measure.servable import Remote, Rotation, Servable, rows_of_queries, streamed_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,6 +71,7 @@ def open_loop(
 
     Raises:
         InputError: The schedule has no arrivals, or the first 20 queries all failed in process.
+        NotRunError: Queries of a model that streams its answers would be answered together.
     """
     arrivals = None if schedule.arrivals_ns is None else schedule.arrivals_ns[: schedule.queries]
     if arrivals is None or len(arrivals) < schedule.queries:
@@ -83,7 +84,13 @@ def open_loop(
     if isinstance(servable, Remote):
         done = servable.drive(schedule, started - origin_ns + arrivals, rows, sink, origin_ns)
         return _close(sink, origin_ns) and done
-    server = _Server(servable, sink, rows, AnswerSample(schedule.seed, block, sizes=sizes, batch=sink.batch), origin_ns)
+    if schedule.max_batch > 1 and streamed_by(servable) is not None:
+        raise NotRunError(
+            "queries that a language model of this process answers together have no times of their own; leave "
+            "`max_batch:` out, or serve the model"
+        )
+    kept = AnswerSample(schedule.seed, block, rows_to_hold(servable), sizes=sizes, batch=sink.batch)
+    server = _Server(servable, sink, rows, kept, origin_ns)
     rules = _Rules(
         limit_ns=limit_ns,
         timeout_ns=int(schedule.timeout_s * 1e9),
@@ -135,7 +142,7 @@ def lockstep(
     rows = rotation.table(sink.count, queries)
     started = _start(sink, rows, times, block, origin_ns, start_ns, LEAD_NS)
     limit_ns = started + int(schedule.measuring_s * 1e9)
-    server = _Server(servable, sink, rows, AnswerSample(schedule.seed, block), origin_ns)
+    server = _Server(servable, sink, rows, AnswerSample(schedule.seed, block, rows_to_hold(servable)), origin_ns)
     return server.run((started + times).tolist(), _Rules(limit_ns=limit_ns, timeout_ns=NEVER_NS))
 
 
@@ -280,6 +287,9 @@ class _Server:
                 outputs = serve(taken)
                 synchronize()
                 end = now()
+            except InvalidError:
+                # It is about the measurement, not about one query.
+                raise
             except EvalspecError as error:
                 self._failed(query, 1, sent, error)
                 continue

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_a
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from evalspec.errors import InputError, Problem, did_you_mean
+from evalspec.errors import InputError, Problem
 from evalspec.language.parts import Access, OutputName, Part
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.model_fields import RuntimeModel
 from evalspec.pipeline.prompt import Generate, Prompt
+from evalspec.pipeline.prompt_places import unplaced
 from evalspec.redaction import Redaction
 from evalspec.runtimes.http_client import json_template as template
 from evalspec.runtimes.http_client.openai import MODELS, PATHS
@@ -345,7 +346,7 @@ def _openai_problem(model: Http) -> Problem | None:
     names = model.prompt.inputs
     if not names:
         return Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
-    return _unplaced(model, names, "prompt")
+    return unplaced(model.inputs, names, "prompt")
 
 
 def _json_problem(model: Http) -> Problem | None:
@@ -357,23 +358,11 @@ def _json_problem(model: Http) -> Problem | None:
     names = template.placeholders(model.request)
     if not names:
         return Problem("the template `request` has no place for an input", remedy='put a string "{name}" into it')
-    if (problem := _unplaced(model, names, "request")) is not None:
+    if (problem := unplaced(model.inputs, names, "request")) is not None:
         return problem
     kinds = get_args(OutputName)
     if not model.outputs and not any(name in kinds for name in model.response):
         return Problem("nothing says what the answer is", choices=kinds, remedy="name one of them in `response`")
-    return None
-
-
-def _unplaced(model: Http, names: Sequence[str], where: str) -> Problem | None:
-    """A place for an input that there is not, or an input without a place."""
-    for name in names if model.inputs else ():
-        if name not in model.inputs:
-            choices = tuple(model.inputs)
-            return Problem(f"`{where}` has a place for {name!r}", choices=choices, remedy=did_you_mean(name, choices))
-    unused = [name for name in model.inputs if name not in names]
-    if unused:
-        return Problem(f"`{where}` has no place for the input {unused[0]!r}", remedy=f'put "{{{unused[0]}}}" into it')
     return None
 
 

@@ -5,35 +5,43 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from evalspec.errors import InputError
-from evalspec.language.parts import Access
+from evalspec.errors import InputError, Problem
+from evalspec.language.parts import Access, OutputName
+from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import RuntimeModel, usable_cpus
+from evalspec.pipeline.prompt import Generate, Prompt
+from evalspec.pipeline.prompt_places import unplaced
 from evalspec.pipeline.untrusted_code import first_line, need_trust
 from evalspec.runtimes.guards.observe import precision_of
 from evalspec.runtimes.torch import DTYPES, device_of
 from evalspec.runtimes.transformers_model.folder import hidden_code, parts_of, vocabulary
+from evalspec.runtimes.transformers_model.generation_defaults import defaults, end_tokens
 
 if TYPE_CHECKING:
     from evalspec.evidence.frozen import Cell
     from evalspec.runtimes.transformers_model.loaded import LoadedLanguageModel
 
 WEIGHT_AXES = 2
+OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_reason", "tokens": "tokens"}
+"""Of a model that is asked with a prompt."""
 
 
 class Transformers(RuntimeModel):
     """A folder with ``config.json``, ``*.safetensors``, ``tokenizer.json`` and, where there is one, a chat template.
 
-    It gives texts likelihoods, for `likelihood`; it answers no rows yet. Nothing is looked up on a hub. Weights that
-    are pickles, and folders that name code of their own (``auto_map``), need trust.
+    It gives texts likelihoods, for `likelihood`. With ``prompt`` and ``generate`` it writes a text about each row, and
+    the times of its tokens are measured as those of a server that streams: one row after the other where it is timed,
+    ``batch`` rows together for quality. The prompt goes through the tokenizer's own chat template; of what
+    ``generation_config.json`` says only the tokens that end a text are used. Nothing is looked up on a hub. Weights
+    that are pickles, and folders that name code of their own (``auto_map``), need trust.
     """
 
     extra_name: ClassVar[str] = "transformers"
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers")
-    answers_rows: ClassVar[bool] = False
     gives_likelihoods: ClassVar[bool] = True
 
     kind: Literal["transformers"] = "transformers"
@@ -44,6 +52,40 @@ class Transformers(RuntimeModel):
     attention: Literal["eager", "sdpa"] | None = Field(
         None, description="How attention is computed; default: what transformers takes for this model."
     )
+    api: Literal["chat", "completions"] = Field(
+        "chat",
+        description="chat: through the tokenizer's chat template; completions: a plain text that is gone on with.",
+    )
+    prompt: Prompt | None = Field(None, description="What it is asked about a row; left out: likelihoods only.")
+    generate: Generate | None = Field(None, description="How an answer is made.")
+
+    @model_validator(mode="after")
+    def _is_asked_whole(self) -> Self:
+        problem = _problem(self)
+        if problem is not None:
+            raise custom_error(problem)
+        return self
+
+    @property
+    def answers_rows(self) -> bool:
+        """With a prompt."""
+        return self.prompt is not None
+
+    @property
+    def sampled(self) -> bool:
+        """At a temperature over 0."""
+        return self.generate is not None and self.generate.temperature > 0
+
+    def unsampled(self) -> Transformers:
+        """At a temperature of 0."""
+        if self.generate is None:
+            return self
+        return self.model_copy(update={"generate": self.generate.model_copy(update={"temperature": 0.0})})
+
+    @property
+    def writes_slowly(self) -> bool:
+        """Token after token."""
+        return self.prompt is not None
 
     def files(self, access: Access) -> tuple[Path, ...]:
         return tuple(path for files in self.answers_from(access).values() for path in files)
@@ -70,7 +112,9 @@ class Transformers(RuntimeModel):
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import logging
 
+        from evalspec.runtimes.transformers_model.generation import Generator
         from evalspec.runtimes.transformers_model.loaded import LoadedLanguageModel
+        from evalspec.runtimes.transformers_model.prompts import beginning
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         threads = threads or usable_cpus()
@@ -95,18 +139,62 @@ class Transformers(RuntimeModel):
                 f"the tokenizer of {self.path!r} does not tell where in a text its tokens stand",
                 remedy="save it as tokenizer.json",
             )
+        _same_tokens(self.path, module, coder)
         module = module.eval().to(place)  # type: ignore[no-untyped-call]
         longest = getattr(module.config.get_text_config(), "max_position_embeddings", None)
+        longest = longest if isinstance(longest, int) and longest > 0 else None
+        observed = _observed(self, module, coder, threads)
+        generator = None
+        if self.prompt is not None and self.generate is not None:
+            ends = end_tokens(module, coder)
+            first, twice = beginning(self.api, self.prompt, coder)
+            observed |= {"streams": True, "first_ids": " ".join(map(str, first)), "begins_twice": twice,
+                         "end_tokens": " ".join(map(str, ends)), "defaults_not_used": defaults(module)}  # fmt: skip
+            generator = Generator(module, coder, place, self.generate, ends, longest)
         return LoadedLanguageModel(
-            observed=_observed(self, module, coder, threads),
-            input_names=(),
-            output_names=(),
+            observed=observed,
+            input_names=() if self.prompt is None else self.prompt.inputs,
+            output_names=() if self.prompt is None else tuple(OUTPUTS),
+            default_outputs={} if self.prompt is None else OUTPUTS,
             module=module,
             coder=coder,
             place=place,
             batch=self.batch,
-            longest=longest if isinstance(longest, int) and longest > 0 else None,
+            longest=longest,
             vocabulary=int(module.get_output_embeddings().weight.shape[0]),
+            api=self.api,
+            prompt=self.prompt,
+            generator=generator,
+        )
+
+
+def _problem(model: Transformers) -> Problem | None:
+    if model.prompt is None and model.generate is None:
+        if "api" in model.model_fields_set:
+            return Problem("`api` is about a `prompt`, and there is none", remedy="add `prompt:`, or take `api` out")
+        return None
+    if model.generate is None:
+        remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
+        return Problem("`prompt` needs `generate:`", remedy=remedy)
+    if model.prompt is None:
+        return Problem("`generate` needs `prompt:`", remedy='such as prompt: {user: "{question}"}')
+    names = model.prompt.inputs
+    if not names:
+        return Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
+    return unplaced(model.inputs, names, "prompt")
+
+
+def _same_tokens(path: str, module: Any, coder: Any) -> None:
+    """Stop where the tokenizer makes tokens that the model has no embedding of.
+
+    Raises:
+        InputError: It does.
+    """
+    tokens, known = max(coder.get_vocab().values(), default=-1) + 1, int(module.get_input_embeddings().weight.shape[0])
+    if tokens > known:
+        raise InputError(
+            f"the tokenizer of {path!r} has {tokens:,} tokens and the model embeds {known:,}",
+            remedy="save the tokenizer there that the model was trained with",
         )
 
 

@@ -88,11 +88,21 @@ def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | 
 def check_on(job: CheckJob, inputs: RunInputs) -> CheckResult:
     """As `run_check`, on inputs that are there."""
     result, timing = job.check.run(inputs), inputs.timing
-    equal = inputs.equal_rows.lines()
-    result = replace(result, notes=(*result.notes, *equal), weakens=(*result.weakens, *equal))
+    told = (*inputs.equal_rows.lines(), *_begun_twice(job.check.model, inputs.model_facts()))
+    result = replace(result, notes=(*result.notes, *told), weakens=(*result.weakens, *told))
     grades = _grades(job, inputs)
     result = guarded(result, timing.samples, job.answers, job.confidence, grades=grades, draft=job.draft)
     return replace(result, weakens=(*result.weakens, *unjudged(job.check, timing.samples, job.graders)))
+
+
+def _begun_twice(model: str, facts: Mapping[str, Cell]) -> tuple[str, ...]:
+    """Sentence on a language model whose prompts begin with two begin tokens; none where they do not."""
+    if not facts.get("begins_twice"):
+        return ()
+    return (
+        f"{model} is asked with two begin tokens (the first ids are {facts.get('first_ids')}): its chat template and "
+        "its tokenizer both add one, which no training text had; take one of them out",
+    )
 
 
 def _grades(job: CheckJob, inputs: RunInputs) -> dict[str, GradedAnswers]:

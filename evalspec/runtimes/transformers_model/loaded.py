@@ -12,10 +12,17 @@ import numpy as np
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.likelihoods import GivesLikelihoods, SideLikelihoods, TokenLikelihoods, Windows
 from evalspec.pipeline.loaded import Loaded
+from evalspec.runtimes.transformers_model.prompts import prompt_tokens, row_values
+from evalspec.runtimes.transformers_model.rows import WrittenRows, outputs_of
 from evalspec.runtimes.transformers_model.windows import TextWindows, Window, cut
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from evalspec.pipeline.prompt import Prompt
+    from evalspec.pipeline.serve import Served
+    from evalspec.runtimes.transformers_model.generation import Generator
+    from evalspec.runtimes.transformers_model.prompts import Api
 
 BATCH_BYTES = 1 << 28
 """Most bytes that the logits of one batch take, in 32-bit floats, of all models that are asked together."""
@@ -34,6 +41,9 @@ class LoadedLanguageModel(Loaded):
         batch: Windows at once at most.
         longest: Tokens that the model can see at most; None: it does not say.
         vocabulary: Scores that it gives for each token.
+        api: How a prompt is put together.
+        prompt: What it is asked about a row; None: it is asked for likelihoods only.
+        generator: Makes texts; None with `prompt`.
     """
 
     module: Any
@@ -42,14 +52,33 @@ class LoadedLanguageModel(Loaded):
     batch: int
     longest: int | None
     vocabulary: int
+    api: Api = "chat"
+    prompt: Prompt | None = None
+    generator: Generator | None = None
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Refuse: it gives likelihoods of texts, and no answers to rows.
+        """Texts about some rows, together.
+
+        Args:
+            inputs: Input of the prompt: shape (n,).
+
+        Returns:
+            ``text``, ``finish_reason``, ``tokens``: shape (n,); and ``streamed``, with the times of pieces.
 
         Raises:
-            NotRunError: Always.
+            NotRunError: It has no prompt, so it gives likelihoods of texts only.
+            InputError: A row can't be asked about, or its prompt is too long.
         """
-        raise NotRunError("a model of kind transformers gives likelihoods of texts, and no answers to rows")
+        if self.prompt is None or self.generator is None:
+            raise NotRunError(
+                "a model of kind transformers without `prompt:` gives likelihoods of texts, and no answers to rows"
+            )
+        prompts = [prompt_tokens(self.api, self.prompt, one, self.coder) for one in row_values(inputs)]
+        return outputs_of(self.generator.texts(prompts))
+
+    def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> WrittenRows | None:
+        """As `evalspec.language.abilities.MakesClient`."""
+        return None if self.prompt is None else WrittenRows(served, dict(arrays))
 
     def likelihoods(
         self,
