@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evalspec.evidence.written import in_unit
 from tests.follow import Marks, follow
 
 PAGE = Path(__file__).resolve().parent.parent / "ARCHITECTURE.md"
@@ -56,9 +57,12 @@ def stated(value: str) -> tuple[int, int, int]:
 def counts(folder: Path, marks: Marks) -> tuple[int, int, int]:
     followed = follow(["run", "spec.yaml", "--trust", "--output", "out"], marks, folder)
     record = json.loads((folder / "out" / "record.json").read_text(encoding="utf-8"))
-    value = record["checks"][0]["tests"][0]["value"]
+    test = record["checks"][0]["tests"][0]
+    value = test["value"]
     assert isinstance(value, float)
-    files, number = set(followed["it"]), set(followed[repr(value)])
+    # People see it in the unit that the requirement is written in.
+    shown = in_unit(value, test["unit"], test["written_unit"] or test["unit"])
+    files, number = set(followed["it"]), set(followed[repr(value)]) | set(followed[repr(shown)])
     # It was followed from one end to the other.
     assert "report/page.py" in number and "running/requirements.py" in number
     return len(files), len(number), len(files | number)
