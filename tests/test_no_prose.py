@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,3 +125,15 @@ def test_a_sentence_taken_apart_is_seen(line: str) -> None:
 @pytest.mark.parametrize("line", ["test.part", 'path.split("/")', "name in result.missing", "reason in reasons"])
 def test_a_name_or_a_whole_reason_is_none(line: str) -> None:
     assert list(parses(line)) == []
+
+
+def test_percentages_are_written_in_one_way() -> None:
+    """`34 %`, as units stand: never `34%`."""
+    format_of_percent = re.compile(r":\.\d%\}|\d\}%")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if format_of_percent.search(line)
+    ]
+    assert found == []

@@ -476,7 +476,7 @@ def test_n12_a_clock_against_a_short_operation(tmp_path: Path) -> None:
     # 1 us on an operation of 50 us, which therefore measures 51 us.
     assert pytest.approx(0.019608, abs=5e-7) == 1 / 51
     timed = [samples(np.full(100, 0.051), details={"timer_overhead_ns": 1000.0})]
-    assert notes(timed, 0.051) == ["Reading the clock takes 2% of the median latency."]
+    assert notes(timed, 0.051) == ["Reading the clock takes 2 % of the median latency."]
     assert notes(timed, 0.101) == []
 
 

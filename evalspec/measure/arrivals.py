@@ -215,7 +215,7 @@ def _of_rate(found: Described, rate_qps: float | None, gap_cv: float | None) -> 
     within = SIGMAS * max(1.0, gap_cv or 0.0) / math.sqrt(found.n)
     if rate_qps is None or abs(found.rate_qps / rate_qps - 1) <= within:
         return []
-    return [f"the rate is {found.rate_qps:.6g}/s and {rate_qps:.6g}/s was asked for (within {within:.2%})"]
+    return [f"the rate is {found.rate_qps:.6g}/s and {rate_qps:.6g}/s was asked for (within {100 * within:.2f} %)"]
 
 
 def _of_gaps(found: Described, gap_cv: float | None) -> list[str]:

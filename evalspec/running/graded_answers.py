@@ -64,7 +64,8 @@ class GradedAnswers:
     def sentence(self) -> str:
         """Both scores, in words."""
         return (
-            f"while it was timed, the answers of {self.model} had {self.metric} {self.timed:.1%}, and {self.calm:.1%} "
+            f"while it was timed, the answers of {self.model} had {self.metric} {100 * self.timed:.1f} "
+            f"%, and {100 * self.calm:.1f} % "
             f"where quality is computed, on {plural(self.compared, 'row')} of {self.rows:,}"
         )
 
@@ -72,8 +73,8 @@ class GradedAnswers:
     def doubt(self) -> str:
         """Why the speed does not count, where it is not `shown`."""
         if self.lost > self.margin * self.compared:
-            return f"{self.sentence}: at most {self.margin:.1%} may be lost"
-        return f"{self.sentence}: it is not shown that at most {self.margin:.1%} are lost; time more queries"
+            return f"{self.sentence}: at most {100 * self.margin:.1f} % may be lost"
+        return f"{self.sentence}: it is not shown that at most {100 * self.margin:.1f} % are lost; time more queries"
 
 
 def graded(

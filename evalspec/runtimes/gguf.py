@@ -13,6 +13,7 @@ from evalspec.language.parts import Access
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.model_fields import FileModel, usable_cpus
 from evalspec.pipeline.prompt import Generate, Prompt
+from evalspec.pipeline.prompt_places import unplaced
 from evalspec.runtimes.http_client.loaded import LoadedHttp, load
 from evalspec.runtimes.http_client.openai import MODELS
 from evalspec.runtimes.http_client.readiness import told
@@ -51,8 +52,11 @@ class Gguf(FileModel):
 
     @model_validator(mode="after")
     def _has_a_place(self) -> Self:
-        if not self.prompt.inputs:
-            raise custom_error(Problem("the `prompt` has no place for an input", remedy="put {name} into `user`"))
+        names = self.prompt.inputs
+        problem = None if names else Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
+        problem = problem or unplaced(self.inputs, names, "prompt")
+        if problem is not None:
+            raise custom_error(problem)
         return self
 
     @model_validator(mode="after")

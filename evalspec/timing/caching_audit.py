@@ -146,12 +146,12 @@ def judge(samples: list[Samples], confidence: float, *, wanted: bool = False) ->
     than = " than the same changed by a hair" if altered else ""
     failed = timing_samples.counted(samples).errored
     beside = f"; {failed:,} queries of the audit failed" if failed else ""
-    text = f"{gain.pairs:,} {what} took {abs(value):.1%} {'less' if value >= 0 else 'more'} time{than}"
+    text = f"{gain.pairs:,} {what} took {100 * abs(value):.1f} % {'less' if value >= 0 else 'more'} time{than}"
     if gain.caches(confidence):
         reason = Reason(
-            f"answers come from a cache: {text} ({in_percent(confidence)} lower bound {least:.1%}, at most "
-            f"{ALLOWED:.0%} are allowed), so timings say nothing about new items",
+            f"answers come from a cache: {text} ({in_percent(confidence)} lower bound {100 * least:.1f} %, at most "
+            f"{100 * ALLOWED:.0f} % are allowed), so timings say nothing about new items",
             Cause.CACHE,
         )
         return Audit(value, reason, f"{text[0].upper()}{text[1:]}.")
-    return Audit(value, None, f"Audit for caching: {text} (at most {ALLOWED:.0%} less is allowed){beside}.")
+    return Audit(value, None, f"Audit for caching: {text} (at most {100 * ALLOWED:.0f} % less is allowed){beside}.")

@@ -39,7 +39,7 @@ def spells(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]])
             break
     shares = [v for one in samples if isinstance(v := one.details.get("gc_share_of_slow"), float)]
     if shares and float(np.mean(shares)) >= GC_NOTED:
-        notes.append(f"Python collected garbage during {float(np.mean(shares)):.0%} of the slowest queries.")
+        notes.append(f"Python collected garbage during {100 * float(np.mean(shares)):.0f} % of the slowest queries.")
     return notes
 
 

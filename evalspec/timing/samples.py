@@ -195,5 +195,5 @@ def notes(samples: Sequence[Samples], typical_ms: float | None) -> list[str]:
     overhead = [float(v) for one in samples if isinstance(v := one.details.get("timer_overhead_ns"), int | float)]
     if overhead and typical_ms and max(overhead) / 1e6 > 0.01 * typical_ms:
         share = max(overhead) / 1e6 / typical_ms
-        lines.append(f"Reading the clock takes {share:.0%} of the median latency.")
+        lines.append(f"Reading the clock takes {100 * share:.0f} % of the median latency.")
     return lines

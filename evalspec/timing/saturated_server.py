@@ -120,8 +120,9 @@ def is_bottleneck(samples: Sequence[Samples]) -> bool:
 def bottleneck(samples: Sequence[Samples]) -> Reason:
     """The reason why a client that was always at work voids what was measured."""
     return Reason(
-        f"the load generator was the bottleneck: it was at work in {busy_share(samples) or 0.0:.0%} of the time (at "
-        f"most {BUSY:.0%}), so the server may get through more; ask for larger batches, or with `binary: true`",
+        "the load generator was the bottleneck: it was at work in "
+        f"{100 * (busy_share(samples) or 0.0):.0f} % of the time (at "
+        f"most {100 * BUSY:.0f} %), so the server may get through more; ask for larger batches, or with `binary: true`",
         Cause.BUSY_CLIENT,
     )
 

@@ -171,8 +171,8 @@ def miscounted(samples: Sequence[Samples]) -> str | None:
     usage = np.concatenate([one.usage_tokens for one in streams])[differ]
     counted = np.concatenate([one.counted_tokens for one in streams])[differ]
     return Reason(
-        f"the server counts other tokens than the tokenizer in {float(differ.mean()):.1%} of requests "
-        f"({int(usage.sum()):,} against {int(counted.sum()):,}), and at most {DIFFERING:.0%} may differ",
+        f"the server counts other tokens than the tokenizer in {100 * float(differ.mean()):.1f} % of requests "
+        f"({int(usage.sum()):,} against {int(counted.sum()):,}), and at most {100 * DIFFERING:.0f} % may differ",
         Cause.TOKEN_COUNTS,
     )
 
@@ -247,7 +247,7 @@ def _by_piece(streams: Streams) -> Count:
 _COUNTS: Mapping[str, Callable[[Streams], Count]] = {CACHED: _cached, DIFFER: _otherwise, BY_PIECE: _by_piece}
 _COUNTED_HOW = {
     CACHED: "tokens that the server says it knew, by all tokens of prompts",
-    DIFFER: f"requests in which the two counts are over {DIFFER_TOKENS} token and {DIFFER_SHARE:.0%} apart",
+    DIFFER: f"requests in which the two counts are over {DIFFER_TOKENS} token and {100 * DIFFER_SHARE:.0f} % apart",
     BY_PIECE: "tokens by pieces",
 }
 
@@ -261,9 +261,9 @@ def notes(samples: Sequence[Samples]) -> list[str]:
             f"The server sends parts of tokens: {pieces:.2g} tokens by piece, so gaps are not those of tokens."
         )
     if cut:
-        lines.append(f"{cut:.1%} of answers ended at `max_tokens:`: what is cut is faster than what is whole.")
+        lines.append(f"{100 * cut:.1f} % of answers ended at `max_tokens:`: what is cut is faster than what is whole.")
     if (cached := found.get("cached_share")) is not None and cached > 0.0:
-        lines.append(f"{cached:.1%} of the prompts' tokens came from a cache of the server.")
+        lines.append(f"{100 * cached:.1f} % of the prompts' tokens came from a cache of the server.")
     return lines
 
 

@@ -106,9 +106,9 @@ def _others(samples: Sequence[Samples]) -> tuple[str, Reason | None]:
     share = _mean(samples, "cpu_others_share")
     if share is None or share <= OTHERS_NOTED:
         return "", None
-    text = f"other processes used {share:.0%} of this machine's processor time meanwhile"
+    text = f"other processes used {100 * share:.0f} % of this machine's processor time meanwhile"
     if share > OTHERS_VOID:
-        return _sentence(text), Reason(f"{text}, more than {OTHERS_VOID:.0%}", Cause.OTHER_WORK)
+        return _sentence(text), Reason(f"{text}, more than {100 * OTHERS_VOID:.0f} %", Cause.OTHER_WORK)
     processors = _mean(samples, "processor_count")
     if processors is None:
         return _sentence(text), None
@@ -128,8 +128,8 @@ def _stolen(samples: Sequence[Samples]) -> tuple[str, Reason | None]:
     share = _mean(samples, "cpu_steal_share")
     if share is None or share <= STEAL_NOTED:
         return "", None
-    text = f"the hypervisor took {share:.0%} of this machine's processor time meanwhile"
-    void = Reason(f"{text}, more than {STEAL_VOID:.0%}", Cause.STOLEN_TIME)
+    text = f"the hypervisor took {100 * share:.0f} % of this machine's processor time meanwhile"
+    void = Reason(f"{text}, more than {100 * STEAL_VOID:.0f} %", Cause.STOLEN_TIME)
     return _sentence(text), void if share > STEAL_VOID else None
 
 
@@ -140,10 +140,10 @@ def _on_the_gpu(samples: Sequence[Samples]) -> tuple[str, Reason | None]:
     if not len(seen) or not seen.max():
         return "", None
     share = _mean(on_it, "gpu_others_share")
-    used = "" if share is None else f", whose kernels ran in {share:.0%} of the time"
+    used = "" if share is None else f", whose kernels ran in {100 * share:.0f} % of the time"
     text = f"up to {seen.max():.0f} other process{'' if seen.max() == 1 else 'es'} had the model's GPU meanwhile{used}"
     void = share is not None and share > GPU_OTHERS_VOID
-    reason = Reason(f"{text}, more than {GPU_OTHERS_VOID:.0%}", Cause.SHARED_GPU)
+    reason = Reason(f"{text}, more than {100 * GPU_OTHERS_VOID:.0f} %", Cause.SHARED_GPU)
     return _sentence(text), reason if void else None
 
 
@@ -153,7 +153,7 @@ def _throttled(samples: Sequence[Samples]) -> str:
     slowed = np.concatenate([device.slowed(one.telemetry, device.GPU)[1] for one in on_gpu] or [np.empty(0, bool)])
     if slowed.any():
         masks = _readings(on_gpu, device.GPU.throttle).astype(np.int64) & THROTTLED
-        return f"the GPU throttled ({', '.join(reasons(masks))}) in {slowed.mean():.0%} of readings"
+        return f"the GPU throttled ({', '.join(reasons(masks))}) in {100 * slowed.mean():.0f} % of readings"
     for one in samples:
         if device.slowed(one.telemetry, device.CPU)[1].any():
             counts = _readings([one], device.CPU.throttle)

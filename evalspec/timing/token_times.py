@@ -121,8 +121,9 @@ def void(name: str, samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]
     if share <= streams.WITHOUT:
         return None
     return Reason(
-        f"{share:.1%} of requests have no time by token (an answer of one token, or of one piece has none), and at "
-        f"most {streams.WITHOUT:.0%} may be left out",
+        f"{100 * share:.1f} % of requests have no time by token (an answer of one token, or of one piece "
+        "has none), and at "
+        f"most {100 * streams.WITHOUT:.0f} % may be left out",
         Cause.NO_TOKEN_TIME,
     )
 

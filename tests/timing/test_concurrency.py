@@ -246,7 +246,7 @@ def test_a_server_is_metered_under_all_its_connections(tmp_path: Path) -> None:
     active = [one for one in inputs.schedules if one.kind == "offline"]
     assert [(one.connections, one.queries) for one in active] == [(16, 64)]
     assert result.conditions["connections"] == 16
-    assert "Our client worked for 20% of the time on one processor; its energy is in it." in result.notes
+    assert "Our client worked for 20 % of the time on one processor; its energy is in it." in result.notes
 
 
 def test_levels_of_a_server_are_offered_in_batches_over_the_same_connections(tmp_path: Path) -> None:

@@ -115,7 +115,9 @@ def test_our_own_limit_shows_what_is_reached_and_fails_nobody(tmp_path: Path) ->
     less, more = needs(300.0), needs(500.0)
     result, _ = run(tmp_path, timings(share=0.97), require=(less, more))
     assert outcome(result, less) == "PASS" and outcome(result, more) == "INCONCLUSIVE"
-    assert any("At batch 1 the load generator was the bottleneck: it was at work in 97%" in one for one in result.notes)
+    assert any(
+        "At batch 1 the load generator was the bottleneck: it was at work in 97 %" in one for one in result.notes
+    )
     free, _ = run(tmp_path, timings(share=0.5), require=(less, more))
     assert outcome(free, less) == "PASS" and outcome(free, more) == "FAIL"
 

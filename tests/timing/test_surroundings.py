@@ -71,7 +71,7 @@ def test_never_more_than_three_quarters_and_never_less_than_a_quarter() -> None:
 
 def test_without_a_count_of_processors_the_share_alone_decides() -> None:
     assert surroundings([timed(threads=8, cpu_others_share=0.7)]).invalid is None
-    assert "more than 75%" in (surroundings([timed(threads=8, cpu_others_share=0.8)]).invalid or "")
+    assert "more than 75 %" in (surroundings([timed(threads=8, cpu_others_share=0.8)]).invalid or "")
 
 
 def test_little_work_of_others_is_not_worth_a_word() -> None:
@@ -87,7 +87,10 @@ def test_stolen_time_voids() -> None:
 def test_others_on_the_models_gpu(share: float, void: bool) -> None:
     found = surroundings([timed("cuda:0", gpu_others_count=1.0, gpu_others_share=share)])
     assert (found.invalid is not None) == void
-    assert f"Up to 1 other process had the model's GPU meanwhile, whose kernels ran in {share:.0%}" in found.notes[0]
+    assert (
+        f"Up to 1 other process had the model's GPU meanwhile, whose kernels ran in {100 * share:.0f} %"
+        in found.notes[0]
+    )
     # A model on the CPU does not care.
     assert surroundings([timed("cpu", gpu_others_count=1.0, gpu_others_share=share)]).notes == ()
 
@@ -99,7 +102,7 @@ def test_others_on_the_gpu_whose_use_is_not_known_are_told_of() -> None:
 
 def test_a_gpu_throttles_only_for_a_model_that_runs_on_one() -> None:
     assert (
-        "the GPU throttled (software thermal slowdown) in 100%"
+        "the GPU throttled (software thermal slowdown) in 100 %"
         in surroundings([timed("cuda:0", gpu_throttle_reasons=0x24)]).throttled
     )
     assert "the GPU throttled" in surroundings([timed(None, gpu_throttle_reasons=0x8)]).throttled

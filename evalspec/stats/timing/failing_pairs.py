@@ -242,7 +242,8 @@ def _failed(
 ) -> FailedShare:
     allowed = FEW_FAILED if p is None else 1.0 - p
     note = (
-        f"In the pairs {_share(candidate):.2%} of the candidate's queries failed and {_share(baseline):.2%} of the "
+        f"In the pairs {100 * _share(candidate):.2f} % of the candidate's queries failed and "
+        f"{100 * _share(baseline):.2f} % of the "
         f"baseline's, in a process more than the {allowed * 100:.4g} % with which this could hold."
     )
     return FailedShare(tuple(~np.isfinite(one) for one in candidate), p, finite_baseline, (note,))

@@ -274,5 +274,5 @@ def signs_of_training(
         if more is not None and more > BETTER_BY:
             signs.append(f"its accuracy here is {here.value:.3f}, against {np.mean(right):.3f} {where}")
     if not signs and float(np.mean(sure)) >= MEMORISED:
-        signs.append(f"it is at least {SURE:.0%} sure of the label in {np.mean(sure):.1%} of the rows")
+        signs.append(f"it is at least {100 * SURE:.0f} % sure of the label in {100 * np.mean(sure):.1f} % of the rows")
     return signs

@@ -165,6 +165,7 @@ def uneven(marks: NDArray[np.bool_], audit: RefusalAudit) -> str | None:
         return None
     inside, outside = marks[audit.audited].mean(), marks[~audit.audited].mean()
     return (
-        f"the audited rows are no random sample: the pattern finds {inside:.1%} of them and {outside:.1%} of the "
+        f"the audited rows are no random sample: the pattern finds {100 * inside:.1f} % of them and "
+        f"{100 * outside:.1f} % of the "
         "others; draw rows at random, whatever the pattern finds"
     )

@@ -91,7 +91,7 @@ def measure(check: Contention, inputs: Inputs) -> CheckResult:
     limited = server.bottleneck(everything) if server.is_bottleneck(everything) else None
     withhold = None
     if counts.errored > MOST_FAILED * made:
-        withhold = Reason(f"{counts.errored / made:.1%} of queries failed", Cause.FAILED_QUERIES)
+        withhold = Reason(f"{100 * (counts.errored / made):.1f} % of queries failed", Cause.FAILED_QUERIES)
     ratios: dict[str, Estimate | Fact] = {}
     for part, beside in quantities.items():
         ratio = beside.pairs.ratio()
@@ -151,7 +151,8 @@ def _pairs(
             quantities[part] = PairedQuantity(beside, by_itself, "ms")
         else:
             missing[f"contention_ratio({part})"] = (
-                f"over {1 - p:.0%} of a process's queries failed without the load, so that nothing can be held against "
+                f"over {100 * (1 - p):.0f} % of a process's queries failed without the load, so that "
+                "nothing can be held against "
                 f"its {part}"
             )
     return quantities, missing

@@ -336,19 +336,19 @@ def _notes(check: EnergyCheck, device: str, active: Sequence[Metered], samples: 
     if checks:
         worst = max(checks, key=lambda ratio: abs(ratio - 1.0))
         agree = "agree within" if abs(worst - 1.0) <= DISAGREE else "do not agree: they differ by"
-        notes.append(f"Energy counter and power x time {agree} {abs(worst - 1.0):.1%}.")
+        notes.append(f"Energy counter and power x time {agree} {100 * (abs(worst - 1.0)):.1f} %.")
     if check.duty_cycle is not None:
         notes.append(
             "effective_power is an estimate, modelled from idle and active power; waking and sleeping are not in it."
         )
     worked = server.busy_share(samples)
     if check.boundary != "gpu" and worked is not None:
-        notes.append(f"Our client worked for {worked:.0%} of the time on one processor; its energy is in it.")
+        notes.append(f"Our client worked for {100 * worked:.0f} % of the time on one processor; its energy is in it.")
     shares = [
         float(read.mean())
         for one in samples
         if len(read := readings(one.telemetry, "cpu_others_share")[1])
     ]  # fmt: skip
     if check.boundary != "gpu" and shares and max(shares) > OTHERS_TOLD:
-        notes.append(f"Others used up to {max(shares):.0%} of the processors meanwhile; their energy is in it.")
+        notes.append(f"Others used up to {100 * max(shares):.0f} % of the processors meanwhile; their energy is in it.")
     return notes

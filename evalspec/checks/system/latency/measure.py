@@ -203,7 +203,7 @@ def _course(
         return course, []
     cause = surroundings(samples).throttled or "a machine that grows hot does that"
     where = "" if most else f" in {len(after)} of {len(samples)} processes, too few to decide by"
-    text = f"latency steps up by {change.change:.0%} after {change.at_s:.0f} s{where}"
+    text = f"latency steps up by {100 * change.change:.0f} % after {change.at_s:.0f} s{where}"
     sentence = f"{text[0].upper()}{text[1:]} ({cause if most else 'other work beside that process does that too'})."
     return replace(course, notes=(*course.notes, sentence)), after if most else []
 
@@ -285,16 +285,17 @@ def steadiness(processes: list[NDArray[np.float64]], max_cv: float) -> Course:
     notes, withhold = [], None
     if trend is not None and not trend.steady:
         way = "rises" if trend.change > 0 else "falls"
-        text = f"latency {way} by {abs(trend.change):.0%} in the course of a process"
+        text = f"latency {way} by {100 * abs(trend.change):.0f} % in the course of a process"
         if trend.change > 0:
             withhold = Reason(f"{text}: no steady state was reached", Cause.NO_STEADY_STATE)
         notes.append(f"Not steady: {text}.")
     if cv is not None and cv > max_cv:
-        text = f"block medians vary by {cv:.0%}, more than {max_cv:.0%}: the run is unstable"
+        text = f"block medians vary by {100 * cv:.0f} %, more than {100 * max_cv:.0f} %: the run is unstable"
         withhold = withhold or Reason(text, Cause.UNSTABLE)
     if cv is not None and cv > NOISY_CV:
         notes.append(
-            f"Noisy: block medians vary by {cv:.0%} (over {NOISY_CV:.0%}); look for other work on the machine, "
+            f"Noisy: block medians vary by {100 * cv:.0f} % (over {100 * NOISY_CV:.0f} %); look for "
+            "other work on the machine, "
             "changing clocks, or memory that is shared."
         )
     return Course(cv, trend, withhold, tuple(notes))

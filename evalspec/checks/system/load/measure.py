@@ -493,7 +493,7 @@ def _run_notes(run: AtRate) -> list[str]:
         throttled = surroundings(run.samples).throttled
         cause = f" ({throttled})" if throttled else "; a machine that grows hot does that" if change.change > 0 else ""
         way = "up" if change.change > 0 else "down"
-        notes.append(f"latency steps {way} by {abs(change.change):.0%} after {change.at_s:.0f} s{cause}.")
+        notes.append(f"latency steps {way} by {100 * abs(change.change):.0f} % after {change.at_s:.0f} s{cause}.")
     if spells is not None:
         notes.append(
             f"slow spells come every {format_number(spells.every_s)} s ({spells.episodes} of them): garbage "

@@ -302,7 +302,8 @@ class AtRate:
                 Cause.OVERLOAD,
             )
         if self.drift is not None and self.drift.direction == "up":
-            text = f"latency rises by {self.drift.change:.0%} in the course of a process: no steady state was reached"
+            rise = f"latency rises by {100 * self.drift.change:.0f} %"
+            text = f"{rise} in the course of a process: no steady state was reached"
             return Reason(text, Cause.NO_STEADY_STATE)
         if any(_steps_up(series) for series in self.after or ()):
             return Reason("latency steps up again and again: no steady state was reached", Cause.NO_STEADY_STATE)

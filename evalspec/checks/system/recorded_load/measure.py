@@ -200,7 +200,7 @@ def _rises(times: NDArray[np.float64]) -> str | None:
     trend = drift([settled(times[np.isfinite(times)])])
     if trend is None or trend.direction != "up":
         return None
-    text = f"times rise by {trend.change:.0%} in the course of the log: no steady state was reached"
+    text = f"times rise by {100 * trend.change:.0f} % in the course of the log: no steady state was reached"
     return Reason(text, Cause.NO_STEADY_STATE)
 
 

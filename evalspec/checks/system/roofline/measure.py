@@ -205,7 +205,8 @@ def _too_good(fraction: float) -> str | None:
     if fraction <= IMPOSSIBLE:
         return None
     return (
-        f"{fraction:.0%} of the roof: the measured ceiling is none for this model (bytes that it is counted to move "
+        f"{100 * fraction:.0f} % of the roof: the measured ceiling is none for this model (bytes that it "
+        "is counted to move "
         "stay in nearer caches, or its kernels are faster than the product measured)"
     )
 
@@ -218,11 +219,11 @@ def _notes(placed: Placed, probes: list[Probe]) -> list[str]:
     for name, rates in (("arithmetic", placed.compute), ("copy", placed.near)):
         if rates is not None and len(rates) > 1 and float(rates.std(ddof=1) / rates.mean()) > UNSTEADY:
             found.append(
-                f"The ceiling of the {name} itself varies by {rates.std(ddof=1) / rates.mean():.0%} over the "
+                f"The ceiling of the {name} itself varies by {100 * (rates.std(ddof=1) / rates.mean()):.0f} % over the "
                 "processes: look for other work on the machine, or changing clocks."
             )
     wall, device = _over(probes, "warm_wall_s"), placed.seconds
     if wall is not None and timing_probes.word(probes, "clock") == "CUDA events":
         apart = float(np.median(wall / device)) - 1.0
-        found.append(f"By the wall clock a call takes {apart:.0%} longer than by the device's own events.")
+        found.append(f"By the wall clock a call takes {100 * apart:.0f} % longer than by the device's own events.")
     return found

@@ -40,7 +40,7 @@ def diagnosis(bound: Bound, on_calls: float | None) -> str:
             "Fewer bytes (narrower weights, fused operators) or a larger batch for the same weights make it faster; "
             "more arithmetic does not."
         )
-    share = "most" if on_calls is None else f"{on_calls:.0%}"
+    share = "most" if on_calls is None else f"{100 * on_calls:.0f} %"
     guess = " (guessed from the low fraction, since the batch is fixed)" if on_calls is None else ""
     return (
         f"{share[0].upper()}{share[1:]} of a call neither grows with the batch nor reads weights{guess}. Larger "

@@ -156,9 +156,10 @@ def _notes(divided: Divided, probes: list[Probe]) -> list[str]:
     if inference is not None and beside > inference:
         largest = max((name for name in shares if name != INFERENCE), key=lambda name: shares[name])
         found.append(
-            f"Stages beside inference take {beside:.0%} of a query, inference {inference:.0%}: a faster model makes "
+            f"Stages beside inference take {100 * beside:.0f} % of a query, inference "
+            f"{100 * inference:.0f} %: a faster model makes "
             f"the query at most {amdahl_ceiling(min(inference, 0.999)):.2f} times as fast; {largest} alone takes "
-            f"{shares[largest]:.0%}."
+            f"{100 * shares[largest]:.0f} %."
         )
     if FRAME in divided.names:
         found.append("The model is a pipeline: `inference` is its last step only; its other steps are stages too.")
@@ -182,8 +183,10 @@ def _writing_note(shares: Mapping[str, float]) -> list[str]:
     if model is None or "serialize" not in writing or sum(writing.values()) <= shares[model]:
         return []
     return [
-        f"Writing requests and reading answers ({', '.join(writing)}) takes {sum(writing.values()):.0%} of a query, "
-        f"{model} {shares[model]:.0%}: the model waits for text. Tensors as bytes (`binary: true`), fewer numbers in a "
+        f"Writing requests and reading answers ({', '.join(writing)}) takes "
+        f"{100 * sum(writing.values()):.0f} % of a query, "
+        f"{model} {100 * shares[model]:.0f} %: the model waits for text. Tensors as bytes (`binary: "
+        "true`), fewer numbers in a "
         "query or several rows in a request would help."
     ]
 
@@ -194,16 +197,20 @@ def _overlap_note(divided: Divided) -> list[str]:
     if low is not None and low > WORTH_SAYING and divided.apart.waits is not None:
         # A client writes, waits and reads: nothing of that can overlap.
         return [
-            f"The stages take {divided.together - 1.0:.0%} longer one after the other than undivided, and none of them "
+            f"The stages take {100 * (divided.together - 1.0):.0f} % longer one after the other than "
+            "undivided, and none of them "
             "can overlap: the machine was not steady, and their shares are too large by as much together."
         ]
     if low is not None and low > WORTH_SAYING:
         return [
-            f"The stages take {divided.together - 1.0:.0%} longer one after the other than undivided: they overlap, "
+            f"The stages take {100 * (divided.together - 1.0):.0f} % longer one after the other than "
+            "undivided: they overlap, "
             "and a ceiling that takes them for one after the other promises too much."
         ]
     if high is not None and high < -WORTH_SAYING:
-        return [f"{1.0 - divided.together:.0%} of the undivided query lies between the stages, in none of them."]
+        return [
+            f"{100 * (1.0 - divided.together):.0f} % of the undivided query lies between the stages, in none of them."
+        ]
     return []
 
 

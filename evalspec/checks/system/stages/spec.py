@@ -35,10 +35,10 @@ class Stages(Check):
     - the model. Kinds `onnx`, `torch` and `python`: `inference`. `torch` on a GPU: `copy_to_device`, `inference`,
       `copy_to_host`; `onnx` copies within `inference`. `sklearn`: `inference`; a pipeline of two steps or more has
       `frame` (the table that it takes), each step but the last by its own name (`standardscaler`; one that passes rows
-      through has no stage), and `inference`, which is the last step only. `http`: `serialize`, making the bytes of
-      requests of arrays in memory, and `server`, all that passes between sending them and having their answers, or in
-      its place what the server tells of it;
-    - `postprocess`, making answers of outputs; for `http` it is called `parse`, and reads the bytes before.
+      through has no stage), and `inference`, which is the last step only. `http` and `gguf`: `serialize`, making
+      the bytes of requests of arrays in memory, and `server`, all that passes between sending them and having their
+      answers, or in its place what the server tells of it;
+    - `postprocess`, making answers of outputs; for `http` and `gguf` it is called `parse`, and reads the bytes before.
 
     A server tells what it does by the header `Server-Timing` in its answers (`queue;dur=1.2, infer;dur=4.5`, in ms), or
     else by the statistics of the Open Inference Protocol (`queue`, `compute_input`, `compute_infer`, `compute_output`).
@@ -47,10 +47,11 @@ class Stages(Check):
     with `server_` (`server_parse`, `server_serialize`); what is left of the server's own total (`total` in the header,
     `success` in the statistics) is `server_other`; and what is left of the wait for it is `transfer`: the network, and
     all handling of HTTP that it does not tell of. Parts of the header must follow one another; none may be inside
-    another, but for `total`. Of a model that streams its answers (`protocol: openai`) a client knows two stages itself:
-    `decode`, from the first piece with text to the end, and `prefill`, all before it: queries come one after the other,
-    so it is the server's prefill, its own waiting and the network. A server that tells of `queue` or `prefill` in its
-    header has these apart, and the rest is `transfer`; what it tells of neither can't be parted from outside.
+    another, but for `total`. Of a model that streams its answers (`protocol: openai`, `gguf`) a client knows two stages
+    itself: `decode`, from the first piece with text to the end, and `prefill`, all before it: queries come one after
+    the other, so it is the server's prefill, its own waiting and the network. A server that tells of `queue` or
+    `prefill` in its header has these apart, and the rest is `transfer`; what it tells of neither can't be parted from
+    outside.
 
     A model with a fixed batch, or a pipeline that gives several outputs, is one `inference`. A requirement on a stage
     that is not there is NOT_RUN, and names those that are.

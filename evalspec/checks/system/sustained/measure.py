@@ -94,7 +94,8 @@ def _warm(ends: Sequence[Ends]) -> list[str]:
     if not slow:
         return []
     return [
-        f"Process {', '.join(slow)} began over {DRIFT_FLOOR:.0%} slower than the fastest one: the machine may not have "
+        f"Process {', '.join(slow)} began over {100 * DRIFT_FLOOR:.0f} % slower than the fastest one: "
+        "the machine may not have "
         "cooled down. All are held against the fastest start."
     ]
 
@@ -113,7 +114,7 @@ def _still_falling(latencies: Sequence[NDArray[np.float64]]) -> str | None:
     trend = drift([one[np.isfinite(one)] for one in halves])
     if trend is None or trend.direction != "up":
         return None
-    text = f"batches grow slower by {trend.change:.0%} in the second half of a process: the end is not reached"
+    text = f"batches grow slower by {100 * trend.change:.0f} % in the second half of a process: the end is not reached"
     return Reason(text, Cause.NO_STEADY_STATE)
 
 
@@ -164,5 +165,5 @@ def _why(samples: Sequence[Samples], series: device.DeviceSeries) -> list[str]:
             shares[word] = max(shares.get(word, 0.0), share)
     if not shares:
         return []
-    text = ", ".join(f"{word} (up to {share:.0%} of a process's readings)" for word, share in shares.items())
+    text = ", ".join(f"{word} (up to {100 * share:.0f} % of a process's readings)" for word, share in shares.items())
     return [f"Reasons that the GPU gave for its clocks: {text}."]

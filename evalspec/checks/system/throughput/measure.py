@@ -229,7 +229,8 @@ def _withhold(batches: Mapping[int, AtBatch]) -> str | None:
         trend = drift([series[np.isfinite(series)] for series in spent])
         if trend is not None and trend.direction == "up":
             return Reason(
-                f"at batch {size} a batch takes {trend.change:.0%} longer at the end of a process than at its start: "
+                f"at batch {size} a batch takes {100 * trend.change:.0f} % longer at the end of a "
+                "process than at its start: "
                 "no steady state was reached",
                 Cause.NO_STEADY_STATE,
             )

@@ -172,7 +172,7 @@ def test_counter_and_power_are_held_against_each_other(tmp_path: Path) -> None:
     honest, lying = Lying(spread=0.0), Lying(spread=0.0)
     lying.spread_of_power = 0.8
     told = [" ".join(run(tmp_path, one, boundary="gpu", device="cuda:0").notes) for one in (honest, lying)]
-    assert "agree within 0.0%" in told[0] and "do not agree: they differ by 25.0%" in told[1]
+    assert "agree within 0.0 %" in told[0] and "do not agree: they differ by 25.0 %" in told[1]
 
 
 def test_processes_that_could_not_be_metered_void_the_rest(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_notes_name_a_coarse_clock_and_warm_up_that_did_not_settle(tmp_path: Pat
 
     result = Latency(dataset="test").run(FakeInputs(tmp_path, samples=odd, facts={"candidate": {"precision": "int8"}}))
     text = " ".join(result.notes)
-    assert "not settled" in text and "Reading the clock takes 3%" in text
+    assert "not settled" in text and "Reading the clock takes 3 %" in text
     assert result.conditions["threads"] == 2 and result.conditions["precision"] == "int8"
 
 
@@ -417,11 +417,11 @@ def read_beside(**series: float | NDArray[np.float64]) -> Callable[[str, Schedul
     ("series", "note", "invalid"),
     [
         ({"cpu_others_share": 0.05, "cpu_steal_share": 0.0}, None, None),
-        ({"cpu_others_share": 0.4}, "Other processes used 40%", None),
-        ({"cpu_others_share": 0.9}, "Other processes used 90%", "other processes used 90%"),
-        ({"cpu_steal_share": 0.05}, "The hypervisor took 5%", None),
-        ({"cpu_steal_share": 0.3}, "The hypervisor took 30%", "the hypervisor took 30%"),
-        ({"gpu_throttle_reasons": 64.0}, "The GPU throttled (hardware thermal slowdown) in 100%", None),
+        ({"cpu_others_share": 0.4}, "Other processes used 40 %", None),
+        ({"cpu_others_share": 0.9}, "Other processes used 90 %", "other processes used 90 %"),
+        ({"cpu_steal_share": 0.05}, "The hypervisor took 5 %", None),
+        ({"cpu_steal_share": 0.3}, "The hypervisor took 30 %", "the hypervisor took 30 %"),
+        ({"gpu_throttle_reasons": 64.0}, "The GPU throttled (hardware thermal slowdown) in 100 %", None),
         ({"gpu_throttle_reasons": 4.0}, None, None),
         ({"cpu_throttle_count": np.arange(20.0)}, "The processor throttled 19 times", None),
         ({"gpu_sm_clock_mhz": np.linspace(1900, 1200, 20)}, "The clock of the GPU fell from", None),
@@ -459,7 +459,7 @@ def test_slow_queries_at_a_period_are_told(tmp_path: Path) -> None:
         return [samples(steady(schedule.queries, rng), process=i, details=details) for i in range(schedule.processes)]
 
     notes = " ".join(Latency(dataset="test").run(FakeInputs(tmp_path, samples=told)).notes)
-    assert "Python collected garbage during 60% of the slowest queries" in notes
+    assert "Python collected garbage during 60 % of the slowest queries" in notes
 
 
 def test_a_machine_that_throttles_in_a_long_process_is_told_and_a_violation_stays(tmp_path: Path) -> None:
@@ -472,7 +472,7 @@ def test_a_machine_that_throttles_in_a_long_process_is_told_and_a_violation_stay
 
     limit = Requirement("latency_p90 <= 12 ms", "latency_p90", None, "<=", 12.0, "ms")
     warm = run(tmp_path, hot(1.6), queries=45_000, require=(limit,))
-    assert any("steps up by 60% after" in note for note in warm.notes)
+    assert any("steps up by 60 % after" in note for note in warm.notes)
     assert measured(warm, "latency_p90").withhold is not None
     slow = run(tmp_path, hot(3.0), queries=45_000, require=(limit,))
     assert below(p_values(slow, limit)[1], 0.01) and measured(slow, "latency_p90").invalid is None
@@ -588,7 +588,7 @@ def busy_pairs(others: float, steal: float = 0.0) -> Callable[[Schedule, str], t
 
 
 @pytest.mark.parametrize(
-    ("others", "steal", "told"), [(0.9, 0.0, "other processes used 90%"), (0.0, 0.3, "hypervisor")]
+    ("others", "steal", "told"), [(0.9, 0.0, "other processes used 90 %"), (0.0, 0.3, "hypervisor")]
 )
 def test_pairs_are_watched_too(tmp_path: Path, others: float, steal: float, told: str) -> None:
     """A neighbour that came when the pairs were measured voids them, and not what was measured before."""
@@ -616,7 +616,7 @@ def test_a_latency_that_held_beside_other_work_stands_and_jitter_does_not(tmp_pa
     result = check.run(FakeInputs(tmp_path, samples=disturbed))
     assert [decided(result, check, one) for one in (P99, jitter, tight)] == ["PASS", "INVALID", "INVALID"]
     found = {one.metric: one for one in write_tests(check, result, SignificanceLevels(0.95, 0.025))}
-    assert any("other processes used 90%" in note for note in found["latency_p99"].notes)
+    assert any("other processes used 90 %" in note for note in found["latency_p99"].notes)
     assert found["latency_p50"].by_surroundings and found["jitter"].by_surroundings
 
 

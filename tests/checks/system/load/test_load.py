@@ -175,7 +175,7 @@ def test_a_service_that_throttles_after_twenty_seconds_is_named(tmp_path: Path, 
         series={"gpu_throttle_reasons": np.where(np.arange(120) < 40, 0.0, 32.0)},
     )
     result = run(tmp_path, by(throttling, telemetry=telemetry), check)
-    assert re.search("latency steps up by [0-9]+% after (19|20|21) s", said(result))
+    assert re.search("latency steps up by [0-9]+ % after (19|20|21) s", said(result))
     assert "software thermal slowdown" in said(result)
     found = part(result, "latency_p99", "100 qps")
     assert found.invalid is None and found.withhold is None
@@ -501,11 +501,11 @@ def test_other_work_on_the_machine_is_told_or_voids(tmp_path: Path) -> None:
     assert part(beside(0.05), "latency_p99", "500 qps").invalid is None and "Other processes" not in said(beside(0.05))
     some = beside(0.3)
     assert part(some, "latency_p99", "500 qps").invalid is None
-    assert "Other processes used 30% of this machine's processor time" in said(some)
+    assert "Other processes used 30 % of this machine's processor time" in said(some)
     busy = beside(0.9)
     invalid = part(busy, "latency_p99", "500 qps").invalid
-    assert invalid is not None and "other processes used 90%" in invalid
-    assert "disturbed: other processes used 90%" in said(busy)
+    assert invalid is not None and "other processes used 90 %" in invalid
+    assert "disturbed: other processes used 90 %" in said(busy)
 
 
 @pytest.mark.parametrize(

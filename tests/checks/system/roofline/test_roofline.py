@@ -67,7 +67,7 @@ def test_a_model_that_mostly_starts_operators(tmp_path: Path) -> None:
         tmp_path, roofline(operations=1e4, weight_bytes=0.0, activation_bytes=1e4, fraction=0.01, on_calls=0.9)
     )
     assert result.conditions["bound"] == "overhead"
-    assert said(result).startswith("90% of a call") and "CUDA graphs" in said(result)
+    assert said(result).startswith("90 % of a call") and "CUDA graphs" in said(result)
 
 
 def test_weights_that_are_read_once_a_call_are_no_overhead(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_with_a_fixed_batch_overhead_is_a_guess_and_called_one(tmp_path: Path) -
 def test_more_than_the_roof_is_kept_from_pass(tmp_path: Path) -> None:
     result = run(tmp_path, roofline(fraction=1.4))
     found = result.estimates["roof_fraction"]
-    assert isinstance(found, Measured) and re.match(r"1[34]\d% of the roof", str(found.withhold))
+    assert isinstance(found, Measured) and re.match(r"1[34]\d % of the roof", str(found.withhold))
     assert outcome(result, NEEDED) == "INCONCLUSIVE"
 
 

@@ -119,7 +119,7 @@ def test_a_model_that_takes_little_of_the_query_is_found(tmp_path: Path) -> None
     result = run(tmp_path, served({"queue": 6.0, "infer": 1.0}))
     assert outcome(result, MOSTLY_INFERENCE) == "FAIL"
     said = note(result, "beside inference")
-    assert "inference 10%" in said and "queue alone takes" in said
+    assert "inference 10 %" in said and "queue alone takes" in said
 
 
 def test_a_server_that_says_nothing_is_one_stage_and_the_notes_say_how_it_could_tell(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_that_it_did_not_throttle_must_be_seen_in_every_process(
 def test_a_gpu_tells_reasons_and_a_power_cap_is_no_throttling(tmp_path: Path) -> None:
     capped = run(tmp_path, device(gpu=True, cap=True), on="cuda:0")
     assert fact(capped, "throttled") == 0.0
-    assert any("software power cap (up to 100%" in note for note in capped.notes)
+    assert any("software power cap (up to 100 %" in note for note in capped.notes)
     hot = run(tmp_path, device(20.0, gpu=True), on="cuda:0")
     assert fact(hot, "throttled") == 1.0 and any("software thermal slowdown" in note for note in hot.notes)
 

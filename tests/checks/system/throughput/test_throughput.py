@@ -229,7 +229,7 @@ def test_pairs_are_watched_too(tmp_path: Path) -> None:
 
     result = Throughput(dataset="test", require=(FASTER,)).run(FakeInputs(tmp_path, samples=make, pairs=pairs))
     assert outcome(result, FASTER) == "INVALID" and outcome(result, NEEDED) == "PASS"
-    assert any(note.startswith("Beside baseline: Other processes used 90%") for note in result.notes)
+    assert any(note.startswith("Beside baseline: Other processes used 90 %") for note in result.notes)
 
 
 @pytest.mark.parametrize(("sentence", "told"), [("throughput >= 3000 samples/s", "PASS"),
