@@ -33,7 +33,8 @@ def rate_of(samples: Samples, name: str) -> float | str:
     """
     if samples.streams is None:
         return streams.NO_STREAM
-    if samples.batch > 1:
+    # In process a batch is one query that has the tokens of all its rows; to a server it is several requests.
+    if samples.batch > 1 and (name != OUTPUT_RATE or samples.details.get("in_process") is not True):
         return "a query of several rows is several answers: tokens are counted with a batch of 1 (`batch_sizes: [1]`)"
     if not len(samples.streams.piece_ns):
         return "the server did not stream its answers, or answered none"

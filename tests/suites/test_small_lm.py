@@ -60,9 +60,9 @@ def test_rows_have_as_many_values_as_their_bits_allow(make_small_lm: ModuleType)
                 assert max(len(row.unique()) for row in weight) <= 2 * steps + 1
 
 
-def run(name: str, folder: Path) -> tuple[int, dict[str, Any]]:
+def run(name: str, folder: Path, suite: Path = SUITE) -> tuple[int, dict[str, Any]]:
     ended = subprocess.run(
-        [sys.executable, "-m", "evalspec", "run", str(SUITE / name), "--output", str(folder / "run"), "--quiet"],
+        [sys.executable, "-m", "evalspec", "run", str(suite / name), "--output", str(folder / "run"), "--quiet"],
         cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
         timeout=600, check=False,
     )  # fmt: skip
@@ -99,3 +99,18 @@ def test_weights_of_4_bits_are_red_where_they_read_and_not_where_they_repeat(tmp
     assert (record["verdict"]["word"], code) == ("NOT READY", 1)
     assert {name: status for name, status in statuses(record).items() if status != "PASS"} == dict.fromkeys(RED, "FAIL")
     assert statuses(record).keys() == ALL
+    assert not any("begin tokens" in line for check in record["checks"] for line in check["weakens"])
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+def test_a_template_that_begins_twice_is_told(tmp_path: Path) -> None:
+    """Story 10, of a prompt: the suite itself, with one begin token, is told nothing."""
+    shutil.copytree(SUITE, tmp_path / "suite")
+    template = tmp_path / "suite" / "int4" / "chat_template.jinja"
+    template.write_text("{{ bos_token }}" + template.read_text())
+    _, twice = run("flawed.yaml", tmp_path, tmp_path / "suite")
+    told = {check["id"]: " ".join(check["weakens"]) for check in twice["checks"]}
+    assert "candidate is asked with two begin tokens (the first ids are 0 0 " in told["quality"]
+    candidate = next(one for one in twice["models"] if one["name"] == "candidate")
+    assert candidate["details"]["first_ids"].startswith("0 0 ") and candidate["details"]["begins_twice"] is True

@@ -119,3 +119,12 @@ def faster(made: Samples, level: float, name: str) -> Samples:
         intended_ns=np.round(made.intended_ns * times).astype(np.int64),
         end_ns=np.round(made.end_ns * times).astype(np.int64),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("in_process,known", [(True, True), (False, False), (None, False)])
+def test_a_batch_of_this_process_has_the_tokens_of_all_its_rows(in_process: bool | None, known: bool) -> None:
+    """To a server it is several requests, of which one is streamed here."""
+    of = sampled(streams([10, 20, 30], [60, 70, 80]), sent_ns=np.array([0, 40 * MS]), end_ns=np.array([30, 100]) * MS)
+    batch = replace(of, batch=8, details={} if in_process is None else {"in_process": in_process})
+    assert (rate_of(batch, OUTPUT_RATE) == pytest.approx(6 / 0.1)) is known
+    assert "several answers" in str(rate_of(batch, DECODE_RATE))

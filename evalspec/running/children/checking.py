@@ -100,8 +100,8 @@ def _begun_twice(model: str, facts: Mapping[str, Cell]) -> tuple[str, ...]:
     if not facts.get("begins_twice"):
         return ()
     return (
-        f"{model} is asked with two begin tokens (the first ids are {facts.get('first_ids')}): its chat template and "
-        "its tokenizer both add one, which no training text had; take one of them out",
+        f"{model} is asked with two begin tokens (the first ids are {facts.get('first_ids')}), which no training text "
+        "had: its chat template, its tokenizer and the prompt must add one between them",
     )
 
 

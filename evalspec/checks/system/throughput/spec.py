@@ -28,7 +28,8 @@ class Throughput(Check):
     process. Without a part it is that of the best batch size; `best_batch` says which one that was. The table has the
     latency of a batch beside it, the memory that was in use and, where the machine has a meter that moves at least 10
     times in `duration:` (NVML's: take 2 s), the energy of an item; another names the best batch size for each of these.
-    Of a model that streams its answers, one request a row (`batch_sizes: [1]`), with `connections:` of them under way:
+    Of a model that streams its answers, one request a row (`batch_sizes: [1]`; in process any
+    for `output_rate`), with `connections:` of them under way:
     `output_rate` [tokens/s: all that arrived, by the time], `decode_rate` [tokens/s of one answer, from its first
     piece to its last] and, with `connections: 1`, `prefill_rate` [tokens/s of prompts].
 
