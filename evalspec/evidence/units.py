@@ -93,7 +93,9 @@ def format_number(value: float, unit: str = "", decimals: int | None = None) -> 
         return str(value).replace("-", MINUS)
     if value < 0:
         negative = format_number(-value, unit, decimals)
-        return f"over {MINUS}{negative[6:]}" if negative.startswith("under ") else f"{MINUS}{negative}"
+        word, _, number = negative.rpartition(" ")
+        other = {"under": "over ", "over": "under ", "": ""}[word]
+        return f"{other}{MINUS}{number}"
     if decimals is not None:
         return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
     whole = WHOLES.get(unit)
