@@ -83,7 +83,7 @@ def test_rows_from_elsewhere_may_be_unlike(tmp_path: Path) -> None:
 
 @pytest.mark.proof
 def test_at_most_one_sound_run_in_fifty_shows_a_screen(of: Plan) -> None:
-    """Level 1 % over all data screens of a run; 1,000 runs, and 20 of them are what the bar allows."""
+    """Level 1 % over all screens of a run; the bar allows two in a hundred, for chance."""
     runs = examples(300)
     told = sum(bool(screened(of, sound(np.random.default_rng(seed))).suspicions) for seed in range(runs))
     assert told <= 0.02 * runs
