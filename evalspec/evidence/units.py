@@ -86,8 +86,8 @@ def format_number(value: float, unit: str = "", decimals: int | None = None) -> 
     Args:
         value: The number.
         unit: Its unit.
-        decimals: As many, zeros at the end among them; below 0: digits before the point that are zero. None: as
-            four significant digits need.
+        decimals: As many, zeros at the end among them, but for nothing and the whole; below 0: digits before the
+            point that are zero. None: as four significant digits need.
     """
     if value != value or value in (float("inf"), float("-inf")):
         return str(value).replace("-", MINUS)
@@ -96,9 +96,9 @@ def format_number(value: float, unit: str = "", decimals: int | None = None) -> 
         word, _, number = negative.rpartition(" ")
         other = {"under": "over ", "over": "under ", "": ""}[word]
         return f"{other}{MINUS}{number}"
-    if decimals is not None:
-        return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
     whole = WHOLES.get(unit)
+    if decimals is not None and value not in (0.0, whole):
+        return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
     if value == int(value) and value < MOST:
         return f"{int(value):,}"
     if value < LEAST:
