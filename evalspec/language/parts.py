@@ -210,6 +210,11 @@ class Model(Part):
         return self
 
     @property
+    def prompt_columns(self) -> tuple[str, ...]:
+        """Columns that its prompt names; none where ``inputs`` says what feeds the places, or stages make it."""
+        return ()
+
+    @property
     def writes_slowly(self) -> bool:
         """True of one that writes token after token, so that few rows are asked about for its own sake."""
         return False

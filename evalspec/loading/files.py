@@ -333,6 +333,13 @@ class NeedsCheck:
                     message = f"{column!r} is the label of {dataset}, so {model_name} would be told the answer"
                     remedy = "take it out, and feed the columns that the model was trained on"
                     self.problems.add(find_text(self.problems, path, column), Problem(message, remedy=remedy))
+        prompt = ("models", model_name, "prompt")
+        for column in model.prompt_columns:
+            if header is not None and column not in header.columns:
+                self.problems.add(prompt, unknown_column(column, dataset, header))
+            elif column == label:
+                message = f"the prompt names {column!r}, the label of {dataset}: {model_name} would be told the answer"
+                self.problems.add(prompt, Problem(message, remedy="take it out of the prompt"))
 
     def can_pass(self, entry: Entry, names: SpecNames, confidence: float) -> None:
         """Each requirement can pass at the known number of rows and the policy's confidence."""

@@ -13,7 +13,7 @@ from evalspec.language.parts import Access
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.model_fields import FileModel, usable_cpus
 from evalspec.pipeline.prompt import Generate, Prompt
-from evalspec.pipeline.prompt_places import unplaced
+from evalspec.pipeline.prompt_places import columns_named, unplaced
 from evalspec.runtimes.http_client.loaded import LoadedHttp, load
 from evalspec.runtimes.http_client.openai import MODELS
 from evalspec.runtimes.http_client.readiness import told
@@ -73,6 +73,10 @@ class Gguf(FileModel):
     def unsampled(self) -> Gguf:
         """At a temperature of 0."""
         return self.model_copy(update={"generate": self.generate.model_copy(update={"temperature": 0.0})})
+
+    @property
+    def prompt_columns(self) -> tuple[str, ...]:
+        return columns_named(self, self.prompt)
 
     @property
     def writes_slowly(self) -> bool:

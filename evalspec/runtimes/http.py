@@ -17,7 +17,7 @@ from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.model_fields import RuntimeModel
 from evalspec.pipeline.prompt import Generate, Prompt
-from evalspec.pipeline.prompt_places import unplaced
+from evalspec.pipeline.prompt_places import columns_named, unplaced
 from evalspec.redaction import Redaction
 from evalspec.runtimes.http_client import json_template as template
 from evalspec.runtimes.http_client.openai import MODELS, PATHS
@@ -179,6 +179,10 @@ class Http(RuntimeModel):
         if self.generate is None:
             return self
         return self.model_copy(update={"generate": self.generate.model_copy(update={"temperature": 0.0})})
+
+    @property
+    def prompt_columns(self) -> tuple[str, ...]:
+        return columns_named(self, self.prompt)
 
     @property
     def writes_slowly(self) -> bool:

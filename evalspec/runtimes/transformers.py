@@ -14,7 +14,7 @@ from evalspec.language.parts import Access, OutputName
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import RuntimeModel, usable_cpus
 from evalspec.pipeline.prompt import Generate, Prompt
-from evalspec.pipeline.prompt_places import unplaced
+from evalspec.pipeline.prompt_places import columns_named, unplaced
 from evalspec.pipeline.untrusted_code import first_line, need_trust
 from evalspec.runtimes.guards.observe import precision_of
 from evalspec.runtimes.torch import DTYPES, device_of
@@ -81,6 +81,10 @@ class Transformers(RuntimeModel):
         if self.generate is None:
             return self
         return self.model_copy(update={"generate": self.generate.model_copy(update={"temperature": 0.0})})
+
+    @property
+    def prompt_columns(self) -> tuple[str, ...]:
+        return columns_named(self, self.prompt)
 
     @property
     def writes_slowly(self) -> bool:
