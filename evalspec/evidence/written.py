@@ -33,9 +33,20 @@ def in_unit(value: float, unit: str, to: str) -> float:
     return float(f"{value * UNITS[unit].scale / UNITS[to].scale:.15g}")
 
 
+def shown_unit(unit: str, written: str) -> str:
+    """The unit of a sentence, where it has one that numbers in ``unit`` can be turned into; else that unit."""
+    own, other = UNITS.get(unit), UNITS.get(written)
+    return written if own is not None and other is not None and own.kind == other.kind else unit
+
+
+def _written(test: Test) -> str:
+    """Unit that the requirement is written in."""
+    return shown_unit(test.unit, test.written_unit)
+
+
 def as_written(test: Test) -> Test:
     """The test with all its numbers in the unit that it is written in. Nothing is decided from these."""
-    unit = test.written_unit or test.unit
+    unit = _written(test)
     own = _beside(test)
     parts = test.part_unit or test.unit
     if (unit, own) == (test.unit, test.metric_unit):
@@ -71,11 +82,10 @@ def as_written(test: Test) -> Test:
 def _beside(test: Test) -> str:
     """Unit of the two values of a comparison: percent where their difference is in points."""
     if test.against is None:
-        return (test.written_unit or test.unit) if test.metric_unit == test.unit else test.metric_unit
+        return _written(test) if test.metric_unit == test.unit else test.metric_unit
     if test.unit == "pp" and test.metric_unit == "fraction":
         return "%"
-    same = test.written_unit and UNITS.get(test.metric_unit, None) is not None and test.metric_unit == test.unit
-    return test.written_unit if same else test.metric_unit
+    return _written(test) if test.metric_unit == test.unit else test.metric_unit
 
 
 def written_units(check: CheckRecord) -> dict[str, str]:
@@ -83,7 +93,7 @@ def written_units(check: CheckRecord) -> dict[str, str]:
     written: dict[str, set[str]] = {}
     for test in check.tests:
         if test.against is None:
-            written.setdefault(test.unit, set()).add(test.written_unit or test.unit)
+            written.setdefault(test.unit, set()).add(_written(test))
         elif test.unit == "pp" or test.metric_unit == test.unit:
             written.setdefault(test.metric_unit, set()).add(_beside(test))
     return {unit: other for unit, (other, *more) in ((unit, sorted(one)) for unit, one in written.items()) if not more}
@@ -93,7 +103,7 @@ def unit_of(check: CheckRecord, name: str) -> str:
     """Unit that a number of a check is shown in: that of the requirements on its metric, else of all of the check."""
     unit = check.units.get(name, "")
     own = {
-        test.written_unit or test.unit
+        _written(test)
         for test in check.tests
         if test.against is None and test.metric == metric_of(name) and test.unit == unit
     }

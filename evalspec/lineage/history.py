@@ -14,7 +14,7 @@ from evalspec.evidence.record import AskedOtherwise, CheckRecord, Dimension, Rec
 from evalspec.evidence.test import Severity, Test
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.evidence.words import short_digest
-from evalspec.evidence.written import in_unit
+from evalspec.evidence.written import in_unit, shown_unit
 from evalspec.lineage.comparability import apart, own_fields
 from evalspec.lineage.settings import settings_of, unlike_settings
 from evalspec.lineage.spec_diff import as_asked, moved
@@ -52,7 +52,7 @@ class Point(Frozen):
     @property
     def as_written(self) -> Point:
         """The same in the unit that the requirement is written in, for people."""
-        return self.converted(self.written_unit or self.unit)
+        return self.converted(shown_unit(self.unit, self.written_unit))
 
     def converted(self, unit: str) -> Point:
         """The same in another unit of its kind."""

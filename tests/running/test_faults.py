@@ -188,11 +188,11 @@ def test_a_draft_says_what_ran_and_what_did_not_and_decides_nothing(folder: Path
     done = run(folder, "good", "--draft")
     assert done.returncode == 3, done.stdout + done.stderr
     assert done.stdout.startswith("faults: UNDECIDED (a draft)\n  Everything was tried on a few rows and queries")
-    assert "  ran      quality: accuracy 0\n" in done.stdout
+    assert "  ran      quality: accuracy 0 %\n" in done.stdout
     crashed = run(folder, "raises", "--draft")
     assert crashed.returncode == 4
     assert crashed.stdout.startswith("faults: ERROR (a draft)")
-    assert "  ran      quality: accuracy 0\n" in crashed.stdout
+    assert "  ran      quality: accuracy 0 %\n" in crashed.stdout
     reason = "behaviour:raises raised RuntimeError: the weights are gone"
     assert f"  crashed  other: {reason}\n" in crashed.stdout
     # What is wrong is the crash, whatever the few rows say.

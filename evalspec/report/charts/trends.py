@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from evalspec.evidence.units import format_number
+from evalspec.evidence.written import shown_unit
 from evalspec.lineage.history import HistoryPlace, Point, Trend
 from evalspec.report.charts.strips import CHARACTER, StripScale
 from evalspec.report.names import quantity
@@ -112,7 +113,7 @@ class _Frame:
 
 def trend_chart(trend: Trend) -> TrendChart:
     """Draw a trend. Values in another unit than the newest have no place on its scale and stand with those without."""
-    unit = trend.last.written_unit or trend.last.unit
+    unit = shown_unit(trend.last.unit, trend.last.written_unit)
     places = tuple(_place_in(place, trend.last.unit, unit) for place in trend.places)
     drawn = [place.point if _fits(place.point, unit) else None for place in places]
     asked = [place.point if place.point is not None and place.point.unit == unit else None for place in places]
