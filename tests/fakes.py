@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import AnswerKind, Boxes, Predictions, Probe, Samples, Schedule, SliceMask
+from evalspec.language.inputs import FIRST, AnswerKind, Boxes, Predictions, Probe, Samples, Schedule, SliceMask, Variant
 from evalspec.language.likelihoods import TokenLikelihoods, Windows
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
@@ -82,6 +82,7 @@ class FakeInputs:
     schedules: list[Schedule] = field(default_factory=list)
     probed: list[tuple[str, dict[str, Cell]]] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
+    variants: list[Variant] = field(default_factory=list)
     _rng: np.random.Generator | None = None
 
     @property
@@ -151,11 +152,14 @@ class FakeInputs:
             raise InputError(f"no predictions of {key[1]} on {key[0]}")
         return self.answers[key]
 
-    def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
+    def predict(
+        self, rows: pa.Table, dataset: str, name: str, model: str | None = None, *, variant: Variant = FIRST
+    ) -> Predictions:
         """What the test's model says of these rows."""
         self.altered.append(name)
         if self.answering is None:
             raise NotRunError(f"{model or self.model} can't be asked about other rows")
+        self.variants.append(variant)
         return self.answering(rows, dataset, model or self.model)
 
     def token_likelihoods(

@@ -313,6 +313,20 @@ class MakesClient(Protocol):
 
 
 @runtime_checkable
+class GivesVariants(Protocol):
+    """A language model whose question can be put in several ways, and answered several times at random."""
+
+    def otherwise(self, template: int, sample: int) -> LoadedModel:
+        """The same in memory, as it is asked with another template of its prompt, or for another sample.
+
+        Args:
+            template: Place in the prompt's list.
+            sample: Number, from 0.
+        """
+        ...
+
+
+@runtime_checkable
 class AsksAgain(Protocol):
     """A loaded model that is asked over connections, which may break."""
 

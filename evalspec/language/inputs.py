@@ -372,6 +372,23 @@ class Probe:
     telemetry: Telemetry | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How a language model is asked about a row.
+
+    Args:
+        template: Place in the list of texts of its prompt; the first is what ships.
+        sample: Number of an answer that is drawn at random, from 0.
+    """
+
+    template: int = 0
+    sample: int = 0
+
+
+FIRST = Variant()
+"""As every check asks."""
+
+
 class Inputs(Protocol):
     """Inputs that a check may ask for while it runs."""
 
@@ -512,7 +529,9 @@ class Inputs(Protocol):
         """
         ...
 
-    def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
+    def predict(
+        self, rows: pa.Table, dataset: str, name: str, model: str | None = None, *, variant: Variant = FIRST
+    ) -> Predictions:
         """Answers of a model (default: the check's own) to rows that the check made, asked for now.
 
         Altered copies, or the rows of `table` as they are: then the model is asked a second time, in another process
@@ -524,6 +543,7 @@ class Inputs(Protocol):
             dataset: Where they come from.
             name: Of these rows, once for each check: ``blur 3``.
             model: Default: the check's own.
+            variant: Wording and draw, of a language model.
 
         Raises:
             NotRunError: The model is read from files, which hold no answers to other rows.

@@ -142,6 +142,21 @@ OutputName = Literal[
 ]  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class ShownRows:
+    """The first rows of a dataset, shown to a model before each question.
+
+    Args:
+        dataset: Its name.
+        rows: How many.
+        columns: Columns that must be there.
+    """
+
+    dataset: str
+    rows: int
+    columns: tuple[str, ...]
+
+
 class Model(Part):
     """A model under test. Its kind is served by a runtime: one file of ``evalspec/runtimes``."""
 
@@ -213,6 +228,25 @@ class Model(Part):
     def prompt_columns(self) -> tuple[str, ...]:
         """Columns that its prompt names; none where ``inputs`` says what feeds the places, or stages make it."""
         return ()
+
+    @property
+    def shown_rows(self) -> ShownRows | None:
+        """Rows of a dataset that its prompt shows as examples; None: it shows none."""
+        return None
+
+    @property
+    def templates(self) -> int:
+        """Number of ways in which its prompt puts a question."""
+        return 1
+
+    @property
+    def samples(self) -> int:
+        """Number of answers to each row that its fields ask for."""
+        return 1
+
+    def bound(self, datasets: Mapping[str, Dataset]) -> Model:
+        """The same, knowing those datasets of the spec that it reads itself."""
+        return self
 
     @property
     def writes_slowly(self) -> bool:
@@ -681,6 +715,15 @@ class Check(Part):
     def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
         """Requirements that hold two models against each other token by token, each with the other model."""
         return ()
+
+    def missing_from(self, requirement: Requirement, model: Model) -> str | None:
+        """Reason why a requirement says nothing about its model, as the spec has that; None: it does.
+
+        Args:
+            requirement: One of its own.
+            model: The check's model, or the one that the requirement names.
+        """
+        return None
 
     def same(self, requirement: Requirement) -> Same | None:
         """Claim of this requirement, where a requirement of another check may claim the same: both count once.

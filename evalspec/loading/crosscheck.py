@@ -212,6 +212,12 @@ def check_models(problems: Problems, models: Mapping[str, Model], names: SpecNam
             remedy = did_you_mean(used, names.datasets)
             path = ("models", name, "quantization", "calibration")
             problems.add(path, Problem(message, choices=names.datasets, remedy=remedy))
+        shown = model.shown_rows
+        if shown is not None and shown.dataset not in names.datasets:
+            message = f"unknown dataset {shown.dataset!r}"
+            remedy = did_you_mean(shown.dataset, names.datasets)
+            place = ("models", name, "prompt", "shots", "dataset")
+            problems.add(place, Problem(message, choices=names.datasets, remedy=remedy))
 
 
 def check_decides(problems: Problems, entries: Sequence[Entry]) -> None:

@@ -1,12 +1,14 @@
-"""Models that give likelihoods: asked for nothing else, and held by token only against models of the same tokens."""
+"""Language models: what they can be asked for, the examples of their prompts, and tokens that two of them share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from evalspec.errors import InputError, Problem
+from evalspec.language.header import Header
 from evalspec.language.parts import Access, Model, NeedLikelihoods, NeedRows
 from evalspec.loading.entries import Entry
+from evalspec.loading.files import unknown_column
 from evalspec.loading.problems import Problems
 
 
@@ -59,3 +61,46 @@ def _vocabulary(model: Model, access: Access) -> str | None:
         return model.vocabulary(access)
     except (InputError, OSError):
         return None
+
+
+def check_lacking(problems: Problems, entries: Sequence[Entry], models: Mapping[str, Model]) -> None:
+    """Each requirement is about something that its models are asked for."""
+    for entry in entries:
+        for requirement in entry.check.requirements:
+            for name in (entry.check.model, requirement.model):
+                why = (
+                    None if name is None or name not in models else entry.check.missing_from(requirement, models[name])
+                )
+                if why is not None:
+                    problems.add(entry.place(requirement), Problem(f"{why} ({name})"))
+
+
+def check_shown_apart(problems: Problems, entries: Sequence[Entry], models: Mapping[str, Model]) -> None:
+    """No model is asked about the dataset whose rows its prompt shows with their answers."""
+    for entry in entries:
+        for need in entry.check.needs():
+            if isinstance(need, NeedRows | NeedLikelihoods) or need.model not in models:
+                continue
+            shown = models[need.model].shown_rows
+            if shown is not None and shown.dataset == need.dataset:
+                message = (
+                    f"the prompt of {need.model} shows rows of {need.dataset} with their answers, and is asked about it"
+                )
+                remedy = "ask it about other rows, or take examples from another dataset"
+                problems.add(entry.path, Problem(message, remedy=remedy))
+
+
+def check_shown_rows(problems: Problems, models: Mapping[str, Model], headers: Mapping[str, Header]) -> None:
+    """The examples of prompts are there."""
+    for name, model in models.items():
+        shown = model.shown_rows
+        header = None if shown is None else headers.get(shown.dataset)
+        if shown is None or header is None:
+            continue
+        path = ("models", name, "prompt", "shots")
+        for column in shown.columns:
+            if column not in header.columns:
+                problems.add(path, unknown_column(column, shown.dataset, header))
+        if header.rows is not None and shown.rows > header.rows:
+            message = f"{shown.rows:,} examples are shown and {shown.dataset} has {header.rows:,} rows"
+            problems.add((*path, "rows"), Problem(message, remedy=f"say rows: {header.rows}, or add some"))

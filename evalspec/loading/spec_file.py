@@ -165,7 +165,8 @@ class _Loader:
         fields = self._fields()
         names = self._names()
         reader = Reader(self.root, self.registry, self.problems)
-        models, datasets = reader.models(names), reader.datasets(names)
+        datasets = reader.datasets(names)
+        models = {name: model.bound(datasets) for name, model in reader.models(names).items()}
         entries = reader.checks(names)
         everything = [entry for dimension in DIMENSIONS for entry in entries[dimension]]
         self._crosscheck(fields, models, everything, names, complete=not reader.failed)
@@ -252,6 +253,8 @@ class _Loader:
             crosscheck.check_entry(self.problems, entry, names)
         crosscheck.check_remembered(self.problems, entries, models)
         language_models.check_abilities(self.problems, entries, models)
+        language_models.check_shown_apart(self.problems, entries, models)
+        language_models.check_lacking(self.problems, entries, models)
         requirements = crosscheck.check_requirement_names(self.problems, entries)
         if fields is not None:
             crosscheck.check_slices(self.problems, fields.slices)
@@ -298,6 +301,7 @@ class _Loader:
         readable = {name: datasets[name] for name in datasets if name in there}
         headers = files.read_headers(self.problems, readable, access, self.unverified)
         files.check_dataset_columns(self.problems, datasets, headers)
+        language_models.check_shown_rows(self.problems, models, headers)
         if fields is not None:
             whole = len(headers) == len(names.datasets)
             files.check_slice_columns(self.problems, fields.slices, headers, whole)

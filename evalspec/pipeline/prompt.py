@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, PrivateAttr, StringConstraints, field_validator, model_validator
 
-from evalspec.errors import Problem
-from evalspec.language.parts import Part
+from evalspec.errors import InputError, Problem
+from evalspec.language.parts import Access, Dataset, DatasetName, Part, ShownRows
 from evalspec.language.units import custom_error
 
 PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -18,39 +21,233 @@ PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 
 
+BETWEEN_EXAMPLES = "\n\n"
+"""What ends an example in a plain text."""
+Role = Literal["system", "user", "assistant"]
+
+
+class Turn(NamedTuple):
+    """One message: who says it, and the text."""
+
+    role: Role
+    text: str
+
+
+class Shot(NamedTuple):
+    """A row that a prompt shows with its answer: what fills each place, and the answer."""
+
+    values: Mapping[str, str]
+    answer: str
+
+
+class Shots(Part):
+    """Examples that a prompt shows before it asks: the first rows of a dataset, the same before every question."""
+
+    dataset: DatasetName = Field(description="Where they come from; not the dataset that is asked about.")
+    rows: int = Field(ge=1, le=1000, description="How many: the first of the dataset.")
+    ask: Text | dict[str, Text] | None = Field(
+        None,
+        description="Column for the prompt's place, or {place: column}; default: the columns that are called as the "
+        "places are.",
+    )
+    answer: Text = Field(description="Column with what the assistant says.")
+    _source: Dataset | None = PrivateAttr(None)
+
+    @property
+    def source(self) -> Dataset | None:
+        """The dataset, once the spec is whole."""
+        return self._source
+
+    def bound(self, datasets: Mapping[str, Dataset]) -> Shots:
+        """The same with its dataset, where there is one of that name."""
+        copy = self.model_copy()
+        copy._source = datasets.get(self.dataset)
+        return copy
+
+    def columns(self, places: Sequence[str]) -> dict[str, str]:
+        """Place: the column that fills it in an example."""
+        if isinstance(self.ask, str):
+            return dict.fromkeys(places, self.ask)
+        return {place: (self.ask or {}).get(place, place) for place in places}
+
+    def examples(self, places: Sequence[str], access: Access) -> tuple[Shot, ...]:
+        """The rows.
+
+        Args:
+            places: Of the prompt.
+            access: Where the dataset may be read from.
+
+        Raises:
+            InputError: The dataset can't be read, has too few rows, lacks a column, or a cell is empty.
+        """
+        from evalspec.sources.reading.open import open_dataset
+
+        if self._source is None:
+            raise InputError(f"the examples of the prompt come from {self.dataset!r}, which is no dataset of the spec")
+        columns = self.columns(places)
+        table = open_dataset(self._source, access, tuple(dict.fromkeys((*columns.values(), self.answer))))
+        if table.num_rows < self.rows:
+            raise InputError(
+                f"the prompt shows {self.rows:,} examples and {self.dataset!r} has {table.num_rows:,} rows",
+                remedy=f"say rows: {table.num_rows}, or add some",
+            )
+        rows = table.slice(0, self.rows)
+        texts = {name: self._texts(name, rows.column(name).to_pylist()) for name in {*columns.values(), self.answer}}
+        return tuple(
+            Shot({place: texts[column][row] for place, column in columns.items()}, texts[self.answer][row])
+            for row in range(self.rows)
+        )
+
+    def _texts(self, column: str, cells: Sequence[Any]) -> list[str]:
+        for row, cell in enumerate(cells):
+            if cell is None or cell != cell or not str(cell).strip():
+                raise InputError(
+                    f"row {row} of {self.dataset!r} has no {column!r}, and is an example of the prompt",
+                    remedy="fill it, or leave the row out with `where:`",
+                )
+        return [str(cell) for cell in cells]
+
+
 class Prompt(Part):
     """Texts that a language model is sent about a row.
 
     ``{name}`` in a text is the input of that name; ``{{`` and ``}}`` are braces. Nothing in it is run.
+    Of several texts in ``user`` the first is what all checks ask; the others are templates beside it, which
+    ``template_gap`` of the check ``answers`` asks too.
     """
 
     system: Text | None = Field(None, description="System text; left out, there is none.")
-    user: Text = Field(description='What the user says: "Question: {question}".')
+    user: Text | tuple[Text, ...] = Field(
+        description='What the user says: "Question: {question}"; or several ways to say it, the first being what ships.'
+    )
+    shots: Shots | None = Field(None, description="Examples shown before: {dataset: examples, rows: 4, answer: label}.")
+    prefill: Text | None = Field(None, description="Text with which the assistant's answer begins; nothing fills it.")
+    _examples: tuple[Shot, ...] = PrivateAttr(())
 
-    @field_validator("system", "user")
+    @field_validator("system")
     @classmethod
     def _has_whole_places(cls, value: str | None) -> str | None:
-        for match in PLACE.finditer(value or ""):
-            if match[0] in ("{", "}") or match[1] == "":
-                remedy = "write {{ and }} for braces, {name} for an input"
-                raise custom_error(
-                    Problem(f"a brace stands alone in the text: {_near(value or '', match)}", remedy=remedy)
-                )
+        _check_places(value or "")
         return value
+
+    @field_validator("user")
+    @classmethod
+    def _have_whole_places(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        texts = (value,) if isinstance(value, str) else value
+        if not texts:
+            raise custom_error(Problem("`user` is empty", remedy='write such as "Question: {question}"'))
+        if len(set(texts)) < len(texts):
+            raise custom_error(Problem("`user` has the same text twice", remedy="take one out"))
+        for text in texts:
+            _check_places(text)
+        return value
+
+    @model_validator(mode="after")
+    def _fills_its_places(self) -> Self:
+        problem = _shots_problem(self)
+        if problem is not None:
+            raise custom_error(problem)
+        return self
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Texts of the user; the first ships."""
+        return (self.user,) if isinstance(self.user, str) else self.user
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the inputs that its texts have a place for, in their order."""
-        texts = (self.system or "", self.user)
-        return tuple(dict.fromkeys(match[1] for text in texts for match in PLACE.finditer(text) if match[1]))
+        return _places((self.system or "", *self.templates))
 
-    def texts(self, values: Mapping[str, str]) -> tuple[str | None, str]:
-        """System text, or None, and the user's, with the inputs in their places.
+    @property
+    def shown_rows(self) -> ShownRows | None:
+        """Rows that it shows as examples; None: it shows none."""
+        if self.shots is None:
+            return None
+        columns = (*self.shots.columns(_places(self.templates)).values(), self.shots.answer)
+        return ShownRows(self.shots.dataset, self.shots.rows, tuple(dict.fromkeys(columns)))
+
+    def bound(self, datasets: Mapping[str, Dataset]) -> Prompt:
+        """The same, knowing the dataset of its examples."""
+        return self if self.shots is None else self.model_copy(update={"shots": self.shots.bound(datasets)})
+
+    def with_examples(self, access: Access) -> Prompt:
+        """The same with the examples read.
+
+        Raises:
+            InputError: As `Shots.examples`.
+        """
+        if self.shots is None:
+            return self
+        copy = self.model_copy()
+        copy._examples = self.shots.examples(_places(self.templates), access)
+        return copy
+
+    def with_template(self, template: int) -> Prompt:
+        """The same with one of its templates alone."""
+        return self.model_copy(update={"user": self.templates[template]})
+
+    def example_files(self, access: Access) -> dict[str, tuple[Path, ...]]:
+        """Files of the examples, by what they are to a model; empty where it shows none.
+
+        Raises:
+            InputError: One is missing.
+        """
+        source = None if self.shots is None else self.shots.source
+        return {} if source is None else {"examples": source.files(access)}
+
+    def turns(self, values: Mapping[str, str]) -> tuple[Turn, ...]:
+        """Messages about a row: system, examples, the question, and where it has one the begin of the answer.
 
         Args:
             values: Input: its text.
         """
-        return None if self.system is None else _filled(self.system, values), _filled(self.user, values)
+        user = self.templates[0]
+        system = () if self.system is None else (Turn("system", _filled(self.system, values)),)
+        shown = tuple(
+            turn
+            for one in self._examples
+            for turn in (Turn("user", _filled(user, one.values)), Turn("assistant", one.answer))
+        )
+        begun = () if self.prefill is None else (Turn("assistant", self.prefill),)
+        return (*system, *shown, Turn("user", _filled(user, values)), *begun)
+
+    def plain(self, values: Mapping[str, str]) -> str:
+        """The same as one text, for a model that goes on with it: a blank line ends the system text and each example.
+
+        Args:
+            values: Input: its text.
+        """
+        if not self._examples and self.prefill is None:
+            return "\n".join(turn.text for turn in self.turns(values))
+        text, said = "", self.turns(values)
+        for number, turn in enumerate(said):
+            text += turn.text
+            if number + 1 == len(said):
+                break
+            if turn.role == "user":
+                text += "" if turn.text[-1].isspace() else " "
+            else:
+                text += BETWEEN_EXAMPLES
+        return text
+
+    def facts(self) -> dict[str, str | int]:
+        """Facts for the record: digest of what is sent around the inputs, and how many examples are among it."""
+        places = {name: f"{{{name}}}" for name in self.inputs}
+        sent = json.dumps(self.turns(places), ensure_ascii=True)
+        facts: dict[str, str | int] = {"prompt_digest": hashlib.sha256(sent.encode()).hexdigest()}
+        return facts | ({"examples_shown": len(self._examples)} if self._examples else {})
+
+    def sent_with_every_row(self) -> Iterator[str]:
+        """Texts beside the row's own: the system text as it stands, and each example with its answer.
+
+        Examples come once for each template.
+        """
+        if self.system is not None:
+            yield self.system
+        for template in self.templates:
+            for one in self._examples:
+                yield f"{_filled(template, one.values)}\n{one.answer}"
 
 
 class Generate(Part):
@@ -61,6 +258,19 @@ class Generate(Part):
     top_p: float | None = Field(None, gt=0, le=1, description="Sample from the likeliest tokens of this mass only.")
     stop: tuple[Text, ...] = Field((), max_length=4, description="Texts that end an answer.")
     seed: int | None = Field(None, ge=0, lt=2**31, description="Of the server's sampling, where it has one.")
+    samples: int = Field(
+        1,
+        ge=1,
+        le=100,
+        description="Answers to each row, for pass_at, pass_all, unlike; over 1 needs a temperature.",
+    )
+
+    @model_validator(mode="after")
+    def _samples_differ(self) -> Self:
+        if self.samples > 1 and self.temperature == 0:
+            message = f"{self.samples} samples at a temperature of 0 are one and the same"
+            raise custom_error(Problem(message, remedy="say such as temperature: 0.8, or take `samples` out"))
+        return self
 
     def fields(self) -> dict[str, Any]:
         """Fields of a request."""
@@ -80,3 +290,42 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 def _near(text: str, match: re.Match[str]) -> str:
     return repr(text[max(0, match.start() - 20) : match.end() + 20])
+
+
+def _places(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(match[1] for text in texts for match in PLACE.finditer(text) if match[1]))
+
+
+def _check_places(text: str) -> None:
+    for match in PLACE.finditer(text):
+        if match[0] in ("{", "}") or match[1] == "":
+            remedy = "write {{ and }} for braces, {name} for an input"
+            raise custom_error(Problem(f"a brace stands alone in the text: {_near(text, match)}", remedy=remedy))
+
+
+def _shots_problem(prompt: Prompt) -> Problem | None:
+    """A template that lacks a place which another one has, or examples that fill another number of places."""
+    every = set(_places(prompt.templates))
+    for text in prompt.templates:
+        missing = sorted(every - set(_places((text,))))
+        if missing:
+            return Problem(
+                f"the template {_shown(text)} has no place for {missing[0]!r}, and another one has",
+                remedy=f'put "{{{missing[0]}}}" into it',
+            )
+    if prompt.shots is None:
+        return None
+    ask = prompt.shots.ask
+    if isinstance(ask, str) and len(every) != 1:
+        return Problem(
+            f"`ask: {ask}` fills one place, and `user` has {len(every)}",
+            remedy="name a column for each: ask: {place: column}",
+        )
+    for place in ask if isinstance(ask, dict) else ():
+        if place not in every:
+            return Problem(f"`ask` fills {place!r}, and `user` has no such place", choices=tuple(sorted(every)))
+    return None
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")

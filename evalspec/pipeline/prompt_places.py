@@ -6,13 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalspec.errors import Problem, did_you_mean
-from evalspec.language.parts import Model
-from evalspec.pipeline.prompt import Prompt
-
-
-def columns_named(model: Model, prompt: Prompt | None) -> tuple[str, ...]:
-    """Columns that a prompt names: all its places, unless `inputs` feeds them, or stages make what feeds them."""
-    return () if prompt is None or model.inputs or model.preprocess else prompt.inputs
 
 
 def unplaced(inputs: Mapping[str, Any], names: Sequence[str], where: str) -> Problem | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from evalspec.clocks import now_ns
 from evalspec.errors import WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Telemetry
+from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Telemetry, Variant
 from evalspec.running.children.jobs import CheckJob
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.process import Child
@@ -67,7 +67,9 @@ class Timing(Protocol):
         """Findings of fresh processes."""
         ...
 
-    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+    def predict(
+        self, rows: pa.Table, dataset: str, name: str, model: str, variant: Variant, progress: Progress
+    ) -> Path:
         """File with a model's answers to rows that a check made."""
         ...
 
@@ -255,9 +257,11 @@ class Workers:
         self._found += made
         return made
 
-    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+    def predict(
+        self, rows: pa.Table, dataset: str, name: str, model: str, variant: Variant, progress: Progress
+    ) -> Path:
         """Ask one worker for each model, which stays until `close`."""
-        out = self.answering.predict(rows, dataset, name, model, progress)
+        out = self.answering.predict(rows, dataset, name, model, variant, progress)
         self.observed |= self.answering.observed
         return out
 

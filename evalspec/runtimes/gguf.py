@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -13,7 +14,8 @@ from evalspec.language.parts import Access
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.model_fields import FileModel, usable_cpus
 from evalspec.pipeline.prompt import Generate, Prompt
-from evalspec.pipeline.prompt_places import columns_named, unplaced
+from evalspec.pipeline.prompt_places import unplaced
+from evalspec.pipeline.prompted import PromptedModel
 from evalspec.runtimes.http_client.loaded import LoadedHttp, load
 from evalspec.runtimes.http_client.openai import MODELS
 from evalspec.runtimes.http_client.readiness import told
@@ -28,7 +30,7 @@ CONNECTIONS = 2
 """Beside those that answer: one asks whether it is ready."""
 
 
-class Gguf(FileModel):
+class Gguf(PromptedModel, FileModel):
     """A language model in one file of llama.cpp's format, answered by llama.cpp itself.
 
     Its server runs inside the process that measures, on this machine alone, and is asked as ``protocol: openai`` asks:
@@ -65,18 +67,8 @@ class Gguf(FileModel):
             raise ValueError(f"device {self.device!r}: llama.cpp, as its wheel comes, runs on the cpu")
         return self
 
-    @property
-    def sampled(self) -> bool:
-        """At a temperature over 0."""
-        return self.generate.temperature > 0
-
-    def unsampled(self) -> Gguf:
-        """At a temperature of 0."""
-        return self.model_copy(update={"generate": self.generate.model_copy(update={"temperature": 0.0})})
-
-    @property
-    def prompt_columns(self) -> tuple[str, ...]:
-        return columns_named(self, self.prompt)
+    def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
+        return {**super().answers_from(access), **self.example_files(access)}
 
     @property
     def writes_slowly(self) -> bool:
@@ -95,13 +87,13 @@ class Gguf(FileModel):
                 raise InputError(f"{self.path!r} is no GGUF file: it does not begin with the letters GGUF")
         threads = threads or usable_cpus()
         engine = _engine(self, path, threads)
-        loaded = load(_served(self, engine.listening_address), {})
+        loaded = load(_served(self.with_examples(access), engine.listening_address), {})
         # llama.cpp ends a connection after each stream, without saying so.
         loaded.connection.keeping.keeps = False
         meta = _meta(loaded)
         trained = meta.get("n_ctx_train")
         known = {one.name: getattr(loaded, one.name) for one in fields(LoadedHttp)}
-        known["observed"] = _observed(meta, threads, self.slots)
+        known["observed"] = _observed(meta, threads, self.slots) | _prompt_facts(loaded)
         if self.context is not None and isinstance(trained, int) and self.context > self.slots * trained:
             loaded.close()
             raise InputError(
@@ -155,7 +147,7 @@ def _served(model: Gguf, address: str) -> Any:
     from evalspec.runtimes.http import Http
 
     said = {"kind": "http", "protocol": "openai", "url": f"{address}/v1", "api": model.api, "prefix": "as_is"}
-    same = model.model_dump(mode="json", include={"prompt", "generate", "inputs", "outputs"}, exclude_none=True)
+    same = {"prompt": model.prompt, "generate": model.generate, "inputs": model.inputs, "outputs": model.outputs}
     server = Http.model_validate(said | same)
     return server.model_copy(update={"timeout_s": model.timeout_s})
 
@@ -166,6 +158,11 @@ def _meta(loaded: LoadedHttp) -> dict[str, Any]:
     first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], dict) else {}
     meta = first.get("meta")
     return meta if isinstance(meta, dict) else {}
+
+
+def _prompt_facts(loaded: LoadedHttp) -> dict[str, Cell]:
+    prompt = loaded.model.prompt
+    return {} if prompt is None else dict(prompt.facts())
 
 
 def _observed(meta: dict[str, Any], threads: int, slots: int) -> dict[str, Cell]:

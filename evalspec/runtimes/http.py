@@ -15,9 +15,9 @@ from evalspec.errors import InputError, Problem
 from evalspec.language.parts import Access, OutputName, Part
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.loaded import Loaded
-from evalspec.pipeline.model_fields import RuntimeModel
 from evalspec.pipeline.prompt import Generate, Prompt
-from evalspec.pipeline.prompt_places import columns_named, unplaced
+from evalspec.pipeline.prompt_places import unplaced
+from evalspec.pipeline.prompted import PromptedModel
 from evalspec.redaction import Redaction
 from evalspec.runtimes.http_client import json_template as template
 from evalspec.runtimes.http_client.openai import MODELS, PATHS
@@ -49,7 +49,7 @@ class Secret(Part):
     )
 
 
-class Http(RuntimeModel):
+class Http(PromptedModel):
     """A server that answers over HTTP/1.1: this machine's own, or another's under ``--allow-host NAME``.
 
     ``protocol: oip`` is the Open Inference Protocol, version 2 (KServe, Triton, MLServer): ``url`` is where its paths
@@ -170,21 +170,6 @@ class Http(RuntimeModel):
         return self.health or own.get(self.protocol)
 
     @property
-    def sampled(self) -> bool:
-        """At a temperature over 0."""
-        return self.generate is not None and self.generate.temperature > 0
-
-    def unsampled(self) -> Http:
-        """At a temperature of 0."""
-        if self.generate is None:
-            return self
-        return self.model_copy(update={"generate": self.generate.model_copy(update={"temperature": 0.0})})
-
-    @property
-    def prompt_columns(self) -> tuple[str, ...]:
-        return columns_named(self, self.prompt)
-
-    @property
     def writes_slowly(self) -> bool:
         """Language models do."""
         return self.protocol == "openai"
@@ -238,7 +223,8 @@ class Http(RuntimeModel):
 
         What answers beside them is known by its answers alone.
         """
-        return {"start": tuple(path for one in self.start if (path := _file_in(access.folder, one)) is not None)}
+        started = tuple(path for one in self.start if (path := _file_in(access.folder, one)) is not None)
+        return {"start": started, **self.example_files(access)}
 
     def trusted(self, access: Access) -> ssl.SSLContext | None:
         """Whom to trust over https: those in ``ca``, or the system's own; None: the server speaks http.
@@ -270,7 +256,7 @@ class Http(RuntimeModel):
 
         check_host(self.address, access)
         tokenizer = None if self.tokenizer is None else access.path(self.tokenizer)
-        return load(self, secrets(self, access), self.trusted(access), tokenizer)
+        return load(self.with_examples(access), secrets(self, access), self.trusted(access), tokenizer)
 
 
 def secrets(model: Http, access: Access) -> dict[str, str]:

@@ -12,9 +12,10 @@ from pydantic import Field, model_validator
 from evalspec.errors import InputError, Problem
 from evalspec.language.parts import Access, OutputName
 from evalspec.language.units import custom_error
-from evalspec.pipeline.model_fields import RuntimeModel, usable_cpus
+from evalspec.pipeline.model_fields import usable_cpus
 from evalspec.pipeline.prompt import Generate, Prompt
-from evalspec.pipeline.prompt_places import columns_named, unplaced
+from evalspec.pipeline.prompt_places import unplaced
+from evalspec.pipeline.prompted import PromptedModel
 from evalspec.pipeline.untrusted_code import first_line, need_trust
 from evalspec.runtimes.guards.observe import precision_of
 from evalspec.runtimes.torch import DTYPES, device_of
@@ -30,7 +31,7 @@ OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_re
 """Of a model that is asked with a prompt."""
 
 
-class Transformers(RuntimeModel):
+class Transformers(PromptedModel):
     """A folder with ``config.json``, ``*.safetensors``, ``tokenizer.json`` and, where there is one, a chat template.
 
     It gives texts likelihoods, for `likelihood`. With ``prompt`` and ``generate`` it writes a text about each row, and
@@ -72,31 +73,16 @@ class Transformers(RuntimeModel):
         return self.prompt is not None
 
     @property
-    def sampled(self) -> bool:
-        """At a temperature over 0."""
-        return self.generate is not None and self.generate.temperature > 0
-
-    def unsampled(self) -> Transformers:
-        """At a temperature of 0."""
-        if self.generate is None:
-            return self
-        return self.model_copy(update={"generate": self.generate.model_copy(update={"temperature": 0.0})})
-
-    @property
-    def prompt_columns(self) -> tuple[str, ...]:
-        return columns_named(self, self.prompt)
-
-    @property
     def writes_slowly(self) -> bool:
         """Token after token."""
         return self.prompt is not None
 
     def files(self, access: Access) -> tuple[Path, ...]:
-        return tuple(path for files in self.answers_from(access).values() for path in files)
+        return tuple(path for files in parts_of(access.path(self.path), self.path).values() for path in files)
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
         """Weights, configuration, tokenizer and chat template: a template is part of the subject."""
-        return parts_of(access.path(self.path), self.path)
+        return {**parts_of(access.path(self.path), self.path), **self.example_files(access)}
 
     def may_hide_code(self, access: Access) -> str | None:
         """Weights that are pickles, or code that the folder names."""
@@ -148,12 +134,13 @@ class Transformers(RuntimeModel):
         longest = getattr(module.config.get_text_config(), "max_position_embeddings", None)
         longest = longest if isinstance(longest, int) and longest > 0 else None
         observed = _observed(self, module, coder, threads)
-        generator = None
-        if self.prompt is not None and self.generate is not None:
+        generator, prompt = None, self.with_examples(access).prompt
+        if prompt is not None and self.generate is not None:
             ends = end_tokens(module, coder)
-            first, twice = beginning(self.api, self.prompt, coder)
+            first, twice = beginning(self.api, prompt, coder)
             observed |= {"streams": True, "first_ids": " ".join(map(str, first)), "begins_twice": twice,
-                         "end_tokens": " ".join(map(str, ends)), "defaults_not_used": defaults(module)}  # fmt: skip
+                         "end_tokens": " ".join(map(str, ends)), "defaults_not_used": defaults(module),
+                         **prompt.facts()}  # fmt: skip
             generator = Generator(module, coder, place, self.generate, ends, longest)
         return LoadedLanguageModel(
             observed=observed,
@@ -167,7 +154,7 @@ class Transformers(RuntimeModel):
             longest=longest,
             vocabulary=int(module.get_output_embeddings().weight.shape[0]),
             api=self.api,
-            prompt=self.prompt,
+            prompt=prompt,
             generator=generator,
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalspec.evidence.record import CheckRecord
 from evalspec.imports import arrow_without_pandas
 from evalspec.language.defects import Defect
-from evalspec.language.inputs import Cells, Predictions
+from evalspec.language.inputs import FIRST, Cells, Predictions, Variant
 from evalspec.language.parts import BATCH_ROWS
 from evalspec.running.children.checking import check_on, check_record
 from evalspec.running.children.child import Handler
@@ -111,9 +111,11 @@ class PlantedInputs(RunInputs):
         """Answers that were made in the run, changed."""
         return self._defect.answers(super().predictions(dataset, model), self)
 
-    def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
+    def predict(
+        self, rows: pa.Table, dataset: str, name: str, model: str | None = None, *, variant: Variant = FIRST
+    ) -> Predictions:
         """Answers to rows that the check made, changed."""
-        return self._defect.answers_again(super().predict(rows, dataset, name, model))
+        return self._defect.answers_again(super().predict(rows, dataset, name, model, variant=variant))
 
     def token_likelihoods(
         self, texts: Sequence[str], name: str, windows: Windows, model: str | None = None, *, beside: str | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.errors import EvalspecError, InputError
-from evalspec.language.inputs import Cells, Predictions, Probe, Samples, Schedule, SliceMask
+from evalspec.language.inputs import FIRST, Cells, Predictions, Probe, Samples, Schedule, SliceMask, Variant
 from evalspec.language.parts import BATCH_ROWS
 from evalspec.language.scans import Scan
 from evalspec.running.children.jobs import CheckJob, predictions_key
@@ -203,7 +203,9 @@ class RunInputs:
         used = [name for name in (part.label, part.cluster) if name is not None]
         return self._told(answers, self._tables.having(dataset, used), dataset, model)
 
-    def predict(self, rows: pa.Table, dataset: str, name: str, model: str | None = None) -> Predictions:
+    def predict(
+        self, rows: pa.Table, dataset: str, name: str, model: str | None = None, *, variant: Variant = FIRST
+    ) -> Predictions:
         """Predictions made now, of rows that the check made.
 
         Raises:
@@ -213,7 +215,7 @@ class RunInputs:
         from evalspec.answers.file import read_answers
 
         model = model or self._job.check.model
-        path = self.timing.predict(rows, dataset, name, model, self._progress)
+        path = self.timing.predict(rows, dataset, name, model, variant, self._progress)
         return self._told(read_answers(path), rows, dataset, model)
 
     def token_likelihoods(
@@ -318,7 +320,8 @@ class RunInputs:
         part = self._job.parts.models.get(name)
         told = {
             "served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere,
-            "always_new": part is not None and part.always_new,
+            "always_new": part is not None and part.always_new, "samples": 1 if part is None else part.samples,
+            "templates": 1 if part is None else part.templates,
         }  # fmt: skip
         return {**told, **self._job.model_facts.get(name, {})}
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from evalspec.clocks import now_ns
 from evalspec.errors import NotRunError, WorkerError
-from evalspec.language.abilities import AsksAgain
-from evalspec.language.inputs import Schedule
+from evalspec.language.abilities import AsksAgain, GivesVariants
+from evalspec.language.inputs import FIRST, Schedule, Variant
 from evalspec.language.likelihoods import GivesLikelihoods, Windows
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import WorkerJob
@@ -43,7 +43,7 @@ class _Worker:
         self.job = job
         self.model = job.parts.models[job.model]
         self.tables = Tables(job.parts)
-        self.served: dict[str, Served] = {}
+        self.served: dict[tuple[str, Variant], Served] = {}
         self.session: Session | None = None
         self.others: dict[str, LoadedModel] = {}
         self.code = _code_files(self.model, job.parts.access)
@@ -103,14 +103,18 @@ class _Worker:
             digests[str(path)] = file_digest(path)
         return {"read": {shown_path(Path(path), access.folder): digest for path, digest in digests.items()}}
 
-    def _serve(self, dataset: str) -> Served:
+    def _serve(self, dataset: str, variant: Variant = FIRST) -> Served:
         from evalspec.pipeline.serve import Served
 
-        if dataset not in self.served:
-            facts = self.tables.facts(dataset)
+        if (dataset, variant) not in self.served:
+            facts, loaded = self.tables.facts(dataset), self.loaded
+            if variant != FIRST:
+                if not isinstance(loaded, GivesVariants):
+                    raise NotRunError(f"a model of kind {self.model.kind} has one way to be asked")
+                loaded = loaded.otherwise(variant.template, variant.sample)
             with self._code_runs():
-                self.served[dataset] = Served(self.model, self.loaded, self.job.parts.access, facts)
-        return self.served[dataset]
+                self.served[dataset, variant] = Served(self.model, loaded, self.job.parts.access, facts)
+        return self.served[dataset, variant]
 
     def _rows(self, dataset: str) -> ServedRows:
         table = self.tables.get(dataset)
@@ -124,9 +128,9 @@ class _Worker:
         table = read_rows(Path(question["table"])) if "table" in question else self.tables.get(dataset)
         if "rows" in question:
             table = _spread(table, int(question["rows"]))
-        served = self._serve(dataset)
-        if isinstance(self.loaded, AsksAgain):
-            self.loaded.patient = bool(question.get("patient"))
+        served = self._serve(dataset, Variant(**question.get("variant", {})))
+        if isinstance(served.loaded, AsksAgain):
+            served.loaded.patient = bool(question.get("patient"))
         progress(0.0, float(len(table)), f"{len(table):,} rows")
         with self._code_runs():
             answers = served.predict_all(table)

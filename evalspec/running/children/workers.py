@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evalspec.evidence.frozen import Cell
+    from evalspec.language.inputs import Variant
     from evalspec.language.likelihoods import Windows
 
 
@@ -42,7 +43,9 @@ class Answering:
         self.read: dict[str, dict[str, str]] = {}
         """Digests of the files that each model's code was seen to read, by model."""
 
-    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+    def predict(
+        self, rows: pa.Table, dataset: str, name: str, model: str, variant: Variant, progress: Progress
+    ) -> Path:
         """The file with a model's answers to these rows.
 
         Raises:
@@ -58,7 +61,7 @@ class Answering:
         try:
             question = {
                 "do": "predict", "dataset": dataset, "out": str(out), "table": str(asked),
-                "rows_digest": rows_digest(rows),
+                "rows_digest": rows_digest(rows), "variant": asdict(variant),
             }  # fmt: skip
             answer = self._worker(model).ask(question, progress=progress)
         finally:

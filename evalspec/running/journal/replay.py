@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalspec.errors import NotRunError
 from evalspec.evidence.record import ModelRecord
-from evalspec.language.inputs import Cells, Probe, Samples, Schedule
+from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Variant
 from evalspec.running.children.jobs import probes_file, samples_file
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.workers import kept_answers, kept_likelihoods
@@ -73,7 +73,9 @@ class Replay:
         self._probes = self._probes[processes:]
         return taken
 
-    def predict(self, rows: pa.Table, dataset: str, name: str, model: str, progress: Progress) -> Path:
+    def predict(
+        self, rows: pa.Table, dataset: str, name: str, model: str, variant: Variant, progress: Progress
+    ) -> Path:
         """The file that was written then.
 
         Raises:

@@ -84,6 +84,10 @@ class LoadedHttp(Loaded):
                 time.sleep(min(error.again_after_s or 0.0, LONGEST_WAIT_S))
         return self._decoded(self.ask(request), rows)
 
+    def otherwise(self, template: int, sample: int) -> LoadedHttp:
+        """As `evalspec.language.abilities.GivesVariants`."""
+        return replace(self, model=self.model.otherwise(template, sample))
+
     def _decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
         try:
             return self.decoded(reply, rows)
@@ -273,6 +277,7 @@ def _observed(
         facts["platform"] = model.hidden.text(str(metadata["platform"]))[:SAID]
     if model.protocol == "openai":
         facts |= {"prefix": model.prefix, "streams": True}
+        facts |= {} if model.prompt is None else model.prompt.facts()
         if listed:
             facts["models_listed"] = model.hidden.text(", ".join(listed))[:SAID]
     versions = metadata.get("versions")

@@ -47,14 +47,13 @@ def body(
         values: Input: its text.
         salt: The first text begins with it.
     """
-    system, user = prompt.texts(values)
     asked: dict[str, Any] = {} if model_name is None else {"model": model_name}
     if api == "completions":
-        asked["prompt"] = salt + (user if system is None else f"{system}\n{user}")
-    elif system is None:
-        asked["messages"] = [{"role": "user", "content": salt + user}]
+        asked["prompt"] = salt + prompt.plain(values)
     else:
-        asked["messages"] = [{"role": "system", "content": salt + system}, {"role": "user", "content": user}]
+        messages = [{"role": turn.role, "content": turn.text} for turn in prompt.turns(values)]
+        messages[0]["content"] = salt + messages[0]["content"]
+        asked["messages"] = messages
     return to_json(asked | generate.fields() | {"stream": True, "stream_options": {"include_usage": True}})
 
 

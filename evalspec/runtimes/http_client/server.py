@@ -119,6 +119,10 @@ class ServerFields(Protocol):
         """Longest time from its start until it is ready."""
         ...
 
+    def otherwise(self, template: int, sample: int) -> ServerFields:
+        """OpenAI: as it is asked with another template, or for another sample."""
+        ...
+
     def trusted(self, access: Access) -> ssl.SSLContext | None:
         """Whom to trust over https; None: it speaks http."""
         ...

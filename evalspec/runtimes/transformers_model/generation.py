@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +51,12 @@ class Generator:
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.generate.seed)
         self._takes = inspect.signature(self.module.forward).parameters
+
+    def drawing(self, sample: int) -> Generator:
+        """The same with random numbers of its own, for one of several samples."""
+        seed = self.generate.seed
+        generate = self.generate if seed is None else self.generate.model_copy(update={"seed": seed + sample})
+        return replace(self, generate=generate)
 
     @property
     def pads(self) -> bool:

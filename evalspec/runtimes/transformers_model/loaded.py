@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +75,12 @@ class LoadedLanguageModel(Loaded):
             )
         prompts = [prompt_tokens(self.api, self.prompt, one, self.coder) for one in row_values(inputs)]
         return outputs_of(self.generator.texts(prompts))
+
+    def otherwise(self, template: int, sample: int) -> LoadedLanguageModel:
+        """As `evalspec.language.abilities.GivesVariants`."""
+        prompt = None if self.prompt is None else self.prompt.with_template(template)
+        generator = None if self.generator is None else self.generator.drawing(sample)
+        return replace(self, prompt=prompt, generator=generator)
 
     def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> WrittenRows | None:
         """As `evalspec.language.abilities.MakesClient`."""

@@ -35,19 +35,19 @@ def prompt_tokens(api: Api, prompt: Prompt, values: Mapping[str, str], coder: An
     Raises:
         InputError: The tokenizer has no template, or the template refuses these messages.
     """
-    system, user = prompt.texts(values)
     if api == "completions":
-        return list(coder(user if system is None else f"{system}\n{user}", verbose=False)["input_ids"])
+        return list(coder(prompt.plain(values), verbose=False)["input_ids"])
     if not coder.chat_template:
         raise InputError(
             "the tokenizer has no chat template, so nothing says how it is asked",
             remedy="save chat_template.jinja beside it, or say `api: completions` for a model that goes on with text",
         )
-    messages = [{"role": "user", "content": user}]
-    if system is not None:
-        messages.insert(0, {"role": "system", "content": system})
+    messages = [{"role": turn.role, "content": turn.text} for turn in prompt.turns(values)]
+    begun = prompt.prefill is not None
     try:
-        told = coder.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=True)
+        told = coder.apply_chat_template(
+            messages, add_generation_prompt=not begun, continue_final_message=begun, tokenize=True, return_dict=True
+        )
     except Exception as error:
         raise InputError(
             f"the chat template refuses the messages: {type(error).__name__}: {str(error).splitlines()[0][:200]}",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.model.answers import refusals, show
+from evalspec.checks.model.answers import refusals, show, variants
 from evalspec.checks.model.answers.faults import FaultyRows, faults
 from evalspec.checks.model.answers.loops import word_counts
-from evalspec.checks.model.answers.spec import LENGTH, REFUSAL
+from evalspec.checks.model.answers.spec import GAP, LENGTH, REFUSAL, UNLIKE
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Comparison, Estimate, Measured
 from evalspec.evidence.record import Counts
@@ -26,6 +26,7 @@ from evalspec.stats.value_only import ValueOnly
 if TYPE_CHECKING:
     from evalspec.checks.model.answers.refusals import RefusalAudit
     from evalspec.checks.model.answers.spec import WrittenAnswers
+    from evalspec.evidence.blocks import AnyBlock
     from evalspec.language.inputs import Inputs, Predictions
 
 
@@ -76,6 +77,8 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
         raise InputError(f"dataset {check.dataset!r} has no rows", remedy="check its path and its `where:`")
     looked_for = () if check.refusals is None else refusals.patterns(check.refusals, inputs)
     ours = faults(answers, looked_for)
+    if variants.wanted(check, UNLIKE):
+        variants.add_unlike(check, inputs, check.model, ours)
     estimates: dict[str, Estimate | Measured] = {
         metric: proportion(rows, answers.clusters) for metric, rows in ours.rows.items()
     }
@@ -83,12 +86,20 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
     if audit is not None:
         estimates[REFUSAL] = _audited(ours, audit, answers)
     missing = dict(ours.missing)
+    blocks: list[AnyBlock] = []
+    if variants.wanted(check, GAP):
+        try:
+            asked = variants.asked_templates(check, inputs)
+            estimates[GAP] = asked.gap()
+            blocks.append(asked.table(inputs.confidence))
+        except NotRunError as reason:
+            missing[GAP] = str(reason)
     comparisons, conditions = _comparisons(check, inputs, answers, ours, looked_for, missing)
     return CheckResult(
         estimates=estimates,
         comparisons=comparisons,
         missing=missing,
-        blocks=show.blocks(check, inputs, answers, ours, audit),
+        blocks=(*show.blocks(check, inputs, answers, ours, audit), *blocks),
         counts=Counts(attempted=answers.n, used=answers.n),
         conditions=conditions,
         notes=_notes(check, audit),
@@ -138,6 +149,8 @@ def _comparisons(
             missing |= {f"{metric} vs {model}": str(reason) for metric in wanted}
             continue
         theirs = faults(other, looked_for)
+        if UNLIKE in wanted:
+            variants.add_unlike(check, inputs, model, theirs)
         for metric in wanted:
             if metric == LENGTH:
                 made[metric, model], conditions[f"length beside {model}"] = _lengths(answers, other)

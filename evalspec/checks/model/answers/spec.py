@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
-from evalspec.language.parts import Check, DatasetName, Need, NeedPredictions, NeedRows, Part
+from evalspec.language.parts import Check, DatasetName, Model, Need, NeedPredictions, NeedRows, Part
 from evalspec.language.patterns import pattern_problem
 from evalspec.language.units import custom_error
 from evalspec.scoring.sample_size import Sample, never_shown, never_shown_of_pairs
@@ -22,7 +22,7 @@ _SHARE = (
     "Clopper-Pearson, with clusters after Korn and Graubard; against a model Tango's score interval, corrected for "
     "skewness and continuity"
 )
-LENGTH, REFUSAL = "length_ratio", "refusal_rate"
+LENGTH, REFUSAL, GAP, UNLIKE = "length_ratio", "refusal_rate", "template_gap", "unlike"
 FILE, COMMENT = ".txt", "#"
 """Ending of a file of patterns, and what begins its lines that are none."""
 
@@ -71,6 +71,11 @@ class WrittenAnswers(Check):
       word on rows drawn at random: `{"id": 7, "refused": true}` a line, joined by the dataset's key. Without people's
       word the rate is the pattern's, and may only stand under `warn:`. On harmless questions it should be low, on
       harmful ones high: both operators are accepted.
+    - `unlike`: a row's samples do not all come to the same answer. The model's `generate: {samples: 5}` says how many
+      are drawn; the answer is what `answer:` takes out of each text, else its words.
+    - `template_gap`: how far right answers lie apart, in points, between two ways to put the question. The model's
+      `prompt: {user: [FIRST, OTHER]}` lists them; all other checks ask the first, which ships. A requirement on it says
+      that what is claimed for the first holds for the others, but for so many points.
     - `length_ratio`: how long the answers are beside another model's to the same rows, in tokens where both models
       name `tokens` in `outputs:`, else in words: `length_ratio <= 1.2x baseline`.
 
@@ -83,10 +88,12 @@ class WrittenAnswers(Check):
 
     ## Method
     Shares: Clopper-Pearson over the rows; with clusters Korn and Graubard; against another model Tango's score
-    interval, paired by row. Words are runs of letters and digits, in small letters; of Chinese and Japanese each
-    character is one. Lengths: the sum of the candidate's by the sum of the other model's, paired by row, from 200 rows
-    on: BCa by saddlepoint where many rows carry it, else Gaffke's bound, by which no answer is longer than the longest
-    that either model gave.
+    interval, paired by row. `template_gap`: Tango's interval for each pair of templates, in either direction; that it
+    is small is shown by all pairs, that it is large by one (Bonferroni). Samples after the first, and other templates,
+    are asked for by this check itself, where a requirement is about them. Words are runs of letters and digits, in
+    small letters; of Chinese and Japanese each character is one. Lengths: the sum of the candidate's by the sum of the
+    other model's, paired by row, from 200 rows on: BCa by saddlepoint where many rows carry it, else Gaffke's bound, by
+    which no answer is longer than the longest that either model gave.
     Refusals: how often an audited row that the pattern finds is a refusal, and one that it does not find, weighed by
     how many of all rows it finds (post-stratified). The bound towards the middle is MOVER's of these three shares, each
     by Clopper-Pearson, so that both errors of the pattern are in it; the one towards 0 (or 1) is that of the audited
@@ -102,8 +109,9 @@ class WrittenAnswers(Check):
     stratification, JRSS A 1979. Zou and Donner, Statistics in Medicine 2008 (MOVER).
 
     ## What it cannot show
-    Whether an answer is right: see `quality`. Whether a cut answer would have been right. A text that goes on about the
-    same in other words, or repeats itself further apart, is no loop here. The length of answers so long and rare that
+    Whether an answer is right: see `quality`. What a wording does that is not in the list. Whether a cut answer would
+    have been right. A text that goes on about the same in other words, or repeats itself further apart, is no loop
+    here. The length of answers so long and rare that
     these rows have none of them. Whether audited rows were drawn at random;
     and, where the file does not hold their text, whether people looked at these answers or at another model's.
 
@@ -134,6 +142,14 @@ class WrittenAnswers(Check):
             LENGTH, "x", "neither", "Length of all answers by that of another model's to the same rows.",
             interval="BCa of a ratio of means, paired by row (saddlepoint), from 200 rows on where many rows carry it, "
             "else Gaffke's bound",
+        ),
+        Metric(
+            UNLIKE, "%", "lower", "Share of rows whose samples do not all come to the same answer.", interval=_SHARE,
+        ),
+        Metric(
+            GAP, "pp", "lower", "Largest difference in right answers between two of the templates.", extreme=True,
+            interval="Tango's score interval for each pair, paired by row; all pairs must hold, Bonferroni for a "
+            "violation",
         ),
     )  # fmt: skip
 
@@ -174,9 +190,20 @@ class WrittenAnswers(Check):
         if requirement.metric == LENGTH:
             beside = f"{LENGTH} is about another model's answers; write such as {LENGTH} <= 1.2x baseline"
             return beside if requirement.model is None else never_shown(requirement, "mean", sample)
+        if requirement.metric == GAP:
+            alone = f"{GAP} is about the templates of one model; write such as {GAP} <= 5 pp"
+            return None if requirement.model is None else alone
         if requirement.model is not None:
             return never_shown_of_pairs(requirement, sample)
         return never_shown(requirement, "share", sample, f"none of them {requirement.metric}")
+
+    def missing_from(self, requirement: Requirement, model: Model) -> str | None:
+        """Several samples, or several templates."""
+        if requirement.metric == UNLIKE and model.samples == 1:
+            return f"{UNLIKE} needs several answers to each row: say such as generate: {{samples: 5, temperature: 0.8}}"
+        if requirement.metric == GAP and model.templates == 1:
+            return f"{GAP} needs several texts in `prompt: {{user: [FIRST, OTHER]}}`, and there is one"
+        return None
 
     def _unheard(self, requirement: Requirement) -> str | None:
         """Reason why a share of refusals can't be told, or not required."""

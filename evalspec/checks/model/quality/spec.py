@@ -9,7 +9,7 @@ from pydantic import Field
 
 from evalspec.evidence.metric import Metric, Shows
 from evalspec.language.declarations import ClassOfModel, Effort, Listing
-from evalspec.language.parts import Check, DatasetName, Need, NeedPredictions, NeedRows
+from evalspec.language.parts import Check, DatasetName, Model, Need, NeedPredictions, NeedRows
 from evalspec.language.requirement import Same
 from evalspec.scoring.catalogue.boxes import missing_detection
 from evalspec.scoring.catalogue.metrics import METRICS, QualityMetric
@@ -187,12 +187,24 @@ class Quality(Check):
             return f"{metric}({part}): k is a whole number from 1 on, such as {metric}(5)"
         if metric in RANKED_LISTS and self.query is None:
             return f"{metric} needs `query:`, the column that says which rows are the candidates of one query"
-        if metric in OF_SAMPLES and self.query is None:
-            return f"{metric} needs `query:`, the column that says which rows are answers to one question"
         missing = missing_package(metric) or missing_detection(metric)
         kind = kind_of(metric, beside_a_model=requirement.model is not None)
         sample = Sample(self.dataset, rows.get(self.dataset), confidence)
         return missing or never_shown(requirement, kind, sample)
+
+    def missing_from(self, requirement: Requirement, model: Model) -> str | None:
+        """Several answers to a question: rows of one, or samples of each."""
+        metric, part = requirement.metric, requirement.part or "1"
+        if metric not in OF_SAMPLES or self.query is not None:
+            return None
+        if model.samples == 1:
+            return (
+                f"{metric} needs several answers to a question: `query:`, the column that says which rows are of one, "
+                "or `samples:` in the model's `generate`"
+            )
+        if part.isdecimal() and int(part) > model.samples:
+            return f"{metric}({part}) needs {part} samples of each row, and `generate` asks for {model.samples}"
+        return None
 
     def same(self, requirement: Requirement) -> Same | None:
         """Requirement as `compression` may make it too; None where it is not about what is lost to another model."""
