@@ -15,7 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import FIRST, AnswerKind, Boxes, Predictions, Probe, Samples, Schedule, SliceMask, Variant
+from evalspec.language.inputs import (
+    FIRST,
+    AnswerKind,
+    Boxes,
+    Predictions,
+    Probe,
+    Samples,
+    Schedule,
+    SentTexts,
+    SliceMask,
+    Variant,
+)
 from evalspec.language.likelihoods import TokenLikelihoods, Windows
 from evalspec.language.parts import CheckResult
 from evalspec.language.requirement import Requirement
@@ -83,6 +94,7 @@ class FakeInputs:
     probed: list[tuple[str, dict[str, Cell]]] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
     variants: list[Variant] = field(default_factory=list)
+    sent: dict[str, SentTexts] = field(default_factory=dict)
     _rng: np.random.Generator | None = None
 
     @property
@@ -161,6 +173,10 @@ class FakeInputs:
             raise NotRunError(f"{model or self.model} can't be asked about other rows")
         self.variants.append(variant)
         return self.answering(rows, dataset, model or self.model)
+
+    def sent_texts(self, model: str) -> SentTexts | None:
+        """What the test says that it is sent."""
+        return self.sent.get(model)
 
     def token_likelihoods(
         self, texts: Sequence[str], name: str, windows: Windows, model: str | None = None, *, beside: str | None = None

@@ -389,6 +389,23 @@ FIRST = Variant()
 """As every check asks."""
 
 
+@dataclass(frozen=True, slots=True)
+class SentTexts:
+    """Texts that a language model is sent with every row, beside the row's own.
+
+    Args:
+        system: The system text as it stands; None: there is none.
+        examples: Of each example the text in each place.
+        answers: The answer of each example.
+        places: Place: the column that feeds it.
+    """
+
+    system: str | None
+    examples: tuple[Mapping[str, str], ...]
+    answers: tuple[str, ...]
+    places: Mapping[str, str]
+
+
 class Inputs(Protocol):
     """Inputs that a check may ask for while it runs."""
 
@@ -547,6 +564,14 @@ class Inputs(Protocol):
 
         Raises:
             NotRunError: The model is read from files, which hold no answers to other rows.
+        """
+        ...
+
+    def sent_texts(self, model: str) -> SentTexts | None:
+        """Texts that a language model is sent with every row; None: it is sent no prompt.
+
+        Raises:
+            InputError: Examples of its prompt can't be read.
         """
         ...
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -204,11 +205,24 @@ class Model(Part):
         False,
         description="A row may have any number of classes: logits become probabilities by sigmoid, each by itself.",
     )
+    trained_until: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")] | None = Field(
+        None, description="Last day of what it learned from, as its maker says: 2026-01-31."
+    )
     artifact: str | None = Field(
         None,
         description="What stands for the subject where the model itself is no file here: a path, or sha256:... as "
         "stated. Of a model that is read here it can only be what is read.",
     )
+
+    @field_validator("trained_until")
+    @classmethod
+    def _is_a_day(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                date.fromisoformat(value)
+            except ValueError as error:
+                raise custom_error(Problem(f"{value!r} is no day", remedy="write such as 2026-01-31")) from error
+        return value
 
     @property
     def answers_rows(self) -> bool:

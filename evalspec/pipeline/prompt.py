@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -167,6 +167,11 @@ class Prompt(Part):
         columns = (*self.shots.columns(_places(self.templates)).values(), self.shots.answer)
         return ShownRows(self.shots.dataset, self.shots.rows, tuple(dict.fromkeys(columns)))
 
+    @property
+    def examples(self) -> tuple[Shot, ...]:
+        """Its examples, once they are read."""
+        return self._examples
+
     def bound(self, datasets: Mapping[str, Dataset]) -> Prompt:
         """The same, knowing the dataset of its examples."""
         return self if self.shots is None else self.model_copy(update={"shots": self.shots.bound(datasets)})
@@ -237,17 +242,6 @@ class Prompt(Part):
         sent = json.dumps(self.turns(places), ensure_ascii=True)
         facts: dict[str, str | int] = {"prompt_digest": hashlib.sha256(sent.encode()).hexdigest()}
         return facts | ({"examples_shown": len(self._examples)} if self._examples else {})
-
-    def sent_with_every_row(self) -> Iterator[str]:
-        """Texts beside the row's own: the system text as it stands, and each example with its answer.
-
-        Examples come once for each template.
-        """
-        if self.system is not None:
-            yield self.system
-        for template in self.templates:
-            for one in self._examples:
-                yield f"{_filled(template, one.values)}\n{one.answer}"
 
 
 class Generate(Part):

@@ -8,6 +8,7 @@ from typing import Self
 
 from pydantic import Field
 
+from evalspec.language.inputs import SentTexts
 from evalspec.language.parts import Access, Dataset, ShownRows
 from evalspec.pipeline.model_fields import RuntimeModel
 from evalspec.pipeline.prompt import Generate, Prompt
@@ -65,6 +66,20 @@ class PromptedModel(RuntimeModel):
         if self.prompt is None or self.prompt.shots is None:
             return self
         return self.model_copy(update={"prompt": self.prompt.with_examples(access)})
+
+    def sent_texts(self, access: Access) -> SentTexts | None:
+        """Texts that it is sent with every row; None: it has no prompt.
+
+        Raises:
+            InputError: As `evalspec.pipeline.prompt.Shots.examples`.
+        """
+        prompt = self.with_examples(access).prompt
+        if prompt is None:
+            return None
+        fed = {place: self.inputs.get(place, place) for place in prompt.inputs}
+        places = {place: column for place, column in fed.items() if isinstance(column, str)}
+        shown = prompt.examples
+        return SentTexts(prompt.system, tuple(one.values for one in shown), tuple(one.answer for one in shown), places)
 
     def otherwise(self, template: int, sample: int) -> Self:
         """As it is asked with another of its templates, or for another sample.

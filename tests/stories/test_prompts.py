@@ -123,3 +123,67 @@ def test_what_nobody_asks_for_is_said_before_the_run(
     done = tale.run()
     assert done.exit_code == 2
     assert sentence in done.output
+
+
+def sent(body: dict[str, Any]) -> str:
+    """Knows the first rows of a benchmark by heart; goes on with the others in words of its own."""
+    text = body["prompt"] if "prompt" in body else body["messages"][-1]["content"]
+    row = int(text.split()[0].removeprefix("w").split("x")[0])
+    known = body.get("model") == "knows" and row < 60
+    return benchmark(row).removeprefix(text).strip() if known else " ".join(f"o{row}x{k}" for k in range(12))
+
+
+def benchmark(row: int) -> str:
+    """A text of 30 words that no other row has."""
+    return " ".join(f"w{row}x{k}" for k in range(30))
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_l15_a_question_among_its_own_examples(colour: Colour, server: Playing, tmp_path: Path) -> None:
+    tale = story(tmp_path, chat(server, "Be exact.", prompt={
+        "shots": {"dataset": "examples", "rows": 4, "answer": "truth"}, "user": "Question {question}",
+    }))  # fmt: skip
+    first = 100 if colour == "red" else ROWS
+    shown = range(first, first + 8)
+    questions = {"question": [f"of {row}" for row in shown], "truth": [str(row + 1) for row in shown]}
+    tale.rows("examples", questions, label="truth")
+    tale.ask("data", "contamination", "seen", "prompt_overlap == 0", train=["examples"], test="test", column="question",
+             prompts="candidate")  # fmt: skip
+    tale.ask("model", "quality", "right", "exact_match >= 90 %", dataset="test")
+    done = tale.run()
+    assert done.exit_code == (1 if colour == "red" else 0), done.output
+    found = decided(tale)
+    assert found["prompt_overlap"]["value"] == (4 if colour == "red" else 0)
+    assert (found["prompt_overlap"]["status"], found["exact_match"]["status"]) == (
+        ("FAIL", "INVALID") if colour == "red" else ("PASS", "PASS")
+    )
+    assert sum("Question of 100" in str(one["messages"]) for one in server.requests[-ROWS:]) >= (colour == "red")
+    record = json.loads((tale.folder / "run" / "record.json").read_text())
+    candidate = next(one for one in record["models"] if one["name"] == "candidate")
+    assert candidate["details"]["examples_shown"] == 4
+    assert any(one["what"] == "examples" for one in candidate["contents"])
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_l16_a_benchmark_that_the_model_knows_by_heart(colour: Colour, tmp_path: Path) -> None:
+    with playing(first_ms=0.0, gap_ms=0.0, say=sent) as server:
+        tale = Tale(tmp_path, "recited")
+        tale.rows("test", {"text": [benchmark(row) for row in range(ROWS)], "day": ["2026-05-01"] * ROWS})
+        tale.rows("train", {"text": [f"t{row} u{row} v{row}" for row in range(50)]})
+        tale.models["candidate"] = {
+            "kind": "http", "protocol": "openai", "url": server.url("fast"), "artifact": f"sha256:{'0' * 64}",
+            "api": "completions", "model_name": "knows" if colour == "red" else "new", "prompt": {"user": "{text}"},
+            "generate": {"max_tokens": 32}, "trained_until": "2026-06-01" if colour == "red" else "2026-01-01",
+        }  # fmt: skip
+        tale.ask("data", "contamination", "recitation", "recited <= 5 %", train=["train"], test="test", column="text",
+                 recite="candidate")  # fmt: skip
+        tale.ask(
+            "data", "saturation", "age", "after_cutoff >= 90 %", dataset="test", predictions="candidate", day="day"
+        )
+        done = tale.run()
+    assert done.exit_code == (1 if colour == "red" else 0), done.output
+    found = decided(tale)
+    assert {name: (one["status"], one["value"]) for name, one in found.items()} == (
+        {"recited": ("FAIL", pytest.approx(20.0)), "after_cutoff": ("FAIL", 0.0)} if colour == "red"
+        else {"recited": ("PASS", 0.0), "after_cutoff": ("PASS", 100.0)}
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.errors import EvalspecError, InputError
-from evalspec.language.inputs import FIRST, Cells, Predictions, Probe, Samples, Schedule, SliceMask, Variant
+from evalspec.language.inputs import FIRST, Cells, Predictions, Probe, Samples, Schedule, SentTexts, SliceMask, Variant
 from evalspec.language.parts import BATCH_ROWS
 from evalspec.language.scans import Scan
 from evalspec.running.children.jobs import CheckJob, predictions_key
@@ -218,6 +218,17 @@ class RunInputs:
         path = self.timing.predict(rows, dataset, name, model, variant, self._progress)
         return self._told(read_answers(path), rows, dataset, model)
 
+    def sent_texts(self, model: str) -> SentTexts | None:
+        """Prompt of a model, with its examples.
+
+        Raises:
+            InputError: They can't be read.
+        """
+        from evalspec.pipeline.prompted import PromptedModel
+
+        part = self._job.parts.models[model]
+        return part.sent_texts(self._job.parts.access) if isinstance(part, PromptedModel) else None
+
     def token_likelihoods(
         self, texts: Sequence[str], name: str, windows: Windows, model: str | None = None, *, beside: str | None = None
     ) -> TokenLikelihoods:
@@ -322,6 +333,7 @@ class RunInputs:
             "served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere,
             "always_new": part is not None and part.always_new, "samples": 1 if part is None else part.samples,
             "templates": 1 if part is None else part.templates,
+            "trained_until": None if part is None else part.trained_until,
         }  # fmt: skip
         return {**told, **self._job.model_facts.get(name, {})}
 

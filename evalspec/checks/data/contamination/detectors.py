@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalspec.checks.data.contamination.clean_score import CleanScore, clean_score
@@ -21,7 +22,12 @@ from evalspec.checks.data.contamination.keys import METRIC as KEYS
 from evalspec.checks.data.contamination.keys import KeyDetector
 from evalspec.checks.data.contamination.picture_columns import holds_pictures
 from evalspec.checks.data.contamination.pictures import PictureDetector
-from evalspec.evidence.estimate import Fact, Measured
+from evalspec.checks.data.contamination.prompts import METRIC as IN_PROMPT
+from evalspec.checks.data.contamination.prompts import prompt_rows
+from evalspec.checks.data.contamination.recitation import METRIC as RECITED
+from evalspec.checks.data.contamination.recitation import recited_rows
+from evalspec.errors import NotRunError
+from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.reasons import NoEvidence
 from evalspec.scoring.scored_rows import scored
 
@@ -86,6 +92,46 @@ def further_notes(detectors: Sequence[Detector]) -> tuple[str, ...]:
     """Notes on what was not looked at, and on what the reader should know of it."""
     kinds = PictureDetector | EmbeddingDetector | KeyDetector
     return tuple(note for one in detectors if isinstance(one, kinds) for note in one.notes)
+
+
+@dataclass(slots=True)
+class LanguageModel:
+    """Metrics of the language model that is asked: what its prompt holds, and what it recites.
+
+    Args:
+        estimates: By metric.
+        missing: Metric: why it can't be told.
+        blocks: Rows beside what they stand in.
+    """
+
+    estimates: dict[str, Fact | Estimate] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    blocks: list[AnyBlock] = field(default_factory=list)
+
+
+def language_model(check: Contamination, inputs: Inputs) -> LanguageModel:
+    """Search the prompt of a model, and let one go on with rows, where the spec names them.
+
+    Args:
+        check: Its fields.
+        inputs: What it is handed.
+    """
+    found = LanguageModel()
+    if check.prompts is not None:
+        try:
+            stands = prompt_rows(check, inputs)
+            found.estimates[IN_PROMPT] = stands.fact(check.prompts)
+            found.blocks += stands.shown() if check.show_examples else ()
+        except NotRunError as reason:
+            found.missing[IN_PROMPT] = str(reason)
+    if check.recite is not None:
+        try:
+            recited = recited_rows(check, inputs)
+            found.estimates[RECITED] = recited.share()
+            found.blocks += recited.shown() if check.show_examples else ()
+        except NotRunError as reason:
+            found.missing[RECITED] = str(reason)
+    return found
 
 
 def consequence(check: Contamination, inputs: Inputs, asked: TestSide, levels: Sequence[Level]) -> CleanScore:

@@ -27,6 +27,7 @@ from evalspec.checks.data.contamination.detectors import (
     further_detectors,
     further_facts,
     further_notes,
+    language_model,
 )
 from evalspec.checks.data.contamination.examples import side_by_side
 from evalspec.checks.data.contamination.spans import SpanSearch, dropped_of, notes_of
@@ -128,19 +129,23 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
     spans = [detector.spans for detector in detectors if isinstance(detector, TextDetector | SpanDetector)]
     facts = _facts(compared)
     score = consequence(check, inputs, asked, levels)
+    language = language_model(check, inputs)
     return CheckResult(
         estimates={
             **withheld(facts, blank.unknown(test, usable)),
             **further_facts(levels, usable, detectors),
             **score.estimates,
+            **language.estimates,
         },
         missing={
             **({} if "ngram_overlap" in facts else {"ngram_overlap": _no_spans(spans, test, check.ngram)}),
             **score.missing,
+            **language.missing,
         },
         blocks=(
             _table(compared),
             *score.blocks,
+            *language.blocks,
             *further_blocks(detectors),
             *side_by_side(pairs, test, int(compared.contaminated.sum())),
         ),

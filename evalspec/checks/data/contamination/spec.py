@@ -22,6 +22,7 @@ from evalspec.language.parts import (
 from evalspec.language.reach import check_rows
 from evalspec.language.units import Share
 from evalspec.scoring.catalogue.metrics import SLICED, SliceMetric
+from evalspec.scoring.sample_size import Sample, never_shown
 from evalspec.tables.ngram import Ngram
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Contamination(Check):
     - `predictions: candidate`: `clean_score`, its `metric:` (default: accuracy) on the test rows that are no copy
       (neither exact, nor near, nor sharing a span), and `clean_score_change`, the score of all rows less that one.
     - `embedding: MODEL`: `embedding_neighbours`, share of test rows whose embedding points the way of a training row.
+    - `prompts: MODEL`: `prompt_overlap`, test rows whose text stands in that language model's system text, or is one of
+      the examples that it is shown (`shots:`), word for word or nearly.
+    - `recite: MODEL`: `recited`, share of test rows whose next 8 words a language model writes when it is shown the
+      first half of the row. Of rows of 24 words and more, and of those that go on as no other row does.
     - `key`: `shared_keys`, test rows with the key of a training row, whatever else stands in them.
 
     ## Why it matters
@@ -104,8 +109,15 @@ class Contamination(Check):
     Embeddings: the cosine of all pairs (recall 100 %). What `embedding_similarity` means depends on the model, so the
     same share is printed for the test rows among themselves: the chance level. Keys: typed digests, as for rows.
 
-    All of these are facts about these files, without an interval; the recall stands beside them. What was found, with
-    its training row and the shared text, lies in the evidence.
+    Prompts: what fills the places of the prompt, joined, is looked for as it is compared above. It is the same as an
+    example's where the words are; it stands in a text from 5 words on; and it is near an example from `similarity` on.
+    Recitation (after Carlini 2021, Golchin 2023): the longest text among the places is cut in half at a word, the
+    first half is sent in its place, and the next 8 words are looked for anywhere in the answer. A row whose next 8
+    words are those of another row too says nothing and is left out. It is NOT_RUN where most answers have fewer than 8
+    words: such a model is named once more, with a prompt that is the text alone. The share is Clopper-Pearson's.
+
+    All others of these are facts about these files, without an interval; the recall stands beside them. What was found,
+    with its training row and the shared text, lies in the evidence.
 
     `clean_score_change` is a share of dirty rows, which is a fact, times the difference of the scores of dirty and
     clean rows, which are separate samples. Of shares of rows (accuracy) that difference has a score interval (Miettinen
@@ -115,6 +127,7 @@ class Contamination(Check):
 
     ## What it cannot show
 
+    That a model which does not recite has not seen the rows: it may know them by heart and answer the question instead.
     Paraphrases, translations; pictures that were mirrored, turned or cut more strongly, other pictures of the same
     thing; spans shorter than n words, or changed more often than every n words; training data that the spec does not
     name, such as that of a pretrained model. Rows with few distinct values agree by chance, and so do pictures of one
@@ -141,6 +154,14 @@ class Contamination(Check):
         Metric("ngram_overlap", "%", "lower", "Test rows that share a span of words with training.", exact=True),
         Metric("embedding_neighbours", "%", "lower", "Test rows with a neighbour in training.", exact=True),
         Metric("shared_keys", "rows", "lower", "Test rows with the key of a training row.", exact=True),
+        Metric("prompt_overlap", "rows", "lower", "Test rows that stand in the prompt of a model.", exact=True),
+        Metric(
+            "recited",
+            "%",
+            "lower",
+            "Share of long test rows that a model goes on with in their own words.",
+            interval="Clopper-Pearson, with clusters after Korn and Graubard",
+        ),
         Metric(
             "clean_score_change",
             "pp",
@@ -178,6 +199,12 @@ class Contamination(Check):
     )
     decision_threshold: float | None = Field(
         None, gt=0, lt=1, description="Predict the positive one of two classes where its probability is at least this."
+    )
+    prompts: ModelName | None = Field(
+        None, description="Model whose system text and examples are searched for test rows, for prompt_overlap."
+    )
+    recite: ModelName | None = Field(
+        None, description="Model that is shown the first half of each long test row, for recited."
     )
     embedding: ModelName | None = Field(
         None, description="Model whose `outputs: {embedding: ...}` are compared, all pairs of test and training rows."
@@ -233,7 +260,8 @@ class Contamination(Check):
         embedded = (
             () if embedding is None else tuple(NeedPredictions(name, embedding, label=False) for name in everywhere)
         )
-        return (*rows, *scored, *embedded)
+        recited = () if self.recite is None else (NeedPredictions(self.test, self.recite, label=False, copies=1),)
+        return (*rows, *scored, *recited, *embedded)
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
@@ -243,6 +271,8 @@ class Contamination(Check):
             "clean_score": ("predictions", self.predictions, "the model whose answers are scored"),
             "clean_score_change": ("predictions", self.predictions, "the model whose answers are scored"),
             "embedding_neighbours": ("embedding", self.embedding, "the model that gives embeddings"),
+            "prompt_overlap": ("prompts", self.prompts, "the model whose prompt is searched"),
+            "recited": ("recite", self.recite, "the model that is shown halves of rows"),
             "shared_keys": ("key", self.keys, "the column that names a row"),
         }
         field, value, what = asked.get(requirement.metric, ("", True, ""))
@@ -255,6 +285,9 @@ class Contamination(Check):
                 f"{requirement.metric} is in points and {self.metric_} is no fraction that is better when higher; "
                 "take another `metric:`, such as accuracy"
             )
+        if requirement.metric == "recited":
+            sample = Sample(self.test, rows.get(self.test), confidence)
+            return never_shown(requirement, "share", sample, "none of them recited")
         return check_rows(requirement, self.test, rows.get(self.test))
 
     def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:

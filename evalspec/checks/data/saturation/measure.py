@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import TYPE_CHECKING
 
-from evalspec.checks.data.saturation.spec import OF_AGE, OF_SCORES, collected
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evalspec.checks.data.saturation.spec import AFTER, OF_AGE, OF_SCORES, collected
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import AnyBlock, Interval, Intervals, Reference
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
-from evalspec.evidence.words import in_percent
+from evalspec.evidence.words import in_percent, plural, verb
 from evalspec.language.parts import CheckResult
 from evalspec.scoring.scored_rows import Undefined, scored
 from evalspec.scoring.scores import Estimators
@@ -37,9 +41,12 @@ def measure(check: Saturation, inputs: Inputs) -> CheckResult:
         raise InputError(f"dataset {check.dataset} has no rows to look at")
     if check.predictions is None:
         missing |= dict.fromkeys(OF_SCORES, "the check has no `predictions:`, the model whose score is looked at")
+    elif check.scored is None:
+        missing |= dict.fromkeys(OF_SCORES, "no requirement is about the score")
     else:
-        _score(check, inputs, check.predictions, estimates, missing, blocks, notes)
+        _score(check, inputs, check.scored, estimates, missing, blocks, notes)
     _age(check, inputs, rows, estimates, missing)
+    _after(check, inputs, rows, estimates, missing)
     return CheckResult(
         estimates=estimates,
         missing=missing,
@@ -105,6 +112,49 @@ def _age(
     estimates[OF_AGE] = Fact(
         float(days), rows, f"counted from {day.isoformat()}, as stated, to {inputs.today.isoformat()}"
     )
+
+
+def _after(
+    check: Saturation, inputs: Inputs, rows: int, estimates: dict[str, Estimate | Fact | Parts | Measured],
+    missing: dict[str, str],
+) -> None:  # fmt: skip
+    if check.predictions is None:
+        missing[AFTER] = "the check has no `predictions:`, the model whose last day of learning counts"
+        return
+    stated = inputs.model_facts(check.predictions).get("trained_until")
+    if stated is None:
+        missing[AFTER] = f"{check.predictions} does not say how far it learned; add `trained_until: 2026-01-31` to it"
+        return
+    last = datetime.date.fromisoformat(str(stated))
+    later, unknown = _later(check, inputs, rows, last)
+    method = f"counted: later than {last.isoformat()}, as stated of {check.predictions}"
+    if unknown:
+        method += f"; {plural(unknown, 'row')} without a day {verb(unknown, 'counts', 'count')} as before"
+    estimates[AFTER] = Fact(later / rows, rows, method)
+
+
+def _later(check: Saturation, inputs: Inputs, rows: int, last: datetime.date) -> tuple[int, int]:
+    """Rows of a later day, and rows without one.
+
+    Raises:
+        InputError: A column holds no days, or nobody says when the data were collected.
+    """
+    if check.day is None:
+        day = collected(inputs.origin(check.dataset), check.dataset)
+        if isinstance(day, str):
+            raise InputError(day)
+        return rows * (day > last), 0
+    column = inputs.table(check.dataset, [check.day]).column(check.day)
+    try:
+        days = column.cast(pa.date32()) if not pa.types.is_integer(column.type) else None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        days = None
+    if days is None:
+        raise InputError(
+            f"the column {check.day!r} of {check.dataset} holds no days", remedy="write them such as 2026-05-01"
+        )
+    later = pc.greater(days, pa.scalar(last, pa.date32()))
+    return int(pc.sum(later).as_py() or 0), days.null_count
 
 
 def _conditions(check: Saturation, inputs: Inputs) -> dict[str, Cell]:

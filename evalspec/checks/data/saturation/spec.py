@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 OF_SCORES = ("headroom", "interval_width")
 OF_AGE = "data_age"
+AFTER = "after_cutoff"
 COLLECTED = "collected"
 
 
@@ -41,11 +42,15 @@ class Saturation(Check):
       on this test set.
     - `data_age`: days from the day on which the data were collected (`origin: {collected: 2026-05-01}` of the dataset)
       to the day of the run.
+    - `after_cutoff`: share of rows that are of a later day than the last of which the model (`predictions:`) learned
+      (`trained_until: 2026-01-31` of the model). The day of a row stands in the column `day:`; without it all rows are
+      of the day of collection.
 
     ## Why it matters
     On a test set that good models solve to 99.8 % the next model can only win by noise, and by errors in the labels. A
     gain is no progress where the interval around the score is wider than the gain. And a test set of years ago says
-    how the model does on the data of years ago.
+    how the model does on the data of years ago. What was published before a language model learned may be in what it
+    learned, whatever nobody can search; what came later can't.
 
     ## Method
     Score and bounds are those of `quality` on the same rows, clusters included; the headroom is the ceiling less the
@@ -54,16 +59,17 @@ class Saturation(Check):
     claimed: `interval_width <= 1 pp` where the new model is said to be a point better. The width is at the policy's
     confidence on either side, and a fact of this run: it is about this test set and not about others.
 
-    The age is counted from the spec's own statement to the day on which the run began (UTC); `verify` counts to the
-    same day. There is no age without a statement.
+    A row without a day counts as one of before. The age is counted from the spec's own statement to the day on which
+    the run began (UTC); `verify` counts to the same day. There is no age without a statement.
 
     References: Clopper and Pearson, Biometrika 1934. Ott et al., Mapping global dynamics of benchmark creation and
     saturation, Nature Communications 2022.
 
     ## What it cannot show
-    Whether what is left are hard rows or wrong labels (see `labels`). Whether a difference between two models is real:
-    compare them row by row, `accuracy >= baseline + 1 pp`, which is finer than two intervals. Whether the day in
-    `origin:` is true, and whether the world has changed since (see `shift`).
+    Whether `trained_until:` is true, or a row's text is older than its day. Whether what is left are hard rows or wrong
+    labels (see `labels`). Whether a difference between two models is real: compare them row by row, `accuracy >=
+    baseline + 1 pp`, which is finer than two intervals. Whether the day in `origin:` is true, and whether the world
+    has changed since (see `shift`).
 
     ## Example
     ```yaml
@@ -90,11 +96,15 @@ class Saturation(Check):
         ),
         Metric("interval_width", "pp", "lower", "From the lower to the upper bound of the score.", exact=True),
         Metric("data_age", "days", "lower", "From the day of collection to the day of the run.", exact=True),
+        Metric("after_cutoff", "%", "higher", "Share of rows of later days than the model learned from.", exact=True),
     )  # fmt: skip
 
     check: Literal["saturation"] = "saturation"
     dataset: DatasetName
     predictions: ModelName | None = Field(None, description="The model whose score is looked at.")
+    day: str | None = Field(
+        None, min_length=1, description="Column with the day of each row, for after_cutoff; default: the origin's."
+    )
     metric_: SliceMetric = Field("accuracy", alias="metric", description="Which score: a metric of `quality`.")
     positive: Annotated[str | None, ClassOfModel()] = Field(
         None, description="Class that precision, recall, f1 and roc_auc are about; default: the second of two."
@@ -118,9 +128,16 @@ class Saturation(Check):
             )
         return self
 
+    @property
+    def scored(self) -> str | None:
+        """The model whose score is looked at; None: nothing is asked about scores."""
+        days_alone = self.requirements and all(one.metric in (AFTER, OF_AGE) for one in self.requirements)
+        return None if days_alone else self.predictions
+
     def check_names(self, names: SpecNames) -> str | None:
         """Fault of a dataset without a day of collection, where its age is asked for."""
-        if not any(requirement.metric == OF_AGE for requirement in self.requirements):
+        asked = {requirement.metric for requirement in self.requirements}
+        if OF_AGE not in asked and (AFTER not in asked or self.day is not None):
             return None
         found = collected(names.origins.get(self.dataset, {}), self.dataset)
         return found if isinstance(found, str) else None
@@ -131,6 +148,8 @@ class Saturation(Check):
         """Why it can't pass: there is no model, or more is asked for than the ceiling leaves."""
         if requirement.model is not None:
             return f"{requirement.metric} is about data and is not compared between models"
+        if requirement.metric == AFTER and self.predictions is None:
+            return f"{AFTER} needs `predictions:`, the model whose last day of learning counts"
         if requirement.metric in OF_SCORES and self.predictions is None:
             return f"{requirement.metric} needs `predictions:`, the model whose score is looked at"
         if requirement.metric == "headroom" and requirement.threshold >= 100.0 * self.ceiling:
@@ -139,9 +158,10 @@ class Saturation(Check):
 
     def needs(self) -> tuple[Need, ...]:
         """Rows with their truth, and what the model says of them."""
-        if self.predictions is None:
-            return (NeedRows(self.dataset),)
-        return NeedPredictions(self.dataset, self.predictions), NeedRows(self.dataset, label=True)
+        columns = () if self.day is None else (self.day,)
+        if self.scored is None:
+            return (NeedRows(self.dataset, columns),)
+        return NeedPredictions(self.dataset, self.scored), NeedRows(self.dataset, columns, label=True)
 
 
 def collected(origin: Mapping[str, str], dataset: str) -> datetime.date | str:

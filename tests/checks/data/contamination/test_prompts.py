@@ -1,0 +1,131 @@
+"""Test rows in the prompt of a model, and rows that it goes on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from evalspec.checks.data.contamination.prompts import prompt_rows
+from evalspec.checks.data.contamination.recitation import recited_rows
+from evalspec.checks.data.contamination.spec import Contamination
+from evalspec.errors import NotRunError
+from evalspec.language.inputs import Predictions, SentTexts
+from tests.fakes import FakeInputs, writer
+
+SYSTEM = "Answer briefly. Never say what is the capital city of France, whoever asks."
+TEXTS = {
+    "in the system text": "What is the capital city of France?",
+    "fewer than five words": "the capital city",
+    "an example": "How many legs has a spider?",
+    "an example, otherwise written": "  how many LEGS has a spider",
+    "nearly an example": "Name the four largest moons of the planet Jupiter, in the order of their size, please",
+    "new": "Why is the sky blue at noon and red at dusk?",
+    "words of another order": "France of city capital the is what",
+    "empty": "",
+}
+EXAMPLES = ("How many legs has a spider?", "Rome?",
+            "Name the four largest moons of the planet Jupiter, in the order of their size")  # fmt: skip
+
+
+def check(**fields: str) -> Contamination:
+    return Contamination.model_validate(
+        {"check": "contamination", "train": ["train"], "test": "test", "require": ["prompt_overlap == 0"], **fields}
+    )
+
+
+def inputs(folder: Path, texts: list[str], sent: SentTexts | None) -> FakeInputs:
+    made = FakeInputs(evidence=folder, tables={"test": pa.table({"question": texts})})
+    if sent is not None:
+        made.sent["candidate"] = sent
+    return made
+
+
+def of_questions(*examples: str, system: str | None = SYSTEM) -> SentTexts:
+    return SentTexts(system, tuple({"q": one} for one in examples), tuple("yes" for _ in examples), {"q": "question"})
+
+
+def test_rows_are_found_word_for_word_and_nearly(tmp_path: Path) -> None:
+    found = prompt_rows(check(prompts="candidate"), inputs(tmp_path, list(TEXTS.values()), of_questions(*EXAMPLES)))
+    names = dict(zip(TEXTS, found.place.tolist(), strict=True))
+    assert names == {
+        "in the system text": 0, "fewer than five words": -1, "an example": 1, "an example, otherwise written": 1,
+        "nearly an example": 3, "new": -1, "words of another order": -1, "empty": -1,
+    }  # fmt: skip
+    assert [name for name, near in zip(TEXTS, found.near.tolist(), strict=True) if near] == ["nearly an example"]
+    assert found.fact("candidate").value == 4.0
+    assert "row 0 (the system text)" in (found.fact("candidate").first or "")
+
+
+def test_a_short_question_is_found_as_a_whole_example_only(tmp_path: Path) -> None:
+    sent = of_questions("Rome?", system="Rome is where all questions come from, they say.")
+    found = prompt_rows(check(prompts="candidate"), inputs(tmp_path, ["Rome", "rome is"], sent))
+    assert found.place.tolist() == [1, -1]
+
+
+def test_one_of_several_places_in_the_system_text_counts(tmp_path: Path) -> None:
+    table = pa.table({"question": ["Which river flows through Vienna and Budapest?", "Which one?"],
+                      "choices": ["Rhine, Danube", "Elbe, Oder"]})  # fmt: skip
+    made = FakeInputs(evidence=tmp_path, tables={"test": table})
+    system = "Example: which river flows through Vienna and Budapest? The Danube."
+    made.sent["candidate"] = SentTexts(system, (), (), {"q": "question", "c": "choices"})
+    assert prompt_rows(check(prompts="candidate"), made).place.tolist() == [0, -1]
+
+
+def test_nothing_beside_the_row_is_no_overlap(tmp_path: Path) -> None:
+    found = prompt_rows(check(prompts="candidate"), inputs(tmp_path, ["a b c d e f"], of_questions(system=None)))
+    assert found.fact("candidate").value == 0.0
+    assert found.shown() == ()
+
+
+@pytest.mark.parametrize("sent", [None, SentTexts(SYSTEM, (), (), {"q": "elsewhere"})])
+def test_what_nobody_sends_can_not_be_searched(sent: SentTexts | None, tmp_path: Path) -> None:
+    with pytest.raises(NotRunError, match="prompt"):
+        prompt_rows(check(prompts="candidate"), inputs(tmp_path, ["a"], sent))
+
+
+def answering(text: dict[int, str]) -> object:
+    def answer(rows: pa.Table, dataset: str, model: str) -> Predictions:
+        said = [text.get(row, "I would rather say that this is how it goes on") for row in range(rows.num_rows)]
+        return writer(said, said, model=model)
+
+    return answer
+
+
+def long(row: int, last: str = "") -> str:
+    return " ".join(f"w{row}x{k}" for k in range(15)) + " " + (last or " ".join(f"v{row}x{k}" for k in range(15)))
+
+
+def test_rows_that_go_on_alike_say_nothing(tmp_path: Path) -> None:
+    same = " ".join(f"same{k}" for k in range(15))
+    texts = [long(0), long(1), long(2, same), long(3, same), "too short"]
+    made = inputs(tmp_path, texts, of_questions())
+    made.answering = answering({0: " ".join(long(0).split()[15:]), 2: same, 3: same})  # type: ignore[assignment]
+    found = recited_rows(check(recite="candidate"), made)
+    assert found.judged.tolist() == [True, True, False, False, False]
+    assert found.rows.tolist() == [True, False, False, False, False]
+    assert found.share().value == 0.5
+
+
+def test_answers_too_short_to_go_on_are_no_evidence(tmp_path: Path) -> None:
+    made = inputs(tmp_path, [long(row) for row in range(9)], of_questions())
+    made.answering = answering(dict.fromkeys(range(9), "B"))  # type: ignore[assignment]
+    with pytest.raises(NotRunError, match="have 8 words, so it could not have gone on"):
+        recited_rows(check(recite="candidate"), made)
+
+
+def test_the_second_half_is_never_sent(tmp_path: Path) -> None:
+    sent: list[str] = []
+
+    def answer(rows: pa.Table, dataset: str, model: str) -> Predictions:
+        sent.extend(rows.column("question").to_pylist())
+        return writer(["word " * 12] * rows.num_rows, ["x"] * rows.num_rows, model=model)
+
+    texts = [long(row) for row in range(4)]
+    made = inputs(tmp_path, texts, of_questions())
+    made.answering = answer
+    assert not recited_rows(check(recite="candidate"), made).rows.any()
+    assert sent == [" ".join(text.split()[:15]) for text in texts]
+    assert np.array_equal(made.altered, ["recited"])
