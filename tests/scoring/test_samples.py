@@ -14,7 +14,7 @@ import pytest
 from evalspec.checks.model.quality.spec import Quality
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Parts
 from evalspec.language.inputs import Predictions
-from evalspec.language.parts import CheckResult
+from evalspec.language.parts import CheckResult, Model
 from tests.checks.deciding import outcome
 from tests.fakes import FakeInputs, writer
 
@@ -104,7 +104,6 @@ def test_models_are_paired_by_question(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sentence", "fields", "words"),
     [
-        ("pass_at(3) >= 50 %", {"query": None}, "pass_at needs `query:`, the column that says which rows are answers"),
         ("pass_all(none) >= 50 %", {}, "k is a whole number from 1 on"),
         ("pass_at(3) >= 99 %", {}, "20 rows"),
     ],
@@ -113,6 +112,26 @@ def test_a_requirement_that_can_not_be_decided_is_refused(sentence: str, fields:
     asked = check(sentence, **fields)
     why = asked.check_requirement(asked.requirements[0], {"test": 20})
     assert why is not None and words in why
+
+
+@pytest.mark.parametrize(
+    ("sentence", "several", "words"),
+    [
+        ("pass_at(3) >= 50 %", 1, "pass_at needs several answers to a question: `query:`, the column that says which"),
+        ("pass_at(3) >= 50 %", 2, "pass_at(3) needs 3 samples of each row, and `generate` asks for 2"),
+        ("pass_at(3) >= 50 %", 3, None),
+        ("exact_match >= 50 %", 1, None),
+    ],
+)
+def test_what_the_model_is_not_asked_for_is_said(sentence: str, several: int, words: str | None) -> None:
+    class Sampled(Model):
+        @property
+        def samples(self) -> int:
+            return several
+
+    asked = check(sentence, query=None)
+    why = asked.missing_from(asked.requirements[0], Sampled(kind="sampled"))
+    assert why is None if words is None else why is not None and words in why
 
 
 def test_texts_without_questions_have_none_of_it(tmp_path: Path) -> None:
