@@ -43,6 +43,7 @@ class Answers:
         tokens: shape (n,), how many were written; or None.
         extracted: shape (n,), objects: the answer inside each text, None where there is none; or None.
         extracted_as: How these are compared, or None.
+        masses: shape (n,), probability that all options together have, of a model that chooses; or None.
     """
 
     n: int
@@ -62,6 +63,7 @@ class Answers:
     tokens: NDArray[np.int64] | None = None
     extracted: NDArray[np.object_] | None = None
     extracted_as: AnswerKind | None = None
+    masses: NDArray[np.float64] | None = None
 
     @property
     def task(self) -> Task:
@@ -96,6 +98,7 @@ def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, det
         tokens=whole("tokens"),
         extracted=whole("extracted"),
         extracted_as=parts[0].extracted_as if parts else None,
+        masses=whole("masses"),
     )
 
 

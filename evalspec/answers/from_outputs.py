@@ -57,6 +57,7 @@ class Mapped:
         tokens: shape (n,), or None.
         extracted: shape (n,), objects: the answer inside each text, None where there is none; or None.
         extracted_as: How these are compared, or None.
+        masses: shape (n,), probability that all options together have, of a model that chooses; or None.
     """
 
     n: int
@@ -74,6 +75,7 @@ class Mapped:
     tokens: NDArray[np.int64] | None = None
     extracted: NDArray[np.object_] | None = None
     extracted_as: AnswerKind | None = None
+    masses: NDArray[np.float64] | None = None
 
 
 def only_embeds(parts: Sequence[Mapped]) -> bool:

@@ -67,6 +67,11 @@ class Given(Protocol):
         ...
 
     @property
+    def masses(self) -> NDArray[np.float64] | None:
+        """Probability that all options of each row have."""
+        ...
+
+    @property
     def embeddings(self) -> NDArray[np.float32] | None:
         """Embeddings of the rows."""
         ...
@@ -94,6 +99,8 @@ def columns_of(answers: Given) -> dict[str, pa.Array]:
     if answers.masks is not None:
         smallest = np.min_scalar_type(int(answers.masks.max(initial=0)))
         columns["mask"] = _fixed(answers.masks.astype(smallest))
+    if answers.masses is not None:
+        columns["option_mass"] = pa.array(answers.masses)
     if answers.embeddings is not None:
         columns["embedding"] = _fixed(answers.embeddings)
     boxes = answers.boxes
@@ -131,6 +138,8 @@ def fields_of(table: pa.Table, meta: Mapping[str, Any]) -> dict[str, Any]:
         fields["extracted"] = np.array(table.column("extracted").to_pylist(), dtype=object)
     if "mask" in there:
         fields["masks"] = _unfixed(table.column("mask")).reshape(-1, *meta["mask_shape"]).astype(np.int64)
+    if "option_mass" in there:
+        fields["masses"] = table.column("option_mass").to_numpy()
     if "embedding" in there:
         fields["embeddings"] = _unfixed(table.column("embedding")).astype(np.float32)
     if "boxes" in there:

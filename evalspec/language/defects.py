@@ -49,8 +49,8 @@ class Defect:
         """Answers that were made before the check; ``inputs`` are those of the check that asks."""
         return answers
 
-    def answers_again(self, answers: Predictions) -> Predictions:
-        """Answers to rows that the check made itself."""
+    def answers_again(self, answers: Predictions, name: str) -> Predictions:
+        """Answers to rows that the check made itself, or asked about again under this name."""
         return answers
 
     def rows(self, dataset: str, rows: pa.Table, read: Callable[[str], pa.Table]) -> pa.Table:

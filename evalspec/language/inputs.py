@@ -142,6 +142,8 @@ class Predictions:
         extracted: ``text``: shape (n,), the answer inside each text, as a str in the form in which it is compared, or
             None where a text has none; None: the model has no ``answer:``, and whole texts are compared.
         extracted_as: How these are compared; None: there are none.
+        masses: ``classes`` of a model that chooses from options: shape (n,), probability that all of them together
+            have; or None.
     """
 
     model: str
@@ -168,6 +170,7 @@ class Predictions:
     tokens: NDArray[np.int64] | None = None
     extracted: NDArray[np.object_] | None = None
     extracted_as: AnswerKind | None = None
+    masses: NDArray[np.float64] | None = None
 
     @property
     def task(self) -> Task:
@@ -379,10 +382,12 @@ class Variant:
     Args:
         template: Place in the list of texts of its prompt; the first is what ships.
         sample: Number of an answer that is drawn at random, from 0.
+        order: The only rotation in which options are shown; None: all that are asked for.
     """
 
     template: int = 0
     sample: int = 0
+    order: int | None = None
 
 
 FIRST = Variant()

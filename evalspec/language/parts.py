@@ -254,6 +254,16 @@ class Model(Part):
         return 1
 
     @property
+    def orders(self) -> int:
+        """Number of rotations of its options in which it is asked."""
+        return 1
+
+    @property
+    def chooses(self) -> Literal["", "letters", "texts"]:
+        """Whether it chooses from options of each row, by their letters or their texts; empty: it does not."""
+        return ""
+
+    @property
     def samples(self) -> int:
         """Number of answers to each row that its fields ask for."""
         return 1

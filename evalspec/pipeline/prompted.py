@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from evalspec.errors import Problem
 from evalspec.language.inputs import SentTexts
 from evalspec.language.parts import Access, Dataset, ShownRows
+from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import RuntimeModel
+from evalspec.pipeline.options import Options
 from evalspec.pipeline.prompt import Generate, Prompt
 
 
@@ -19,6 +22,48 @@ class PromptedModel(RuntimeModel):
 
     prompt: Prompt | None = Field(None, description="What is sent about a row.")
     generate: Generate | None = Field(None, description="How an answer is made.")
+    options: Options | None = Field(None, description="Options to choose from: the answer is a probability for each.")
+
+    @model_validator(mode="after")
+    def _can_choose(self) -> Self:
+        problem = None if self.options is None else self._options_problem(self.options)
+        if problem is not None:
+            raise custom_error(problem)
+        return self
+
+    def _options_problem(self, options: Options) -> Problem | None:
+        if self.prompt is None:
+            remedy = 'such as prompt: {user: "{question}\\n{choices}\\nAnswer:"}'
+            return Problem("`options` needs `prompt:`", remedy=remedy)
+        shown = self.options_input in self.prompt.inputs
+        if options.show == "letters" and not shown:
+            message = f"the options are shown with letters, and `prompt` has no place for {options.column!r}"
+            return Problem(message, remedy=f'put "{{{self.options_input}}}" into `user`, or say `show: none`')
+        if options.show == "none" and shown:
+            message = f"`show: none`, and `prompt` has a place for {options.column!r}"
+            return Problem(message, remedy="take one of them out")
+        if options.score == "letter" and options.show == "none":
+            return Problem("a letter is scored and none is shown", remedy="say `show: letters`, or `score: sum`")
+        if self.answer is not None or self.classes is not None:
+            name = "answer" if self.answer is not None else "classes"
+            return Problem(f"`{name}` and `options` exclude each other: options are the classes", remedy="keep one")
+        if self.outputs:
+            return Problem("`outputs` of a model with `options` are probabilities", remedy="take it out")
+        return None
+
+    @property
+    def options_input(self) -> str:
+        """Input of the model that lists the options; empty: it chooses from none."""
+        if self.options is None:
+            return ""
+        column = self.options.column
+        return next((name for name, fed in self.inputs.items() if fed == column), column)
+
+    @property
+    def texts_taken(self) -> tuple[str, ...]:
+        """Inputs that it takes: the places of the prompt, and the list of options."""
+        places = () if self.prompt is None else self.prompt.inputs
+        return places if self.options is None else tuple(dict.fromkeys((*places, self.options_input)))
 
     @property
     def sampled(self) -> bool:
@@ -34,7 +79,7 @@ class PromptedModel(RuntimeModel):
     @property
     def prompt_columns(self) -> tuple[str, ...]:
         """All places of the prompt, unless `inputs` feeds them, or stages make what feeds them."""
-        return () if self.prompt is None or self.inputs or self.preprocess else self.prompt.inputs
+        return () if self.prompt is None or self.inputs or self.preprocess else self.texts_taken
 
     @property
     def shown_rows(self) -> ShownRows | None:
@@ -45,6 +90,16 @@ class PromptedModel(RuntimeModel):
     def templates(self) -> int:
         """Texts of its prompt's user."""
         return 1 if self.prompt is None else len(self.prompt.templates)
+
+    @property
+    def orders(self) -> int:
+        """As `options` has it."""
+        return 1 if self.options is None else self.options.orders
+
+    @property
+    def chooses(self) -> Literal["", "letters", "texts"]:
+        """By what `options` says."""
+        return "" if self.options is None else "letters" if self.options.score == "letter" else "texts"
 
     @property
     def samples(self) -> int:

@@ -21,6 +21,7 @@ from evalspec.language.parts import Access, LoadedModel, Model, OutputName
 from evalspec.pipeline.inputs import Arrays, DatasetFacts, Feed, build, check_arrays, resolve_feed, take
 from evalspec.pipeline.loaded import traits
 from evalspec.pipeline.model_fields import RuntimeModel
+from evalspec.pipeline.options import LETTERS, MASS, PROBABILITIES
 from evalspec.pipeline.preprocess import Pipeline, as_stages
 from evalspec.pipeline.untrusted_code import first_line
 from evalspec.redaction import Redaction
@@ -152,11 +153,14 @@ class Served:
             self._kinds = resolve_outputs(
                 self.model.outputs, given, self.traits.default_outputs, multilabel=self.model.multilabel
             )
+        masses = outputs.get(MASS) if self.model.chooses else None
+        if masses is not None and self.classes is None:
+            self.classes = LETTERS[: np.asarray(outputs[PROBABILITIES]).shape[1]]
         labels, several = self.own_classes, self.model.multilabel
         if self._hidden:
             outputs = {name: self._clean(np.asarray(array)) for name, array in outputs.items()}
         mapped = map_outputs(outputs, self._kinds, self.classes, labels, first_row, multilabel=several)
-        return self._with_answers(mapped, first_row)
+        return replace(self._with_answers(mapped, first_row), masses=masses)
 
     def _with_answers(self, mapped: Mapped, first_row: int) -> Mapped:
         """The same, with the answer inside each text where the spec says where it is."""

@@ -45,7 +45,7 @@ class Gguf(PromptedModel, FileModel):
     kind: Literal["gguf"] = "gguf"
     api: Literal["chat", "completions"] = Field("chat", description="chat, or completions of a plain text.")
     prompt: Prompt = Field(description="What is sent about a row.")
-    generate: Generate = Field(description="How an answer is made.")
+    generate: Generate | None = Field(None, description="How an answer is made; needed but for `options`.")
     context: int | None = Field(
         None, ge=8, le=10_000_000, description="Tokens of prompt and answer together; default: as the model was made."
     )
@@ -56,7 +56,13 @@ class Gguf(PromptedModel, FileModel):
     def _has_a_place(self) -> Self:
         names = self.prompt.inputs
         problem = None if names else Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
-        problem = problem or unplaced(self.inputs, names, "prompt")
+        problem = problem or unplaced(self.inputs, self.texts_taken, "prompt")
+        if problem is None and self.generate is None and self.options is None:
+            remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
+            problem = Problem("`kind: gguf` needs `generate:`", remedy=remedy)
+        if problem is None and self.options is not None and self.options.score != "letter":
+            message = f"`score: {self.options.score}` needs the likelihood of a text, which llama.cpp does not tell"
+            problem = Problem(message, remedy="say `score: letter`; `kind: transformers` has the likelihood of texts")
         if problem is not None:
             raise custom_error(problem)
         return self
@@ -147,8 +153,8 @@ def _served(model: Gguf, address: str) -> Any:
     from evalspec.runtimes.http import Http
 
     said = {"kind": "http", "protocol": "openai", "url": f"{address}/v1", "api": model.api, "prefix": "as_is"}
-    same = {"prompt": model.prompt, "generate": model.generate, "inputs": model.inputs, "outputs": model.outputs}
-    server = Http.model_validate(said | same)
+    same = {name: getattr(model, name) for name in ("prompt", "generate", "options", "inputs", "outputs")}
+    server = Http.model_validate(said | {name: value for name, value in same.items() if value is not None})
     return server.model_copy(update={"timeout_s": model.timeout_s})
 
 

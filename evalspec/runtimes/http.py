@@ -35,7 +35,8 @@ ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Protocol = Literal["oip", "json", "openai"]
 BELONGS: Mapping[str, Protocol] = {
     "version": "oip", "binary": "oip", "request": "json", "response": "json", "per_row": "json", "api": "openai",
-    "prompt": "openai", "generate": "openai", "tokenizer": "openai", "prefix": "openai", "api_key": "openai",
+    "prompt": "openai", "generate": "openai", "options": "openai", "tokenizer": "openai", "prefix": "openai",
+    "api_key": "openai",
 }  # fmt: skip
 """Field: the protocol that it belongs to."""
 AUTHORIZATION = "Authorization"
@@ -323,7 +324,12 @@ def _oip_problem(model: Http) -> Problem | None:
 def _openai_problem(model: Http) -> Problem | None:
     if model.prompt is None:
         return Problem("`protocol: openai` needs `prompt:`", remedy='such as prompt: {user: "{question}"}')
-    if model.generate is None:
+    if model.options is not None and model.options.score != "letter":
+        remedy = "say `score: letter`; `kind: transformers` has the likelihood of texts"
+        return Problem(
+            f"`score: {model.options.score}` needs the likelihood of a text, which no server tells", remedy=remedy
+        )
+    if model.generate is None and model.options is None:
         remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
         return Problem("`protocol: openai` needs `generate:`", remedy=remedy)
     if "?" in model.url:
@@ -336,7 +342,7 @@ def _openai_problem(model: Http) -> Problem | None:
     names = model.prompt.inputs
     if not names:
         return Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
-    return unplaced(model.inputs, names, "prompt")
+    return unplaced(model.inputs, model.texts_taken, "prompt")
 
 
 def _json_problem(model: Http) -> Problem | None:

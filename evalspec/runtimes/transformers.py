@@ -13,6 +13,7 @@ from evalspec.errors import InputError, Problem
 from evalspec.language.parts import Access, OutputName
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import usable_cpus
+from evalspec.pipeline.options import CHOSEN
 from evalspec.pipeline.prompt import Generate, Prompt
 from evalspec.pipeline.prompt_places import unplaced
 from evalspec.pipeline.prompted import PromptedModel
@@ -135,18 +136,21 @@ class Transformers(PromptedModel):
         longest = longest if isinstance(longest, int) and longest > 0 else None
         observed = _observed(self, module, coder, threads)
         generator, prompt = None, self.with_examples(access).prompt
-        if prompt is not None and self.generate is not None:
-            ends = end_tokens(module, coder)
+        if prompt is not None:
             first, twice = beginning(self.api, prompt, coder)
-            observed |= {"streams": True, "first_ids": " ".join(map(str, first)), "begins_twice": twice,
-                         "end_tokens": " ".join(map(str, ends)), "defaults_not_used": defaults(module),
-                         **prompt.facts()}  # fmt: skip
+            observed |= {"first_ids": " ".join(map(str, first)), "begins_twice": twice, **prompt.facts()}
+        if self.generate is not None and self.options is None:
+            ends = end_tokens(module, coder)
+            observed |= {"streams": True, "end_tokens": " ".join(map(str, ends)), "defaults_not_used": defaults(module)}
             generator = Generator(module, coder, place, self.generate, ends, longest)
+        given = {} if self.prompt is None else OUTPUTS if self.options is None else CHOSEN
         return LoadedLanguageModel(
             observed=observed,
-            input_names=() if self.prompt is None else self.prompt.inputs,
-            output_names=() if self.prompt is None else tuple(OUTPUTS),
-            default_outputs={} if self.prompt is None else OUTPUTS,
+            input_names=self.texts_taken,
+            output_names=tuple(given),
+            default_outputs=given,
+            options=self.options,
+            options_input=self.options_input,
             module=module,
             coder=coder,
             place=place,
@@ -164,7 +168,7 @@ def _problem(model: Transformers) -> Problem | None:
         if "api" in model.model_fields_set:
             return Problem("`api` is about a `prompt`, and there is none", remedy="add `prompt:`, or take `api` out")
         return None
-    if model.generate is None:
+    if model.generate is None and model.options is None:
         remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
         return Problem("`prompt` needs `generate:`", remedy=remedy)
     if model.prompt is None:
@@ -172,7 +176,7 @@ def _problem(model: Transformers) -> Problem | None:
     names = model.prompt.inputs
     if not names:
         return Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
-    return unplaced(model.inputs, names, "prompt")
+    return unplaced(model.inputs, model.texts_taken, "prompt")
 
 
 def _same_tokens(path: str, module: Any, coder: Any) -> None:

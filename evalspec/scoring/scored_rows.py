@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.answers.canonical import canonical
-from evalspec.errors import InputError, NotRunError
-from evalspec.language.inputs import GIVES, task_of
+from evalspec.errors import InputError, InvalidError, NotRunError
+from evalspec.language.inputs import GIVES, Predictions, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import AnswerKind, Boxes, Inputs, Predictions, Task
+    from evalspec.language.inputs import AnswerKind, Boxes, Inputs, Task
 
 
 SHOWN = 60
 """Characters of a reference in a sentence."""
+LEAST_MASS = 0.01
+"""Mean probability of all options together, below which nobody answers the question that is scored."""
+SAME, MOST_EQUAL = 1e-9, 0.9
+"""Probabilities that are the same, and the share of rows whose options all are, above which nothing was scored."""
 
 
 class Undefined(NotRunError):
@@ -283,6 +287,28 @@ def scored_answers(
     )  # fmt: skip
 
 
+def check_choosing(answers: Predictions) -> None:
+    """Stop where a model that chooses from options gives them next to no probability, or all of them the same.
+
+    Raises:
+        InvalidError: It does: what is scored is no answer.
+    """
+    if answers.masses is None or answers.probabilities is None or not answers.n:
+        return
+    mass = float(answers.masses.mean())
+    if mass < LEAST_MASS:
+        raise InvalidError(
+            f"the options have {100 * mass:.2g} % of the probability of a first token: {answers.model} answers "
+            "something else than one of their letters"
+        )
+    equal = float((np.ptp(answers.probabilities, axis=1) < SAME).mean())
+    if equal > MOST_EQUAL:
+        raise InvalidError(
+            f"{answers.model} gives all options of a row the same probability in {100 * equal:.3g} % of rows: nothing "
+            "was scored"
+        )
+
+
 def needs_task(answers: Predictions | Scored, tasks: Sequence[Task], check: str) -> None:
     """Stop a check where a model gives what the check is not made for.
 
@@ -294,6 +320,8 @@ def needs_task(answers: Predictions | Scored, tasks: Sequence[Task], check: str)
     Raises:
         NotRunError: The model's task is another one.
     """
+    if isinstance(answers, Predictions):
+        check_choosing(answers)
     if answers.task not in tasks:
         wanted = " or ".join(GIVES[task] for task in tasks)
         raise NotRunError(f"{check} is about models that give {wanted}; {answers.model!r} gives {GIVES[answers.task]}")
@@ -383,6 +411,7 @@ def _admitted(answers: Predictions) -> NDArray[Any]:
             f"dataset {answers.dataset!r} has no label, so nothing can be scored on it",
             remedy="name the column with the truth: `label:`",
         )
+    check_choosing(answers)
     named = {"probabilities": answers.probabilities, "values": answers.values}
     if answers.task == "values":
         named["labels"] = np.asarray(truth, dtype=np.float64)

@@ -169,6 +169,6 @@ class WrongAgain(Defect):
     model: str
     share: float
 
-    def answers_again(self, answers: Predictions) -> Predictions:
+    def answers_again(self, answers: Predictions, name: str) -> Predictions:
         """Those of this model, changed."""
         return wrong(answers, share_of(answers.n, self.share)) if answers.model == self.model else answers

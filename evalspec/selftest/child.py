@@ -115,7 +115,7 @@ class PlantedInputs(RunInputs):
         self, rows: pa.Table, dataset: str, name: str, model: str | None = None, *, variant: Variant = FIRST
     ) -> Predictions:
         """Answers to rows that the check made, changed."""
-        return self._defect.answers_again(super().predict(rows, dataset, name, model, variant=variant))
+        return self._defect.answers_again(super().predict(rows, dataset, name, model, variant=variant), name)
 
     def token_likelihoods(
         self, texts: Sequence[str], name: str, windows: Windows, model: str | None = None, *, beside: str | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sys
 import threading
 import time
@@ -37,6 +38,7 @@ class Playing(ThreadingHTTPServer):
         gap_ms: From one token to the next.
         tokens: Of an answer.
         say: Text of an answer to a request; None: words that are counted up.
+        choose: Likeliest first tokens of an answer with their probabilities; None: it tells none.
     """
 
     daemon_threads = True
@@ -45,9 +47,10 @@ class Playing(ThreadingHTTPServer):
     def __init__(
         self, port: int = 0, first_ms: float = 300.0, gap_ms: float = 10.0, tokens: int = 40,
         say: Callable[[dict[str, Any]], str] | None = None,
+        choose: Callable[[dict[str, Any]], dict[str, float]] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(("127.0.0.1", port), _Handler)
-        self.first_ms, self.gap_ms, self.tokens, self.say = first_ms, gap_ms, tokens, say
+        self.first_ms, self.gap_ms, self.tokens, self.say, self.choose = first_ms, gap_ms, tokens, say, choose
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.lock = threading.Lock()
@@ -207,6 +210,8 @@ class _Handler(BaseHTTPRequestHandler):
         }  # fmt: skip
         if mode in statuses and not (mode == "401" and self.headers.get("Authorization") == "Bearer sk-secret"):
             self._json(int(mode), {"error": {"message": statuses[mode]}}, {"Retry-After": "1"} if mode == "429" else {})
+        elif self.server.choose is not None and body.get("logprobs"):
+            self._chosen(body, self.server.choose(body), streamed=mode != "whole")
         elif mode == "whole":
             time.sleep((self.server.first_ms + self.server.tokens * self.server.gap_ms) / 1e3)
             self._json(200, self._whole(body))
@@ -234,6 +239,24 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _mode(self) -> str:
         return self.path.split("/")[1].partition("@")[0]
+
+    def _chosen(self, body: dict[str, Any], tops: dict[str, float], *, streamed: bool) -> None:
+        """One token, with the likeliest ones in its place."""
+        token, chat = max(tops, key=lambda one: tops[one]), "messages" in body
+        logs = {one: math.log(share) for one, share in tops.items()}
+        listed = [{"token": one, "logprob": value} for one, value in logs.items()]
+        told = {"content": [{"token": token, "logprob": logs[token], "top_logprobs": listed}]}
+        choice: dict[str, Any] = {"index": 0, "finish_reason": "length"}
+        choice["logprobs"] = told if chat else {"tokens": [token], "top_logprobs": [logs]}
+        if chat:
+            choice["delta" if streamed else "message"] = {"role": "assistant", "content": token}
+        else:
+            choice["text"] = token
+        if not streamed:
+            self._json(200, {"choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 1}})
+            return
+        event = b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\ndata: [DONE]\n\n"
+        self._bytes(200, event, "text/event-stream")
 
     def _whole(self, body: dict[str, Any]) -> dict[str, Any]:
         words = Script(self.server).words(body)

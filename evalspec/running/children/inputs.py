@@ -200,7 +200,7 @@ class RunInputs:
 
         answers = read_answers(path)
         part = self._job.parts.datasets[dataset]
-        used = [name for name in (part.label, part.cluster) if name is not None]
+        used = [name for name in (part.label, part.cluster, self._listing(model)) if name is not None]
         return self._told(answers, self._tables.having(dataset, used), dataset, model)
 
     def predict(
@@ -252,7 +252,9 @@ class RunInputs:
         label = self.label(dataset)
         truth, true_boxes = None, None
         if label is not None:
-            truth, true_boxes = true_answers(table, label, answers, self._job.parts.access)
+            truth, true_boxes = true_answers(
+                self._lettered(table, label, model), label, answers, self._job.parts.access
+            )
         return Predictions(
             model=model,
             dataset=dataset,
@@ -278,7 +280,24 @@ class RunInputs:
             tokens=answers.tokens,
             extracted=answers.extracted,
             extracted_as=answers.extracted_as,
+            masses=answers.masses,
         )
+
+    def _listing(self, model: str) -> str | None:
+        """Column that lists the options of a model that chooses."""
+        from evalspec.pipeline.prompted import PromptedModel
+
+        part = self._job.parts.models[model]
+        return part.options.column if isinstance(part, PromptedModel) and part.options is not None else None
+
+    def _lettered(self, table: pa.Table, label: str, model: str) -> pa.Table:
+        """Rows with the letter of the right option as the label, of a model that chooses from options."""
+        from evalspec.pipeline.options import as_letters
+        from evalspec.pipeline.prompted import PromptedModel
+
+        part = self._job.parts.models[model]
+        options = part.options if isinstance(part, PromptedModel) else None
+        return table if options is None else as_letters(table, label, options)
 
     def slice_names(self) -> tuple[str, ...]:
         """Names in the spec's ``slices:``."""
@@ -332,7 +351,7 @@ class RunInputs:
         told = {
             "served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere,
             "always_new": part is not None and part.always_new, "samples": 1 if part is None else part.samples,
-            "templates": 1 if part is None else part.templates,
+            "templates": 1 if part is None else part.templates, "orders": 1 if part is None else part.orders,
             "trained_until": None if part is None else part.trained_until,
         }  # fmt: skip
         return {**told, **self._job.model_facts.get(name, {})}

@@ -111,7 +111,7 @@ class _Worker:
             if variant != FIRST:
                 if not isinstance(loaded, GivesVariants):
                     raise NotRunError(f"a model of kind {self.model.kind} has one way to be asked")
-                loaded = loaded.otherwise(variant.template, variant.sample)
+                loaded = loaded.otherwise(variant.template, variant.sample, variant.order)
             with self._code_runs():
                 self.served[dataset, variant] = Served(self.model, loaded, self.job.parts.access, facts)
         return self.served[dataset, variant]

@@ -6,13 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import ANSWERED, BROKE, CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OUTCOMES
 from evalspec.language.streams import FINISHES
 from evalspec.pipeline.loaded import Loaded
+from evalspec.pipeline.options import CHOSEN, TOP, brought_back, chosen_outputs, letter_shares, rotated
 from evalspec.runtimes.http_client import json_template as template
 from evalspec.runtimes.http_client import oip, openai
 from evalspec.runtimes.http_client import oip_statistics as statistics
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from evalspec.language.abilities import KillPlan, KillResult, ServerTiming
     from evalspec.language.parts import Access, OutputName
     from evalspec.language.streams import StreamedAnswer
+    from evalspec.pipeline.options import Options
     from evalspec.pipeline.serve import Served
     from evalspec.runtimes.http_client.pool import ConnectionPool
     from evalspec.runtimes.http_client.rows import RemoteRows
     from evalspec.runtimes.http_client.server import ServerFields
 
+Read = TypeVar("Read")
 AGAIN = (BROKE, CUT_OFF, ERROR_IN_STREAM)
 """Outcomes after which a query that is not timed is sent again."""
 LONGEST_WAIT_S = 30.0
@@ -57,6 +60,8 @@ class LoadedHttp(Loaded):
     """As `evalspec.language.abilities.AsksAgain`."""
     names: tuple[str, ...] = ()
     """OpenAI: the models that the server lists."""
+    order: int | None = None
+    """OpenAI: the only rotation in which options are shown; None: all that are asked for."""
     count: Callable[[str], int] | None = None
     """OpenAI: tokens of a text; None: nobody counts."""
 
@@ -69,11 +74,16 @@ class LoadedHttp(Loaded):
         Raises:
             HttpError: There is no answer, or none that can be used.
         """
-        request, rows = self.request(inputs), len(next(iter(inputs.values())))
+        rows = len(next(iter(inputs.values())))
+        if self.model.options is not None:
+            return self._chosen(self.model.options, inputs)
+        return self._again(self.request(inputs), lambda reply: self._decoded(reply, rows))
+
+    def _again(self, request: bytes, read: Callable[[Reply], Read]) -> Read:
         for _ in range(TRIES - 1):
             kept = self.connection.keeping.keeps
             try:
-                return self._decoded(self.ask(request), rows)
+                return read(self.ask(request))
             except HttpError as error:
                 if self.model.protocol == "openai" and kept and not self.connection.keeping.keeps:
                     # Servers end a connection after a stream without saying so: no answer has failed.
@@ -82,11 +92,25 @@ class LoadedHttp(Loaded):
                     raise
                 self.failed[OUTCOMES[error.outcome]] += 1
                 time.sleep(min(error.again_after_s or 0.0, LONGEST_WAIT_S))
-        return self._decoded(self.ask(request), rows)
+        return read(self.ask(request))
 
-    def otherwise(self, template: int, sample: int) -> LoadedHttp:
+    def _chosen(self, options: Options, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Probabilities of the options of one row, over its orders."""
+        listed = [str(one) for one in inputs[self.model.options_input].reshape(-1).tolist()]
+        orders = range(options.order_count(len(listed))) if self.order is None else (self.order,)
+
+        def asked(order: int) -> tuple[NDArray[Any], float]:
+            shown = {**inputs, self.model.options_input: options.listed(rotated(listed, order))}
+            request = self._bytes(self._body(shown, ""))
+            tops = self._again(request, lambda reply: openai.first_tokens(reply, self.model.hidden))
+            shares, mass = letter_shares(tops, len(listed))
+            return brought_back(shares, order), mass
+
+        return chosen_outputs([[asked(order) for order in orders]])
+
+    def otherwise(self, template: int, sample: int, order: int | None) -> LoadedHttp:
         """As `evalspec.language.abilities.GivesVariants`."""
-        return replace(self, model=self.model.otherwise(template, sample))
+        return replace(self, model=self.model.otherwise(template, sample), order=order)
 
     def _decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
         try:
@@ -108,10 +132,7 @@ class LoadedHttp(Loaded):
         """
         model = self.model
         if model.protocol == "openai":
-            own = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-            return request_bytes(
-                model.address, openai.PATHS[model.api], own | dict(self.headers), self._body(inputs, salt)
-            )
+            return self._bytes(self._body(inputs, salt))
         if model.protocol == "json":
             body = template.fill(model.request, inputs, per_row=model.per_row)
             own = {"Content-Type": "application/json"}
@@ -120,11 +141,20 @@ class LoadedHttp(Loaded):
         body, own = oip.encode(inputs, list(dict.fromkeys(asked)), binary=model.binary)
         return request_bytes(model.address, f"{model.model_path}/infer", own | dict(self.headers), body)
 
-    def _body(self, inputs: Mapping[str, NDArray[Any]], salt: str) -> bytes:
+    def _bytes(self, body: bytes) -> bytes:
+        own = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        return request_bytes(self.model.address, openai.PATHS[self.model.api], own | dict(self.headers), body)
+
+    def _body(self, inputs: Mapping[str, Any], salt: str) -> bytes:
         model = self.model
-        assert model.prompt is not None and model.generate is not None
-        values = {name: _text(name, array) for name, array in inputs.items()}
-        return openai.body(model.api, model.model_name, model.prompt, model.generate, values, salt)
+        assert model.prompt is not None
+        values = {name: one if isinstance(one, str) else _text(name, one) for name, one in inputs.items()}
+        if model.options is not None:
+            fields = openai.first_token(model.api, TOP)
+        else:
+            assert model.generate is not None
+            fields = model.generate.fields()
+        return openai.body(model.api, model.model_name, model.prompt, fields, values, salt)
 
     def ask(self, request: bytes) -> Reply:
         """Reply of the server.
@@ -187,8 +217,10 @@ class LoadedHttp(Loaded):
             return None
         return statistics.counters(told(self.model, self.headers, self.connection, f"{self.model.model_path}/stats"))
 
-    def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> RemoteRows:
+    def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> RemoteRows | None:
         """As `evalspec.language.abilities.MakesClient`."""
+        if self.model.options is not None:
+            return None
         from evalspec.runtimes.http_client.rows import RemoteRows
 
         return RemoteRows(served, dict(arrays), self)
@@ -241,18 +273,19 @@ def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connecti
     tensors, outputs = oip.stated_tensors(metadata)
     batches = {tensor.shape[0] for tensor in tensors.values() if tensor.shape and tensor.shape[0] is not None}
     connection.timeout_s = model.timeout_s
+    given = OUTPUTS if model.options is None else CHOSEN
     inputs = tuple(tensors)
     listed: tuple[str, ...] = ()
     if model.protocol == "json":
         inputs, outputs = template.placeholders(model.request), tuple(model.response)
     elif model.protocol == "openai":
-        inputs, outputs = model.prompt.inputs if model.prompt is not None else (), tuple(OUTPUTS)
+        inputs, outputs = model.texts_taken, tuple(given)
         listed = openai.listed_models(told(model, headers, connection, openai.MODELS))
     return LoadedHttp(
         observed=_observed(model, server, metadata, listed) | _encryption(connection),
         input_names=inputs,
         output_names=outputs,
-        default_outputs=OUTPUTS if model.protocol == "openai" else {},
+        default_outputs=given if model.protocol == "openai" else {},
         fixed_batch=1 if model.per_row or model.protocol == "openai" else batches.pop() if len(batches) == 1 else None,
         tensors=tensors,
         names=listed,
@@ -276,7 +309,7 @@ def _observed(
     if metadata.get("platform"):
         facts["platform"] = model.hidden.text(str(metadata["platform"]))[:SAID]
     if model.protocol == "openai":
-        facts |= {"prefix": model.prefix, "streams": True}
+        facts |= {"prefix": model.prefix, "streams": model.options is None}
         facts |= {} if model.prompt is None else model.prompt.facts()
         if listed:
             facts["models_listed"] = model.hidden.text(", ".join(listed))[:SAID]

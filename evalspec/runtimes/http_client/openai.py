@@ -7,6 +7,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +20,7 @@ from evalspec.runtimes.http_client.wire import HttpError, Reply, parse_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evalspec.pipeline.prompt import Generate, Prompt
+    from evalspec.pipeline.prompt import Prompt
     from evalspec.redaction import Redaction
 
 Api = Literal["chat", "completions"]
@@ -35,7 +36,12 @@ SHOWN, SHOWN_MODELS = 200, 8
 
 
 def body(
-    api: Api, model_name: str | None, prompt: Prompt, generate: Generate, values: Mapping[str, str], salt: str = ""
+    api: Api,
+    model_name: str | None,
+    prompt: Prompt,
+    fields: Mapping[str, Any],
+    values: Mapping[str, str],
+    salt: str = "",
 ) -> bytes:
     """The body of a request about one row, streamed, with the server's own count of tokens.
 
@@ -43,7 +49,7 @@ def body(
         api: Chat, or plain completions.
         model_name: What the server calls the model; None: it has only one.
         prompt: Texts, with places for inputs.
-        generate: How the answer is made; all of it is sent, since servers have defaults of their own.
+        fields: How the answer is made; all of it is sent, since servers have defaults of their own.
         values: Input: its text.
         salt: The first text begins with it.
     """
@@ -54,7 +60,57 @@ def body(
         messages = [{"role": turn.role, "content": turn.text} for turn in prompt.turns(values)]
         messages[0]["content"] = salt + messages[0]["content"]
         asked["messages"] = messages
-    return to_json(asked | generate.fields() | {"stream": True, "stream_options": {"include_usage": True}})
+    return to_json(asked | dict(fields) | {"stream": True, "stream_options": {"include_usage": True}})
+
+
+def first_token(api: Api, top: int) -> dict[str, Any]:
+    """Fields of a request for the likeliest first tokens of an answer."""
+    told = {"logprobs": True, "top_logprobs": top} if api == "chat" else {"logprobs": top}
+    return {"max_tokens": 1, "temperature": 0.0, **told}
+
+
+def first_tokens(reply: Reply, hidden: Redaction) -> dict[str, float]:
+    """Likeliest first tokens of an answer, streamed or whole, with their probabilities.
+
+    Raises:
+        HttpError: The answer holds an error, or tells no probabilities.
+    """
+    streamed = EVENT_STREAM in reply.headers.get(b"content-type", EVENT_STREAM)
+    parts = [data for data, _ in events(reply.body) if data != DONE] if streamed else [reply.body]
+    for part in parts:
+        event = parse_json(part)
+        if not isinstance(event, dict):
+            raise HttpError(NOT_UNDERSTOOD, "an event of the stream is no object")
+        refuse_error(event, hidden)
+        choices = event.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            tops = _tops(choice.get("logprobs")) if isinstance(choice, dict) else {}
+            if tops:
+                return tops
+    raise HttpError(
+        NOT_UNDERSTOOD,
+        "the server tells no probabilities of tokens (`logprobs`), and options are scored by them",
+        remedy="switch them on in the server, or read the letter out of a text: `answer: {as: letter}`, no `options`",
+    )
+
+
+def _tops(told: Any) -> dict[str, float]:
+    """Probabilities of the first token, as chat (``content``) or completions (``top_logprobs``) tell them."""
+    if not isinstance(told, dict):
+        return {}
+    content, listed = told.get("content"), told.get("top_logprobs")
+    pairs: list[tuple[Any, Any]] = []
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        tops = content[0].get("top_logprobs")
+        rows = tops if isinstance(tops, list) else []
+        pairs = [(one.get("token"), one.get("logprob")) for one in rows if isinstance(one, dict)]
+    elif isinstance(listed, list) and listed and isinstance(listed[0], dict):
+        pairs = list(listed[0].items())
+    return {
+        token: math.exp(min(float(value), 0.0))
+        for token, value in pairs
+        if isinstance(token, str) and isinstance(value, int | float) and not isinstance(value, bool)
+    }
 
 
 def read(reply: Reply, count: Callable[[str], int] | None, hidden: Redaction) -> StreamedAnswer:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evalspec.language.abilities import ServerTiming
     from evalspec.language.parts import Access
     from evalspec.language.streams import StreamedAnswer
+    from evalspec.pipeline.options import Options
     from evalspec.pipeline.prompt import Generate, Prompt
     from evalspec.redaction import Redaction
     from evalspec.runtimes.http_client.connection import Connection
@@ -87,6 +88,21 @@ class ServerFields(Protocol):
     @property
     def generate(self) -> Generate | None:
         """OpenAI: how an answer is made."""
+        ...
+
+    @property
+    def options(self) -> Options | None:
+        """OpenAI: options to choose from."""
+        ...
+
+    @property
+    def options_input(self) -> str:
+        """OpenAI: input that lists the options."""
+        ...
+
+    @property
+    def texts_taken(self) -> tuple[str, ...]:
+        """OpenAI: inputs."""
         ...
 
     @property

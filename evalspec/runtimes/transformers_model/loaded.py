@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.likelihoods import GivesLikelihoods, SideLikelihoods, TokenLikelihoods, Windows
 from evalspec.pipeline.loaded import Loaded
+from evalspec.runtimes.transformers_model.choice import chosen
 from evalspec.runtimes.transformers_model.prompts import prompt_tokens, row_values
 from evalspec.runtimes.transformers_model.rows import WrittenRows, outputs_of
 from evalspec.runtimes.transformers_model.windows import TextWindows, Window, cut
@@ -19,6 +20,7 @@ from evalspec.runtimes.transformers_model.windows import TextWindows, Window, cu
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from evalspec.pipeline.options import Options
     from evalspec.pipeline.prompt import Prompt
     from evalspec.pipeline.serve import Served
     from evalspec.runtimes.transformers_model.generation import Generator
@@ -43,7 +45,10 @@ class LoadedLanguageModel(Loaded):
         vocabulary: Scores that it gives for each token.
         api: How a prompt is put together.
         prompt: What it is asked about a row; None: it is asked for likelihoods only.
-        generator: Makes texts; None with `prompt`.
+        generator: Makes texts; None without `prompt`, or with `options`.
+        options: What it chooses from; None: it writes.
+        options_input: Input that lists the options.
+        order: The only rotation in which options are shown; None: all that are asked for.
     """
 
     module: Any
@@ -55,6 +60,10 @@ class LoadedLanguageModel(Loaded):
     api: Api = "chat"
     prompt: Prompt | None = None
     generator: Generator | None = None
+    options: Options | None = None
+    options_input: str = ""
+    order: int | None = None
+    _letters: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Texts about some rows, together.
@@ -69,6 +78,8 @@ class LoadedLanguageModel(Loaded):
             NotRunError: It has no prompt, so it gives likelihoods of texts only.
             InputError: A row can't be asked about, or its prompt is too long.
         """
+        if self.prompt is not None and self.options is not None:
+            return chosen(self, self.prompt, self.options, inputs)
         if self.prompt is None or self.generator is None:
             raise NotRunError(
                 "a model of kind transformers without `prompt:` gives likelihoods of texts, and no answers to rows"
@@ -76,15 +87,15 @@ class LoadedLanguageModel(Loaded):
         prompts = [prompt_tokens(self.api, self.prompt, one, self.coder) for one in row_values(inputs)]
         return outputs_of(self.generator.texts(prompts))
 
-    def otherwise(self, template: int, sample: int) -> LoadedLanguageModel:
+    def otherwise(self, template: int, sample: int, order: int | None) -> LoadedLanguageModel:
         """As `evalspec.language.abilities.GivesVariants`."""
         prompt = None if self.prompt is None else self.prompt.with_template(template)
         generator = None if self.generator is None else self.generator.drawing(sample)
-        return replace(self, prompt=prompt, generator=generator)
+        return replace(self, prompt=prompt, generator=generator, order=order)
 
     def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> WrittenRows | None:
         """As `evalspec.language.abilities.MakesClient`."""
-        return None if self.prompt is None else WrittenRows(served, dict(arrays))
+        return None if self.generator is None else WrittenRows(served, dict(arrays))
 
     def likelihoods(
         self,

@@ -37,6 +37,21 @@ def prompt_tokens(api: Api, prompt: Prompt, values: Mapping[str, str], coder: An
     """
     if api == "completions":
         return list(coder(prompt.plain(values), verbose=False)["input_ids"])
+    return list(_templated(prompt, values, coder, tokenize=True)["input_ids"])
+
+
+def prompt_text(api: Api, prompt: Prompt, values: Mapping[str, str], coder: Any) -> str:
+    """The same as a text: of a chat as the template writes it, begin token included.
+
+    Raises:
+        InputError: As `prompt_tokens`.
+    """
+    if api == "completions":
+        return prompt.plain(values)
+    return str(_templated(prompt, values, coder, tokenize=False))
+
+
+def _templated(prompt: Prompt, values: Mapping[str, str], coder: Any, *, tokenize: bool) -> Any:
     if not coder.chat_template:
         raise InputError(
             "the tokenizer has no chat template, so nothing says how it is asked",
@@ -46,14 +61,18 @@ def prompt_tokens(api: Api, prompt: Prompt, values: Mapping[str, str], coder: An
     begun = prompt.prefill is not None
     try:
         told = coder.apply_chat_template(
-            messages, add_generation_prompt=not begun, continue_final_message=begun, tokenize=True, return_dict=True
+            messages,
+            add_generation_prompt=not begun,
+            continue_final_message=begun,
+            tokenize=tokenize,
+            return_dict=tokenize,
         )
     except Exception as error:
         raise InputError(
             f"the chat template refuses the messages: {type(error).__name__}: {str(error).splitlines()[0][:200]}",
             remedy="a template without a system text needs a `prompt` without `system`",
         ) from error
-    return list(told["input_ids"])
+    return told
 
 
 def row_values(inputs: Mapping[str, NDArray[Any]]) -> list[dict[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.checks.model.answers.choices import ORDER
 from evalspec.checks.model.answers.faults import CUT
 from evalspec.checks.model.answers.loops import LONG, TIMES
 from evalspec.checks.model.answers.refusals import LOOKED_AT, REFUSED, patterns
@@ -145,6 +146,31 @@ class OtherRefusals(TextDefect):
         return copy
 
 
+class LostMass(TextDefect):
+    """Hardly any probability is left for the options."""
+
+    def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """Those of this model to this dataset, with a thousandth of it."""
+        mine = (answers.model, answers.dataset) == (self.model, self.dataset)
+        return replace(answers, masses=answers.masses / 1000) if mine and answers.masses is not None else answers
+
+
+class TurnedChoices(TextDefect):
+    """Another option is chosen where the options stand in another order than the first."""
+
+    def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """As they are."""
+        return answers
+
+    def answers_again(self, answers: Predictions, name: str) -> Predictions:
+        """The next option, in every other order."""
+        first = not name.startswith(ORDER) or name == f"{ORDER} 1"
+        if first or answers.predicted is None or answers.classes is None or answers.model != self.model:
+            return answers
+        turned = (answers.predicted + 1) % len(answers.classes)
+        return replace(answers, predicted=np.where(share_of(answers.n, self.share), turned, answers.predicted))
+
+
 def planted(check: WrittenAnswers) -> tuple[Defect, ...]:
     """Defects of the texts that a check looks at, mildest first of each kind."""
     return tuple(_planted(check))
@@ -162,6 +188,8 @@ def _planted(check: WrittenAnswers) -> Iterator[Defect]:
         for refuses, what in ((True, "are refusals"), (False, "are helpful")):
             words = f"all texts of {model} on {dataset} {what}"
             yield OtherRefusals(words, model, dataset, 1.0, check.refusals, refuses)
+    yield TurnedChoices(f"{model} chooses by the place of an option in {dataset}", model, dataset, 1.0)
+    yield LostMass(f"{model} gives the options of {dataset} hardly any probability", model, dataset, 1.0)
     for times in LENGTHS:
         yield OtherLengths(f"the texts of {model} on {dataset} are {times} times as long", model, dataset, 1.0, times)
         yield OtherLengths(f"those of {model} on {dataset} are {times} times as short", model, dataset, 1.0, -times)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.model.answers import refusals, show, variants
+from evalspec.checks.model.answers import choices, refusals, show, variants
 from evalspec.checks.model.answers.faults import FaultyRows, faults
 from evalspec.checks.model.answers.loops import word_counts
 from evalspec.checks.model.answers.spec import GAP, LENGTH, REFUSAL, UNLIKE
@@ -72,6 +72,8 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
         NotRunError: The model writes no texts.
     """
     answers = inputs.predictions(check.dataset, check.model)
+    if answers.masses is not None:
+        return choices.measure(check, inputs, answers)
     needs_task(answers, ("text",), "answers")
     if answers.n == 0:
         raise InputError(f"dataset {check.dataset!r} has no rows", remedy="check its path and its `where:`")

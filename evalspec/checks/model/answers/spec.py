@@ -23,6 +23,7 @@ _SHARE = (
     "skewness and continuity"
 )
 LENGTH, REFUSAL, GAP, UNLIKE = "length_ratio", "refusal_rate", "template_gap", "unlike"
+MASS, FLIPS = "option_mass", "order_flips"
 FILE, COMMENT = ".txt", "#"
 """Ending of a file of patterns, and what begins its lines that are none."""
 
@@ -73,11 +74,20 @@ class WrittenAnswers(Check):
       harmful ones high: both operators are accepted.
     - `unlike`: a row's samples do not all come to the same answer. The model's `generate: {samples: 5}` says how many
       are drawn; the answer is what `answer:` takes out of each text, else its words.
+    - `length_ratio`: how long the answers are beside another model's to the same rows, in tokens where both models
+      name `tokens` in `outputs:`, else in words: `length_ratio <= 1.2x baseline`.
+
+    Of models that choose from `options:`, instead of the shares of texts:
+    - `option_mass`: the probability that the letters of the options have together as the first token. What is left goes
+      to words that are no answer; below 1 % nobody answers the question, and all that is computed of the choice is
+      INVALID.
+    - `order_flips`: another option is chosen when the options stand in another order. `options: {orders: 4}` says in
+      how many rotations each row is asked.
+
+    Of both:
     - `template_gap`: how far right answers lie apart, in points, between two ways to put the question. The model's
       `prompt: {user: [FIRST, OTHER]}` lists them; all other checks ask the first, which ships. A requirement on it says
       that what is claimed for the first holds for the others, but for so many points.
-    - `length_ratio`: how long the answers are beside another model's to the same rows, in tokens where both models
-      name `tokens` in `outputs:`, else in words: `length_ratio <= 1.2x baseline`.
 
     ## Why it matters
     An answer that is cut at 32 tokens is scored as wrong, and nobody is told that it would have been right; speed
@@ -147,6 +157,14 @@ class WrittenAnswers(Check):
             UNLIKE, "%", "lower", "Share of rows whose samples do not all come to the same answer.", interval=_SHARE,
         ),
         Metric(
+            MASS, "%", "higher", "Mean probability that the options of a row have together.",
+            interval="BCa by saddlepoint, or Gaffke's bound where few rows carry it",
+        ),
+        Metric(
+            FLIPS, "%", "lower", "Share of rows whose chosen option depends on the order of the options.",
+            interval=_SHARE,
+        ),
+        Metric(
             GAP, "pp", "lower", "Largest difference in right answers between two of the templates.", extreme=True,
             interval="Tango's score interval for each pair, paired by row; all pairs must hold, Bonferroni for a "
             "violation",
@@ -203,6 +221,12 @@ class WrittenAnswers(Check):
             return f"{UNLIKE} needs several answers to each row: say such as generate: {{samples: 5, temperature: 0.8}}"
         if requirement.metric == GAP and model.templates == 1:
             return f"{GAP} needs several texts in `prompt: {{user: [FIRST, OTHER]}}`, and there is one"
+        if requirement.metric in (MASS, FLIPS) and not model.chooses:
+            return f"{requirement.metric} is about a model that chooses from `options:`"
+        if requirement.metric == MASS and model.chooses == "texts":
+            return f"{MASS} is about letters, and the model's `options` score texts"
+        if requirement.metric == FLIPS and model.orders == 1:
+            return f"{FLIPS} needs several orders: say such as `orders: 4` in `options`"
         return None
 
     def _unheard(self, requirement: Requirement) -> str | None:

@@ -1,0 +1,168 @@
+"""Multiple choice as probabilities: how options are shown, what is scored, and what the label says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from evalspec.errors import InputError
+from evalspec.language.parts import OutputName, Part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""Classes of a model that chooses: positions in the row's own list of options."""
+TOP = 20
+"""Likeliest first tokens that a server is asked for: as many as the protocol allows."""
+PROBABILITIES, MASS = "probabilities", "option_mass"
+"""Outputs of a model that chooses."""
+CHOSEN: Mapping[OutputName, str] = {"probabilities": PROBABILITIES}
+
+
+class Options(Part):
+    """Options that a language model chooses from, by the probability that it gives each.
+
+    Its answer is then a probability for each position of the row's list, so that everything which is computed of a
+    classifier is computed of it; the classes are called A, B, C.
+    """
+
+    column: str = Field(min_length=1, description="Column with the list of options of each row, as many in every row.")
+    show: Literal["letters", "none"] = Field(
+        "letters", description="letters: the place of the prompt that the column feeds lists them as A. B. C.; none."
+    )
+    score: Literal["letter", "sum", "per_byte", "per_token"] = Field(
+        "letter",
+        description="letter: the probability of the option's letter as the first token. transformers also: the "
+        "likelihood of the option's text, as a sum or by its bytes or tokens.",
+    )
+    orders: int = Field(1, ge=1, le=26, description="Each row is asked in so many rotations of its options; averaged.")
+
+    def listed(self, options: Sequence[str]) -> str:
+        """The options as the prompt shows them."""
+        if self.show == "none":
+            return "\n".join(options)
+        return "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
+
+    def order_count(self, options: int) -> int:
+        """Rotations that are asked.
+
+        Raises:
+            InputError: A row has not two options, more than there are letters, or fewer than rotations.
+        """
+        if not 2 <= options <= len(LETTERS):
+            raise InputError(f"a row of the column {self.column!r} has {options:,} options; 2 to 26 can be chosen from")
+        if self.orders > options:
+            raise InputError(
+                f"`orders: {self.orders}` asks for more rotations than the {options} options of a row have",
+                remedy=f"say orders: {options}",
+            )
+        return self.orders
+
+
+def rotated(options: Sequence[str], order: int) -> list[str]:
+    """The options, the one in place ``order`` first."""
+    return [*options[order:], *options[:order]]
+
+
+def brought_back(shares: NDArray[Any], order: int) -> NDArray[Any]:
+    """Probabilities of rotated options, shape (..., k), in the row's own order."""
+    import numpy as np
+
+    return np.roll(shares, order, axis=-1)
+
+
+def letter_shares(tops: Mapping[str, float], count: int) -> tuple[NDArray[Any], float]:
+    """Probability of each letter among the first tokens, adding up to 1, and what they add up to before.
+
+    Args:
+        tops: Token: its probability, in 0..1. Tokens that differ in white space alone are one letter.
+        count: Options.
+
+    Raises:
+        InputError: A letter is not among them.
+    """
+    import numpy as np
+
+    mass = dict.fromkeys(LETTERS[:count], 0.0)
+    seen = set()
+    for token, share in tops.items():
+        letter = token.strip().strip("▁Ġ")
+        if letter in mass:
+            mass[letter] += share
+            seen.add(letter)
+    missing = [letter for letter in mass if letter not in seen]
+    if missing:
+        raise InputError(
+            f"the {len(tops)} likeliest first tokens hold no {missing[0]}, so this option has no probability: the "
+            "model does not answer with a letter",
+            remedy="end the prompt so that a letter comes next (`Answer:`), begin the answer with `prefill:`, or take "
+            "the model's own chat template",
+        )
+    shares = np.array(list(mass.values()))
+    whole = float(shares.sum())
+    if whole <= 0.0:
+        raise InputError("the letters of the options have no probability at all")
+    return shares / whole, whole
+
+
+def chosen_outputs(rows: Sequence[Sequence[tuple[NDArray[Any], float]]]) -> dict[str, NDArray[Any]]:
+    """Outputs of some rows.
+
+    Args:
+        rows: Of each row and each order the probabilities, shape (k,), and what the letters have together.
+    """
+    import numpy as np
+
+    return {
+        PROBABILITIES: np.array([np.mean([shares for shares, _ in orders], axis=0) for orders in rows]),
+        MASS: np.array([np.mean([mass for _, mass in orders]) for orders in rows]),
+    }
+
+
+def as_letters(table: pa.Table, label: str, options: Options) -> pa.Table:
+    """The table with the letter of the right option as the label.
+
+    Args:
+        table: Rows with the options.
+        label: Column with the truth: a letter, the place counted from 0, or the option's own text.
+        options: Which column lists them.
+
+    Raises:
+        InputError: A label names none of its row's options.
+    """
+    import pyarrow as pa
+
+    if options.column not in table.column_names or label not in table.column_names:
+        return table
+    listed, labels = table.column(options.column).to_pylist(), table.column(label).to_pylist()
+    whole = pa.types.is_integer(table.schema.field(label).type)
+    by_letter = not whole and all(
+        one is None or str(one).strip() in LETTERS[: len(choices or ())]
+        for one, choices in zip(labels, listed, strict=True)
+    )
+    letters = []
+    for row, (one, choices) in enumerate(zip(labels, listed, strict=True)):
+        place = _place(one, choices or (), whole=whole, by_letter=by_letter)
+        if one is not None and place is None:
+            raise InputError(
+                f"row {row} (counted from 0) has the label {one!r}, which names none of its options",
+                remedy="name the right option by its letter, its place counted from 0, or its own text",
+            )
+        letters.append(None if place is None else LETTERS[place])
+    return table.set_column(table.column_names.index(label), label, pa.array(letters, pa.string()))
+
+
+def _place(label: Any, choices: Sequence[Any], *, whole: bool, by_letter: bool) -> int | None:
+    if label is None:
+        return None
+    if whole:
+        return int(label) if 0 <= int(label) < min(len(choices), len(LETTERS)) else None
+    text = str(label).strip()
+    if by_letter:
+        return LETTERS.index(text)
+    texts = [str(one).strip() for one in choices]
+    return texts.index(text) if texts.count(text) == 1 else None

@@ -1,0 +1,226 @@
+"""Stories of multiple choice: options that a model scores become probabilities, and its habits show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.runtimes.llm_server import Playing, playing
+from tests.stories.telling import COLOURS, Colour, Tale, command
+
+pytestmark = pytest.mark.proof
+
+ROWS, OPTIONS = 240, 4
+RNG = np.random.default_rng(5)
+RIGHT = RNG.integers(0, OPTIONS, ROWS)
+SURE = RNG.choice([0.5, 0.6, 0.7, 0.8, 0.9], ROWS)
+KNOWS = RNG.random(ROWS) < SURE
+"""Whether a calibrated model takes the right option of a row."""
+
+
+def asked(body: dict[str, Any]) -> tuple[int, list[int]]:
+    """The row that is asked about, and the options in the order in which they stand."""
+    text = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
+    lines = text.split("\n")
+    row = int(next(one for one in lines if one.startswith("Question")).split()[1])
+    return row, [int(one.split()[-1]) for one in lines if one[:2] in ("A.", "B.", "C.", "D.")]
+
+
+def taken(row: int) -> int:
+    """The option that a calibrated model takes."""
+    return int(RIGHT[row]) if KNOWS[row] else int(RIGHT[row] + 1) % OPTIONS
+
+
+def honest(body: dict[str, Any]) -> dict[str, float]:
+    """As sure as it is right; the option decides, wherever it stands."""
+    row, shown = asked(body)
+    rest = (1.0 - SURE[row]) / (OPTIONS - 1)
+    letters = {letter: SURE[row] if one == taken(row) else rest for letter, one in zip("ABCD", shown, strict=True)}
+    return {f" {letter}": 0.95 * share for letter, share in letters.items()} | {"The": 0.05}
+
+
+def always_a(body: dict[str, Any]) -> dict[str, float]:
+    """The first place, whatever stands there."""
+    return {"A": 0.7, "B": 0.1, "C": 0.1, "D": 0.1}
+
+
+def other_template(body: dict[str, Any]) -> dict[str, float]:
+    """Hardly ever a letter."""
+    return {token: share * 0.004 for token, share in honest(body).items()} | {"<|im_start|>": 0.99}
+
+
+def short(body: dict[str, Any]) -> dict[str, float]:
+    """No D among what it tells."""
+    return {token: share for token, share in honest(body).items() if token.strip() != "D"}
+
+
+def equal(body: dict[str, Any]) -> dict[str, float]:
+    """The same for every option, as of a server that scores nothing."""
+    return {"A": 0.25, "B": 0.25, "C": 0.25, "D": 0.25}
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Playing]]:
+    """Starts servers for the time of a test."""
+    import contextlib
+
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: stack.enter_context(playing(first_ms=0.0, gap_ms=0.0, **options))
+
+
+def exam(folder: Path, label: str = "letter") -> Tale:
+    """Questions with four options each."""
+    tale = Tale(folder, "choices")
+    truth: list[Any] = {
+        "letter": ["ABCD"[right] for right in RIGHT], "place": RIGHT.tolist(),
+        "text": [f"option {right}" for right in RIGHT],
+    }[label]  # fmt: skip
+    columns = {"question": [f"Question {row} of the exam" for row in range(ROWS)],
+               "choices": [[f"option {k}" for k in range(OPTIONS)]] * ROWS, "right": truth}  # fmt: skip
+    return tale.rows("exam", columns, label="right")
+
+
+def model(server: Playing, mode: str = "none", **options: Any) -> dict[str, Any]:
+    """A model behind the server that chooses."""
+    return {
+        "kind": "http", "protocol": "openai", "url": server.url(mode), "artifact": f"sha256:{'0' * 64}",
+        "prompt": {"user": "{question}\n{choices}\nAnswer:"}, "options": {"column": "choices", **options},
+    }  # fmt: skip
+
+
+def decided(tale: Tale) -> dict[str, tuple[str, float | None]]:
+    """Metric: status and value."""
+    record = json.loads((tale.folder / "run" / "record.json").read_text())
+    status = {one["name"]: one["status"] for one in record["verdict"]["decisions"]}
+    tests = [test for check in record["checks"] for test in check["tests"]]
+    return {test["metric"]: (status[test["name"]], test["value"]) for test in tests}
+
+
+@pytest.mark.parametrize("label", ["letter", "place", "text"])
+def test_options_are_probabilities_that_every_check_reads(
+    label: str, serve: Callable[..., Playing], tmp_path: Path
+) -> None:
+    tale = exam(tmp_path, label)
+    tale.models["candidate"] = model(serve(choose=honest), orders=2)
+    tale.ask("model", "quality", "right", "accuracy >= 60 %", dataset="exam")
+    tale.ask("model", "calibration", "sure", "ece <= 0.15", dataset="exam")
+    tale.ask("model", "answers", "choice", "option_mass >= 90 %", "order_flips <= 5 %", dataset="exam")
+    done = tale.run()
+    assert done.exit_code == 0, done.output
+    found = decided(tale)
+    assert found["accuracy"] == ("PASS", pytest.approx(float(np.mean(KNOWS))))
+    assert found["option_mass"] == ("PASS", pytest.approx(95.0))
+    assert found["order_flips"] == ("PASS", 0.0)
+    again = command("verify", str(tale.folder / "run"))
+    assert again.exit_code == 0, again.output
+    if label == "letter":
+        selftest = command("selftest", str(tale.folder / "evalspec.yaml"), "--run", str(tale.folder / "run"), "--json")
+        assert {one["name"]: one["answer"] for one in json.loads(selftest.output)["requirements"]} == dict.fromkeys(
+            ("right/accuracy", "sure/ece", "choice/option_mass", "choice/order_flips"), "red"
+        )
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+@pytest.mark.parametrize("mode", ["none", "whole"])
+def test_streamed_or_whole_chat_or_plain(api: str, mode: str, serve: Callable[..., Playing], tmp_path: Path) -> None:
+    tale = exam(tmp_path)
+    tale.models["candidate"] = model(serve(choose=honest), mode) | {"api": api}
+    tale.ask("model", "quality", "right", "accuracy >= 60 %", dataset="exam")
+    done = tale.run()
+    assert done.exit_code == 0, done.output
+    assert decided(tale)["accuracy"][1] == pytest.approx(float(np.mean(KNOWS)))
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_l9_the_template_of_another_model(colour: Colour, serve: Callable[..., Playing], tmp_path: Path) -> None:
+    tale = exam(tmp_path)
+    tale.models["candidate"] = model(serve(choose=other_template if colour == "red" else honest))
+    tale.ask("model", "quality", "right", "accuracy >= 60 %", dataset="exam")
+    tale.ask("model", "answers", "choice", "option_mass >= 50 %", dataset="exam")
+    done = tale.run()
+    assert done.exit_code == (1 if colour == "red" else 0), done.output
+    found = {name: status for name, (status, _) in decided(tale).items()}
+    assert found == ({"accuracy": "INVALID", "option_mass": "FAIL"} if colour == "red"
+                     else {"accuracy": "PASS", "option_mass": "PASS"})  # fmt: skip
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_l22_always_the_first_place(colour: Colour, serve: Callable[..., Playing], tmp_path: Path) -> None:
+    tale = exam(tmp_path)
+    tale.models["candidate"] = model(serve(choose=always_a if colour == "red" else honest), orders=4)
+    tale.ask("model", "answers", "choice", "order_flips <= 10 %", dataset="exam")
+    done = tale.run()
+    assert done.exit_code == (1 if colour == "red" else 0), done.output
+    assert decided(tale)["order_flips"] == (("FAIL", 100.0) if colour == "red" else ("PASS", 0.0))
+
+
+@pytest.mark.parametrize(
+    ("choose", "status", "words"),
+    [
+        (None, "ERROR", "the server tells no probabilities of tokens (`logprobs`)"),
+        (short, "ERROR", "likeliest first tokens hold no D, so this option has no probability"),
+        (equal, "INVALID", "the same probability in 100 % of rows: nothing was scored"),
+        (honest, "PASS", ""),
+    ],
+)
+def test_l23_options_that_nobody_scored(
+    choose: Callable[[dict[str, Any]], dict[str, float]] | None, status: str, words: str,
+    serve: Callable[..., Playing], tmp_path: Path,
+) -> None:  # fmt: skip
+    tale = exam(tmp_path)
+    tale.models["candidate"] = model(serve(choose=choose, tokens=1))
+    tale.ask("model", "quality", "right", "accuracy >= 20 %", dataset="exam")
+    done = tale.run()
+    assert decided(tale)["accuracy"][0] == status, done.output
+    assert words in done.output
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"options": {"column": "choces"}},
+            "the options are shown with letters, and `prompt` has no place for 'choces'",
+        ),
+        ({"options": {"column": "choices", "score": "sum"}}, "`score: sum` needs the likelihood of a text"),
+        ({"options": {"column": "choices", "show": "none"}}, "`show: none`, and `prompt` has a place for 'choices'"),
+        ({"answer": {"after": "#", "as": "letter"}}, "`answer` and `options` exclude each other"),
+        ({"prompt": {"user": "{questoin}\n{choices}"}}, "exam has no column 'questoin'"),
+    ],
+)
+def test_what_can_not_be_chosen_from_is_said_before_the_run(
+    change: dict[str, Any], sentence: str, serve: Callable[..., Playing], tmp_path: Path
+) -> None:
+    tale = exam(tmp_path)
+    tale.models["candidate"] = model(serve()) | change
+    tale.ask("model", "quality", "right", "accuracy >= 20 %", dataset="exam")
+    done = tale.run()
+    assert done.exit_code == 2
+    assert sentence in done.output
+
+
+@pytest.mark.parametrize(
+    ("choices", "orders", "right", "words"),
+    [
+        ([["x", "y"]] * (ROWS - 1) + [["x"]], 1, ["A"] * ROWS, "lists of several lengths"),
+        ([["x", "y"]] * ROWS, 3, ["A"] * ROWS, "`orders: 3` asks for more rotations than the 2 options"),
+        ([["x"]] * ROWS, 1, ["A"] * ROWS, "has 1 options; 2 to 26"),
+        ([["x", "y"]] * ROWS, 1, ["x", "z"] * (ROWS // 2), "names none of its options"),
+    ],
+)
+def test_rows_that_can_not_be_chosen_from_are_said(
+    choices: list[list[str]], orders: int, right: list[str], words: str, serve: Callable[..., Playing], tmp_path: Path
+) -> None:
+    tale = Tale(tmp_path, "choices")
+    questions = [f"Question {row} of the exam" for row in range(ROWS)]
+    tale.rows("exam", {"question": questions, "choices": choices, "right": right}, label="right")
+    tale.models["candidate"] = model(serve(choose=lambda body: {"A": 0.6, "B": 0.4}), orders=orders)
+    tale.ask("model", "quality", "right", "accuracy >= 20 %", dataset="exam")
+    done = tale.run()
+    assert done.exit_code in (2, 4)
+    assert words in done.output
