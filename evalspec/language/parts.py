@@ -137,6 +137,7 @@ class LoadedModel(Protocol):
         ...
 
 
+OptionScore = Literal["letter", "sum", "per_byte", "per_token", "pmi"]
 OutputName = Literal[
     "logits", "probabilities", "label", "value", "lower", "upper", "text", "finish_reason", "tokens", "boxes", "scores",
     "mask", "embedding",
@@ -259,9 +260,9 @@ class Model(Part):
         return 1
 
     @property
-    def chooses(self) -> Literal["", "letters", "texts"]:
-        """Whether it chooses from options of each row, by their letters or their texts; empty: it does not."""
-        return ""
+    def chooses(self) -> OptionScore | None:
+        """Score by which it chooses from options of each row; None: it does not."""
+        return None
 
     @property
     def samples(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.parts import OutputName, Part
+from evalspec.language.parts import OptionScore, OutputName, Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,10 +34,10 @@ class Options(Part):
     show: Literal["letters", "none"] = Field(
         "letters", description="letters: the place of the prompt that the column feeds lists them as A. B. C.; none."
     )
-    score: Literal["letter", "sum", "per_byte", "per_token"] = Field(
+    score: OptionScore = Field(
         "letter",
         description="letter: the probability of the option's letter as the first token. transformers also: the "
-        "likelihood of the option's text, as a sum or by its bytes or tokens.",
+        "likelihood of the option's text, as a sum, by its bytes or tokens, or over its likelihood alone (pmi).",
     )
     orders: int = Field(1, ge=1, le=26, description="Each row is asked in so many rotations of its options; averaged.")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from evalspec.errors import Problem
 from evalspec.language.inputs import SentTexts
-from evalspec.language.parts import Access, Dataset, ShownRows
+from evalspec.language.parts import Access, Dataset, OptionScore, ShownRows
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import RuntimeModel
 from evalspec.pipeline.options import Options
@@ -97,9 +97,9 @@ class PromptedModel(RuntimeModel):
         return 1 if self.options is None else self.options.orders
 
     @property
-    def chooses(self) -> Literal["", "letters", "texts"]:
+    def chooses(self) -> OptionScore | None:
         """By what `options` says."""
-        return "" if self.options is None else "letters" if self.options.score == "letter" else "texts"
+        return None if self.options is None else self.options.score
 
     @property
     def samples(self) -> int:

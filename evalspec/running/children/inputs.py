@@ -352,6 +352,7 @@ class RunInputs:
             "served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere,
             "always_new": part is not None and part.always_new, "samples": 1 if part is None else part.samples,
             "templates": 1 if part is None else part.templates, "orders": 1 if part is None else part.orders,
+            "option_score": None if part is None else part.chooses,
             "trained_until": None if part is None else part.trained_until,
         }  # fmt: skip
         return {**told, **self._job.model_facts.get(name, {})}

@@ -102,18 +102,32 @@ def _by_text(
     model: Scores, prompt: Prompt, options: Options, asked: Sequence[Mapping[str, str]], turned: Sequence[Sequence[str]]
 ) -> list[tuple[NDArray[Any], float]]:
     pairs = [
-        _parted(model, prompt, one, choice) for one, choices in zip(asked, turned, strict=True) for choice in choices
+        text_pair(model, prompt, one, choice) for one, choices in zip(asked, turned, strict=True) for choice in choices
     ]
-    lengths = {
-        "sum": [1 for _ in pairs],
-        "per_token": [len(after) for _, after in pairs],
-        "per_byte": [max(1, len(choice.encode())) for choices in turned for choice in choices],
-    }[options.score]
-    values = np.array(likelihoods(model, pairs)) / np.array(lengths)
+    values = np.array(likelihoods(model, pairs))
+    if options.score == "per_token":
+        values /= [len(after) for _, after in pairs]
+    elif options.score == "per_byte":
+        values /= [max(1, len(choice.encode())) for choices in turned for choice in choices]
+    elif options.score == "pmi":
+        values -= _alone(model, pairs)
     each = values.reshape(len(asked), -1)
     shares = np.exp(each - each.max(axis=1, keepdims=True))
     # A sum of likelihoods of texts says nothing of how likely it is that one of them comes: all of it counts.
     return [(row / row.sum(), 1.0) for row in shares]
+
+
+def _alone(model: Scores, pairs: Sequence[tuple[list[int], list[int]]]) -> NDArray[np.float64]:
+    """Logarithm of the likelihood of each option at the beginning of a text, shape (n,)."""
+    begin = model.coder.bos_token_id if model.coder.bos_token_id is not None else model.coder.eos_token_id
+    if begin is None:
+        raise InputError(
+            "the tokenizer has no token that begins or ends a text, so no option has a likelihood without its prompt",
+            remedy="say `score: sum`",
+        )
+    each = list(dict.fromkeys(tuple(after) for _, after in pairs))
+    known = dict(zip(each, likelihoods(model, [([begin], list(one)) for one in each]), strict=True))
+    return np.array([known[tuple(after)] for _, after in pairs])
 
 
 def likelihoods(model: Scores, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
@@ -149,8 +163,18 @@ def _scores(model: Scores, sequences: Sequence[Sequence[int]]) -> Any:
         return model.scores(seen)
 
 
-def _parted(model: Scores, prompt: Prompt, values: Mapping[str, str], choice: str) -> tuple[list[int], list[int]]:
-    """Tokens of the context and of the option, parted where the context's own end."""
+def text_pair(model: Scores, prompt: Prompt, values: Mapping[str, str], choice: str) -> tuple[list[int], list[int]]:
+    """Tokens of the context, and those of the option after it.
+
+    Args:
+        model: Has the tokenizer.
+        prompt: What is asked.
+        values: Input: its text.
+        choice: The option's text.
+
+    Raises:
+        InputError: The option adds no token.
+    """
     context = prompt_text(model.api, prompt, values, model.coder)
     spaces = len(context) - len(context.rstrip())
     after = choice
@@ -162,7 +186,8 @@ def _parted(model: Scores, prompt: Prompt, values: Mapping[str, str], choice: st
     begin = list(model.coder(context, add_special_tokens=special, verbose=False)["input_ids"])
     if len(begin) >= len(whole) or not begin:
         raise InputError(f"the option {choice!r} adds no token to the prompt", remedy="give each option a text")
-    return whole[: len(begin)], whole[len(begin) :]
+    # The context's own tokens, so that all options of a row have one context, also where a token would span the two.
+    return begin, whole[len(begin) :]
 
 
 def _letter_tokens(coder: Any, count: int) -> dict[str, NDArray[np.int64]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +63,6 @@ class LoadedLanguageModel(Loaded):
     options: Options | None = None
     options_input: str = ""
     order: int | None = None
-    _letters: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Texts about some rows, together.

@@ -223,7 +223,7 @@ class WrittenAnswers(Check):
             return f"{GAP} needs several texts in `prompt: {{user: [FIRST, OTHER]}}`, and there is one"
         if requirement.metric in (MASS, FLIPS) and not model.chooses:
             return f"{requirement.metric} is about a model that chooses from `options:`"
-        if requirement.metric == MASS and model.chooses == "texts":
+        if requirement.metric == MASS and model.chooses != "letter":
             return f"{MASS} is about letters, and the model's `options` score texts"
         if requirement.metric == FLIPS and model.orders == 1:
             return f"{FLIPS} needs several orders: say such as `orders: 4` in `options`"

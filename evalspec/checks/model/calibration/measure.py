@@ -83,6 +83,7 @@ def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckR
     blocks, notes = _shown(check, inputs, ece, confidence, correct, classes, suggestion)
     if rows.n:
         notes.append(recalibration.note(suggestion, file))
+    notes += show.relative(inputs.model_facts(check.model).get("option_score"))
     moved = _routed(check, inputs, rows, estimates, missing)
     return CheckResult(
         estimates=estimates,

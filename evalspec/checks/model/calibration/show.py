@@ -65,6 +65,20 @@ def notes(
     ]
 
 
+def relative(option_score: Cell) -> list[str]:
+    """Sentence on options that are scored by something that is no probability.
+
+    Args:
+        option_score: Score by which a model chooses from options; None: it does not.
+    """
+    if option_score in (None, "letter", "sum"):
+        return []
+    return [
+        f"The model's options are scored `{option_score}`, which ranks them and is no probability: how sure it is "
+        "follows from the length or the frequency of an option too. `score: letter` or `sum` are probabilities."
+    ]
+
+
 def _sight(ece: CalibrationError) -> str:
     """Sentence on which opposite gaps that cancel inside a bin these rows can show."""
     if not ece.sight:
