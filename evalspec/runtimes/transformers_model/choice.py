@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LEAST = 1e-300
 
 
-class Scores(Protocol):
+class LanguageScores(Protocol):
     """As much of a loaded model as scoring needs."""
 
     coder: Any
@@ -47,7 +47,7 @@ class Scores(Protocol):
 
 
 def chosen(
-    model: Scores, prompt: Prompt, options: Options, inputs: Mapping[str, NDArray[Any]]
+    model: LanguageScores, prompt: Prompt, options: Options, inputs: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """Probabilities of the options of some rows, over their orders.
 
@@ -82,7 +82,7 @@ def chosen(
 
 
 def _by_letter(
-    model: Scores, prompt: Prompt, asked: Sequence[Mapping[str, str]], count: int
+    model: LanguageScores, prompt: Prompt, asked: Sequence[Mapping[str, str]], count: int
 ) -> list[tuple[NDArray[Any], float]]:
     letters = _letter_tokens(model.coder, count)
     sequences = [prompt_tokens(model.api, prompt, one, model.coder) for one in asked]
@@ -99,7 +99,7 @@ def _by_letter(
 
 
 def _by_text(
-    model: Scores, prompt: Prompt, options: Options, asked: Sequence[Mapping[str, str]], turned: Sequence[Sequence[str]]
+    model: LanguageScores, prompt: Prompt, options: Options, asked: Sequence[Mapping[str, str]], turned: Sequence[Sequence[str]]
 ) -> list[tuple[NDArray[Any], float]]:
     pairs = [
         text_pair(model, prompt, one, choice) for one, choices in zip(asked, turned, strict=True) for choice in choices
@@ -117,7 +117,7 @@ def _by_text(
     return [(row / row.sum(), 1.0) for row in shares]
 
 
-def _alone(model: Scores, pairs: Sequence[tuple[list[int], list[int]]]) -> NDArray[np.float64]:
+def _alone(model: LanguageScores, pairs: Sequence[tuple[list[int], list[int]]]) -> NDArray[np.float64]:
     """Logarithm of the likelihood of each option at the beginning of a text, shape (n,)."""
     begin = model.coder.bos_token_id if model.coder.bos_token_id is not None else model.coder.eos_token_id
     if begin is None:
@@ -130,7 +130,7 @@ def _alone(model: Scores, pairs: Sequence[tuple[list[int], list[int]]]) -> NDArr
     return np.array([known[tuple(after)] for _, after in pairs])
 
 
-def likelihoods(model: Scores, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
+def likelihoods(model: LanguageScores, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
     """Logarithm of the likelihood of each continuation.
 
     Args:
@@ -147,7 +147,7 @@ def likelihoods(model: Scores, pairs: Sequence[tuple[list[int], list[int]]]) -> 
     return found
 
 
-def _scores(model: Scores, sequences: Sequence[Sequence[int]]) -> Any:
+def _scores(model: LanguageScores, sequences: Sequence[Sequence[int]]) -> Any:
     longest = max(len(one) for one in sequences)
     if model.longest is not None and longest > model.longest:
         raise InputError(
@@ -163,7 +163,7 @@ def _scores(model: Scores, sequences: Sequence[Sequence[int]]) -> Any:
         return model.scores(seen)
 
 
-def text_pair(model: Scores, prompt: Prompt, values: Mapping[str, str], choice: str) -> tuple[list[int], list[int]]:
+def text_pair(model: LanguageScores, prompt: Prompt, values: Mapping[str, str], choice: str) -> tuple[list[int], list[int]]:
     """Tokens of the context, and those of the option after it.
 
     Args:
