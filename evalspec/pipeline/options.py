@@ -23,7 +23,7 @@ PROBABILITIES, MASS = "probabilities", "option_mass"
 CHOSEN: Mapping[OutputName, str] = {"probabilities": PROBABILITIES}
 
 
-class Options(Part):
+class MultipleChoice(Part):
     """Options that a language model chooses from, by the probability that it gives each.
 
     Its answer is then a probability for each position of the row's list, so that everything which is computed of a
@@ -123,7 +123,7 @@ def chosen_outputs(rows: Sequence[Sequence[tuple[NDArray[Any], float]]]) -> dict
     }
 
 
-def as_letters(table: pa.Table, label: str, options: Options) -> pa.Table:
+def as_letters(table: pa.Table, label: str, options: MultipleChoice) -> pa.Table:
     """The table with the letter of the right option as the label.
 
     Args:

@@ -13,7 +13,7 @@ from evalspec.language.inputs import SentTexts
 from evalspec.language.parts import Access, Dataset, OptionScore, ShownRows
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import RuntimeModel
-from evalspec.pipeline.options import Options
+from evalspec.pipeline.options import MultipleChoice
 from evalspec.pipeline.prompt import Generate, Prompt
 
 
@@ -22,7 +22,9 @@ class PromptedModel(RuntimeModel):
 
     prompt: Prompt | None = Field(None, description="What is sent about a row.")
     generate: Generate | None = Field(None, description="How an answer is made.")
-    options: Options | None = Field(None, description="Options to choose from: the answer is a probability for each.")
+    options: MultipleChoice | None = Field(
+        None, description="Options to choose from: the answer is a probability for each."
+    )
 
     @model_validator(mode="after")
     def _can_choose(self) -> Self:
@@ -31,7 +33,7 @@ class PromptedModel(RuntimeModel):
             raise custom_error(problem)
         return self
 
-    def _options_problem(self, options: Options) -> Problem | None:
+    def _options_problem(self, options: MultipleChoice) -> Problem | None:
         if self.prompt is None:
             remedy = 'such as prompt: {user: "{question}\\n{choices}\\nAnswer:"}'
             return Problem("`options` needs `prompt:`", remedy=remedy)

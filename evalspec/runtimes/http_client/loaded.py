@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evalspec.language.abilities import KillPlan, KillResult, ServerTiming
     from evalspec.language.parts import Access, OutputName
     from evalspec.language.streams import StreamedAnswer
-    from evalspec.pipeline.options import Options
+    from evalspec.pipeline.options import MultipleChoice
     from evalspec.pipeline.serve import Served
     from evalspec.runtimes.http_client.pool import ConnectionPool
     from evalspec.runtimes.http_client.rows import RemoteRows
@@ -94,7 +94,7 @@ class LoadedHttp(Loaded):
                 time.sleep(min(error.again_after_s or 0.0, LONGEST_WAIT_S))
         return read(self.ask(request))
 
-    def _chosen(self, options: Options, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def _chosen(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Probabilities of the options of one row, over its orders."""
         listed = [str(one) for one in inputs[self.model.options_input].reshape(-1).tolist()]
         orders = range(options.order_count(len(listed))) if self.order is None else (self.order,)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evalspec.language.abilities import ServerTiming
     from evalspec.language.parts import Access
     from evalspec.language.streams import StreamedAnswer
-    from evalspec.pipeline.options import Options
+    from evalspec.pipeline.options import MultipleChoice
     from evalspec.pipeline.prompt import Generate, Prompt
     from evalspec.redaction import Redaction
     from evalspec.runtimes.http_client.connection import Connection
@@ -91,7 +91,7 @@ class ServerFields(Protocol):
         ...
 
     @property
-    def options(self) -> Options | None:
+    def options(self) -> MultipleChoice | None:
         """OpenAI: options to choose from."""
         ...
 

@@ -14,7 +14,7 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.pipeline.options import (
     LETTERS,
-    Options,
+    MultipleChoice,
     brought_back,
     chosen_outputs,
     letter_shares,
@@ -47,7 +47,7 @@ class LanguageScores(Protocol):
 
 
 def chosen(
-    model: LanguageScores, prompt: Prompt, options: Options, inputs: Mapping[str, NDArray[Any]]
+    model: LanguageScores, prompt: Prompt, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """Probabilities of the options of some rows, over their orders.
 
@@ -99,7 +99,11 @@ def _by_letter(
 
 
 def _by_text(
-    model: LanguageScores, prompt: Prompt, options: Options, asked: Sequence[Mapping[str, str]], turned: Sequence[Sequence[str]]
+    model: LanguageScores,
+    prompt: Prompt,
+    options: MultipleChoice,
+    asked: Sequence[Mapping[str, str]],
+    turned: Sequence[Sequence[str]],
 ) -> list[tuple[NDArray[Any], float]]:
     pairs = [
         text_pair(model, prompt, one, choice) for one, choices in zip(asked, turned, strict=True) for choice in choices
@@ -163,7 +167,9 @@ def _scores(model: LanguageScores, sequences: Sequence[Sequence[int]]) -> Any:
         return model.scores(seen)
 
 
-def text_pair(model: LanguageScores, prompt: Prompt, values: Mapping[str, str], choice: str) -> tuple[list[int], list[int]]:
+def text_pair(
+    model: LanguageScores, prompt: Prompt, values: Mapping[str, str], choice: str
+) -> tuple[list[int], list[int]]:
     """Tokens of the context, and those of the option after it.
 
     Args:

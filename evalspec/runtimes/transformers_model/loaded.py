@@ -20,7 +20,7 @@ from evalspec.runtimes.transformers_model.windows import TextWindows, Window, cu
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.pipeline.options import Options
+    from evalspec.pipeline.options import MultipleChoice
     from evalspec.pipeline.prompt import Prompt
     from evalspec.pipeline.serve import Served
     from evalspec.runtimes.transformers_model.generation import Generator
@@ -60,7 +60,7 @@ class LoadedLanguageModel(Loaded):
     api: Api = "chat"
     prompt: Prompt | None = None
     generator: Generator | None = None
-    options: Options | None = None
+    options: MultipleChoice | None = None
     options_input: str = ""
     order: int | None = None
 
