@@ -231,9 +231,9 @@ def at_once(options: argparse.Namespace) -> None:
     with serving(gap_ms, gap_ms, tokens) as port:
         one = evalspec(port, rate, round(rate * options.seconds), 1, connections=2 * options.streams)
     sys.stdout.write(
-        f"{options.streams} streams at once (mean), {options.pace:g} words/s each, {options.streams * options.pace:,.0f} "
-        f"words/s in all: lag p99 {one['lag_p99_ms']:.3f} ms, longest gap p99 {one['longest_gap_p99']:.2f} ms (truth "
-        f"{gap_ms:g}), tpot {one['tpot']:.3f} ms, failed {one['failed']:.0f}, processor {one['processor']:.0%}\n"
+        f"{options.streams} streams at once (mean) of {options.pace:g} words/s: lag p99 {one['lag_p99_ms']:.3f} ms, "
+        f"longest gap p99 {one['longest_gap_p99']:.2f} ms (truth {gap_ms:g}), tpot {one['tpot']:.3f} ms, "
+        f"failed {one['failed']:.0f}, processor {one['processor']:.0%}\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""A healthy server of the OpenAI protocol for benchmarks: one thread, words at known times, hundreds of streams at once.
+"""A healthy server of the OpenAI protocol for benchmarks: words at known times, by one thread.
 
 By hand: ``python chat_server.py PORT FIRST_MS GAP_MS TOKENS``.
 """

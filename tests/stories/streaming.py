@@ -75,7 +75,7 @@ class Player:
         script = Script(server)
         mode = self.mode if query % self.every == 0 else "none"
         body: dict[str, Any] = {"messages": [text]}
-        if mode == "prefix" and again:
+        if mode in ("prefix", "cache") and again:
             script.first_ms(mode, body)
         data, arrivals, at_ns = b"", [], 0
         slower = float(draw.lognormal(0.0, JITTER))

@@ -66,6 +66,7 @@ def tell(folder: Path, bad: bool) -> Tale:
     chat(tale, "l7", mode("usage3"), "tpot_p95 <= 8 ms", "output_rate >= 200 tokens/s", "ttft_p95 <= 100 ms")
     cut = ["length" if bad and k % 3 == 0 else "stop" for k in range(ROWS)]
     wrote(tale, "l8", cut, ANSWERS, "truncated <= 2 %")
+    chat(tale, "l13", mode("cache", "none"), "latency_p95 <= 150 ms", audit=True)
     chat(tale, "l14", mode("prefix", "none"), "ttft_p95 <= 100 ms", audit=True)
     # One at a time: 13 a second are served, each in 76 ms once it is its turn.
     chat(tale, "l17", "none", "ttft_p95 <= 1 s", rate=20 if bad else 4, serial=True)
@@ -103,6 +104,11 @@ STORIES = (
         says={"l7_load/tpot_p95": ("counts other tokens",)},
     ),
     Story("L8: a third of the answers is cut by max_tokens", red={"l8_answers/truncated": "FAIL"}),
+    Story(
+        "L13: answers from a cache",
+        red={"l13_load/latency_p95": "INVALID"},
+        says={"l13_load/latency_p95": ("answers come from a cache",)},
+    ),
     Story(
         "L14: prompts that the server knows",
         red={"l14_load/ttft_p95": "INVALID"},
