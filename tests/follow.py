@@ -162,7 +162,8 @@ def follow(arguments: Sequence[str], marks: Marks, folder: Path) -> dict[str, di
         Mark (``it``, or a number as it is written): file of the package: its functions that have it.
     """
     site, log = folder / "site", folder / "follow.jsonl"
-    site.mkdir()
+    site.mkdir(exist_ok=True)
+    log.unlink(missing_ok=True)
     (site / "sitecustomize.py").write_text("from tests.follow import install\n\ninstall()\n")
     path = os.pathsep.join([str(site), str(PACKAGE.parent)])
     environment = os.environ | {"PYTHONPATH": path, LOG: str(log), MARKS: json.dumps(vars(marks))}

@@ -46,15 +46,23 @@ def sign(inputs):
 """
 
 
-def stated(value: str) -> tuple[int, int, int]:
-    """What the page says of a value: files that have it, files that have the number made of it, files of either."""
-    row = re.search(rf"^\| {re.escape(value)} \| (\d+) \| (\d+) \| (\d+) \|", PAGE.read_text(encoding="utf-8"), re.M)
+def stated(value: str) -> tuple[int, int, int, int]:
+    """What the page says of a value: files that have it, the number made of it, either; files that have it on a run
+    with screens.
+    """
+    row = re.search(rf"^\| {re.escape(value)} \|" + r" (\d+) \|" * 4, PAGE.read_text(encoding="utf-8"), re.M)
     assert row is not None
-    first, second, both = (int(one) for one in row.groups())
-    return first, second, both
+    first, second, both, screened = (int(one) for one in row.groups())
+    return first, second, both, screened
 
 
-def counts(folder: Path, marks: Marks) -> tuple[int, int, int]:
+OFF = "policy: {screens: off}\n"
+
+
+def counts(folder: Path, spec: str, marks: Marks) -> tuple[int, int, int, int]:
+    (folder / "spec.yaml").write_text(spec)
+    screened = follow(["run", "spec.yaml", "--trust", "--output", "screened"], marks, folder)
+    (folder / "spec.yaml").write_text(spec + OFF)
     followed = follow(["run", "spec.yaml", "--trust", "--output", "out"], marks, folder)
     record = json.loads((folder / "out" / "record.json").read_text(encoding="utf-8"))
     test = record["checks"][0]["tests"][0]
@@ -65,7 +73,7 @@ def counts(folder: Path, marks: Marks) -> tuple[int, int, int]:
     files, number = set(followed["it"]), set(followed[repr(value)]) | set(followed[repr(shown)])
     # It was followed from one end to the other.
     assert "report/page.py" in number and "running/requirements.py" in number
-    return len(files), len(number), len(files | number)
+    return len(files), len(number), len(files | number), len(screened["it"])
 
 
 @pytest.mark.proof
@@ -79,10 +87,9 @@ def test_a_label_column_goes_through_as_many_files_as_the_page_says(tmp_path: Pa
     pq.write_table(pa.table({"id": np.arange(ROWS), "x": x, "zlabel": np.where(true, "zb", "za")}),
                    tmp_path / "test.parquet")  # fmt: skip
     pq.write_table(pa.table({"id": np.arange(ROWS), "said": np.where(said, "zb", "za")}), tmp_path / "said.parquet")
-    (tmp_path / "spec.yaml").write_text(LABEL)
     arrays = tuple("".join("1" if one else "0" for one in array) for array in (true, ~true, true == said, true != said))
     words = tuple(np.where(true[:12], "zb", "za").tolist())
-    assert counts(tmp_path, Marks(columns=("zlabel",), words=words, arrays=arrays)) == stated("label column")
+    assert counts(tmp_path, LABEL, Marks(columns=("zlabel",), words=words, arrays=arrays)) == stated("label column")
 
 
 @pytest.mark.proof
@@ -90,7 +97,6 @@ def test_a_latency_sample_goes_through_no_more_files_than_the_page_says(tmp_path
     x = np.random.default_rng(0).normal(size=FEW)
     pq.write_table(pa.table({"id": np.arange(FEW), "x": x, "y": np.where(x > 0, "b", "a")}), tmp_path / "test.parquet")
     (tmp_path / "own.py").write_text(SIGN)
-    (tmp_path / "spec.yaml").write_text(LATENCY)
     # How steady the machine is decides which estimators look at it.
-    measured = counts(tmp_path, Marks(least=LEAST))
+    measured = counts(tmp_path, LATENCY, Marks(least=LEAST))
     assert all(one <= most for one, most in zip(measured, stated("latency sample"), strict=True)), measured

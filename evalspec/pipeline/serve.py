@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalspec.answers.again import ROWS, UNLIKE, otherwise, rows_again
 from evalspec.answers.classes import label_text, read_classes
 from evalspec.answers.file import Answers, compared_numbers, joined
 from evalspec.answers.from_outputs import Mapped, map_outputs, resolve_outputs
@@ -77,6 +78,7 @@ class Served:
             raise InputError(f"the dataset {self.facts.name!r} has no rows to predict")
         self._bind(table)
         feed = self._feed(table)
+        table = _fed(table, feed)
         size = self.loaded.fixed_batch or batch or self.model.batch
         started = time.perf_counter()
         parts = [self.map(self.run(arrays), first) for first, arrays in _batches(table, feed, size, self.facts.name)]
@@ -87,6 +89,18 @@ class Served:
             how = ", ".join(f"{outcome} {count:,}" for outcome, count in self.loaded.failed.items())
             details |= {"requests_failed": sum(self.loaded.failed.values()), "requests_failed_how": how}
         return joined(parts, len(table), self.classes, details)
+
+    def again(self, table: pa.Table, answers: Answers) -> dict[str, int]:
+        """How many of some rows are answered otherwise when they are asked a second time; {} where that tells nothing.
+
+        Args:
+            table: The rows that were answered.
+            answers: To all of them.
+        """
+        rows = rows_again(answers.n)
+        if not self.model.timed or self.model.sampled or not len(rows):
+            return {}
+        return {ROWS: len(rows), UNLIKE: otherwise(answers, rows, self.predict_all(table.take(rows)))}
 
     def rows(self, table: pa.Table) -> ServedRows:
         """The rows as arrays in memory, to be timed.
@@ -99,7 +113,8 @@ class Served:
             raise NotRunError("predictions read from a file can't be timed: there is no model to run")
         if len(table) == 0:
             raise InputError(f"the dataset {self.facts.name!r} has no rows to serve")
-        arrays = build(table, self._feed(table))
+        feed = self._feed(table)
+        arrays = build(_fed(table, feed), feed)
         client: ServedRows | None = self.loaded.client(self, arrays) if isinstance(self.loaded, MakesClient) else None
         return client or ServedRows(self, arrays)
 
@@ -287,6 +302,14 @@ class ServedRows:
         # A single stage is the call itself, which is better served with its checks.
         steps += own if len(own) > 1 else [("inference", served.infer)]
         return [*steps, ("postprocess", self.answers)]
+
+
+def _fed(table: pa.Table, feed: Feed) -> pa.Table:
+    """The columns that feed the model alone; where one of them is absent all, for `build` to say so."""
+    names = dict.fromkeys(
+        name for columns in feed.values() for name in ((columns,) if isinstance(columns, str) else columns)
+    )
+    return table.select(list(names)) if names and names.keys() <= set(table.column_names) else table
 
 
 def _batches(table: pa.Table, feed: Feed, size: int, dataset: str) -> Iterator[tuple[int, Arrays]]:

@@ -47,14 +47,17 @@ class RepeatWatch:
         self._values: list[NDArray[np.float64]] = []
         self._rows = 0
 
-    def update(self, batch: pa.RecordBatch) -> None:
-        """Take in more rows."""
-        if not self._rows:
-            self._column = self._chosen(batch.schema)
-        self._rows += batch.num_rows
-        if self._column is not None and self._rows <= MOST_ROWS:
-            values = batch.column(batch.schema.get_field_index(self._column)).to_numpy(zero_copy_only=False)
-            self._values.append(np.asarray(values, dtype=np.float64))
+    def column(self, schema: pa.Schema) -> str | None:
+        """The column that tells rows apart, which alone is looked at; None: there is none."""
+        if self._column is None and not self._rows:
+            self._column = self._chosen(schema)
+        return self._column
+
+    def update(self, rows: int, values: pa.Array | None) -> None:
+        """Take in more rows: how many, and their values of `column`."""
+        self._rows += rows
+        if values is not None and self._rows <= MOST_ROWS:
+            self._values.append(np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64))
 
     def end(self) -> bool:
         """True where many rows may be copies, so that it is worth while to look at all columns."""

@@ -170,6 +170,7 @@ class Family:
         weakens: Sentences that stand with the verdict: that the model does no better than a blind answer.
         notes: Sentences for the reader.
         conditions: What the numbers hold for.
+        of_lists: Its metrics are of lists of rows, so only rows that have queries are shown to it.
     """
 
     metrics: tuple[Metric, ...]
@@ -182,6 +183,7 @@ class Family:
     weakens: Callable[[QualityContext], Sequence[str]] = _no_sentences
     notes: Callable[[QualityContext], Sequence[str]] = _no_sentences
     conditions: Callable[[QualityContext], Mapping[str, Cell]] = _no_conditions
+    of_lists: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

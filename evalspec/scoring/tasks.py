@@ -35,12 +35,13 @@ FAMILIES: Mapping[Task, tuple[Family, ...]] = {
 
 
 def families(rows: Scored) -> tuple[Family, ...]:
-    """Families of metrics for a model's task.
+    """Families of metrics for a model's task, those of lists where the rows have some.
 
     Args:
         rows: Its rows.
     """
-    return FAMILIES.get(rows.task, ())
+    members = FAMILIES.get(rows.task, ())
+    return members if rows.queries is not None else tuple(one for one in members if not one.of_lists)
 
 
 def score(metric: str, part: str | None, rows: Scored) -> Score:
@@ -64,7 +65,7 @@ def family_of(metric: str, rows: Scored) -> Family:
     Raises:
         Undefined: It is a metric of other tasks.
     """
-    for family in families(rows):
+    for family in FAMILIES.get(rows.task, ()):
         if metric in family.names:
             return family
     others = [GIVES[task] for task, members in FAMILIES.items() if any(metric in family.names for family in members)]

@@ -12,10 +12,9 @@ from pydantic import Field
 
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources.reading.batches import tidied
 from evalspec.sources.reading.files import check_format, many_files, reading
 from evalspec.sources.reading.pandas_index import without_index
-from evalspec.sources.reading.table import choose, merged, tidy, type_texts
+from evalspec.sources.reading.table import choose, merged, tidied, tidy, type_texts
 
 FILE_MAGIC = b"ARROW1"
 SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")

@@ -17,10 +17,9 @@ from pydantic import Field, StringConstraints
 from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources.reading.batches import tidied
 from evalspec.sources.reading.csv_types import whole_types
 from evalspec.sources.reading.files import COMPRESSED, check_format, one_file, reading, shown
-from evalspec.sources.reading.table import SMALL_BYTES, choose, header_of_all, tidy, type_texts
+from evalspec.sources.reading.table import SMALL_BYTES, choose, header_of_all, tidied, tidy, type_texts
 
 HEAD_BYTES = 2**20
 BLOCK_BYTES = 4 * 2**20

@@ -14,11 +14,10 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
-from evalspec.sources.reading.batches import tidied
 from evalspec.sources.reading.files import check_format, one_file, reading, shown
 from evalspec.sources.reading.json_shape import check_shape
 from evalspec.sources.reading.json_types import joined
-from evalspec.sources.reading.table import SMALL_BYTES, choose, small_header, tidy, type_texts
+from evalspec.sources.reading.table import SMALL_BYTES, choose, small_header, tidied, tidy, type_texts
 
 BLOCK_BYTES = 64 * 2**20
 PART_BYTES = 8 * 2**20

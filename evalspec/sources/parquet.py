@@ -92,8 +92,7 @@ class Parquet(Dataset):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from evalspec.sources.reading.batches import tidied
-        from evalspec.sources.reading.table import choose
+        from evalspec.sources.reading.table import choose, tidied
 
         files = self.files(access)
         _, schema = self._schema(access, files)

@@ -48,7 +48,8 @@ def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None
     opened = open_batches(dataset, parts.access)
     digest, fields, repeats = TableDigest(), {}, RepeatWatch(name, parts)
     for batch in opened:
-        repeats.update(batch)
+        alone = repeats.column(batch.schema)
+        repeats.update(batch.num_rows, None if alone is None else batch.column(alone))
         fields = {field.name: str(field.type) for field in batch.schema}
         kept = batch if parts.rows is None else batch.slice(0, max(0, parts.rows - digest.rows))
         digest.update(pa.Table.from_batches([kept]))

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from evalspec.answers.file import Answers
     from evalspec.language.parts import Access, LoadedModel, Model
     from evalspec.measure.session import Session
     from evalspec.pipeline.code_files import CodeFiles
@@ -135,7 +134,7 @@ class _Worker:
         with self._code_runs():
             answers = served.predict_all(table)
             if question.get("again"):
-                answers = replace(answers, details={**answers.details, **_again(served, table, answers)})
+                answers = replace(answers, details={**answers.details, **served.again(table, answers)})
         if "rows_digest" in question:
             answers = replace(answers, details={**answers.details, "rows_digest": question["rows_digest"]})
         write_answers(answers, Path(question["out"]))
@@ -198,16 +197,6 @@ def _gives(loaded: LoadedModel, model: Model, name: str) -> GivesLikelihoods:
     if not isinstance(loaded, GivesLikelihoods):
         raise NotRunError(f"model {name} (kind: {model.kind}) gives no likelihoods of tokens")
     return loaded
-
-
-def _again(served: Served, table: pa.Table, answers: Answers) -> dict[str, int]:
-    """How many of some rows are answered otherwise when they are asked a second time."""
-    from evalspec.answers.again import ROWS, UNLIKE, otherwise, rows_again
-
-    rows = rows_again(answers.n)
-    if not served.model.timed or served.model.sampled or not len(rows):
-        return {}
-    return {ROWS: len(rows), UNLIKE: otherwise(answers, rows, served.predict_all(table.take(rows)))}
 
 
 def _code_files(model: Model, access: Access) -> CodeFiles | None:

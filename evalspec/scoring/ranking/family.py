@@ -226,4 +226,4 @@ def _worst(seen: QualityContext, rankings: Lists, counted: NDArray[np.int64], ra
     )  # fmt: skip
 
 
-RANKING = Family(DECLARED, score, listed, blocks=blocks, notes=notes, conditions=conditions)
+RANKING = Family(DECLARED, score, listed, blocks=blocks, notes=notes, conditions=conditions, of_lists=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from evalspec.language.parts import Access, Dataset
 SMALL_BYTES = 8 * 2**20
 MOST_COLUMNS = 65_536
 """Each takes some kB while a file is read."""
+Raw = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+"""Columns -> their batches as they stand in the file, from the first one on at each call."""
 
 
 def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> list[str]:
@@ -67,6 +69,27 @@ def tidy(table: pa.Table, lengths: Mapping[str, int | None] | None = None) -> pa
     return table
 
 
+def tidied(raw: Raw, schema: pa.Schema, what: str, rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of the rows that `tidy` would make of all of them.
+
+    Whether lists have one length is known only when all were seen, so their columns are read twice.
+
+    Args:
+        raw: Gives the batches.
+        schema: Columns wanted, with the types that they have in all files together.
+        what: The files, in words.
+        rows: Of a batch at most.
+
+    Raises:
+        InputError: A column is damaged, or its types in several files don't go together.
+    """
+    listed = [field.name for field in schema if _is_list(field.type)]
+    lengths = list_lengths(raw(listed)) if listed else {}
+    for batch in raw(schema.names):
+        table = tidy(_as(batch, schema, what), lengths)
+        yield from table.to_batches(max_chunksize=rows)
+
+
 def _plain(column: pa.ChunkedArray, name: str, lengths: Mapping[str, int | None] | None) -> pa.ChunkedArray:
     kind = column.type
     if isinstance(kind, pa.FixedShapeTensorType):
@@ -104,6 +127,61 @@ def _fixed(column: pa.ChunkedArray, size: int) -> pa.ChunkedArray:
 
 def _offsets(chunk: pa.Array) -> NDArray[Any]:
     return np.asarray(chunk.offsets.to_numpy(zero_copy_only=False))
+
+
+def list_lengths(batches: Iterable[pa.RecordBatch]) -> dict[str, int | None]:
+    """Column of lists: the one length that they all have, or None.
+
+    Args:
+        batches: Of columns of lists.
+    """
+    lengths: dict[str, int | None] = {}
+    names: set[str] = set()
+    for batch in batches:
+        names |= set(batch.schema.names)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if len(column):
+                length = one_length(_lists(column))
+                lengths[name] = length if lengths.get(name, length) == length else None
+        if names and all(name in lengths and lengths[name] is None for name in names):
+            break
+    return lengths
+
+
+def _lists(column: pa.Array) -> pa.ChunkedArray:
+    while not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.storage
+    return pa.chunked_array([column])
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    """`tidy` would make fixed-size lists of it, if they all had one length."""
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return False
+    if isinstance(kind, pa.BaseExtensionType):
+        return _is_list(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return _is_list(kind.value_type)
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return False
+    return bool(pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type))
+
+
+def _as(batch: pa.RecordBatch, schema: pa.Schema, what: str) -> pa.Table:
+    """A batch with the types of all files together; dictionaries stay what they are."""
+    columns = {}
+    for field in schema:
+        column = pa.chunked_array([batch.column(field.name)])
+        if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(field.type):
+            column = column.cast(column.type.value_type)
+        if not column.type.equals(field.type) and not pa.types.is_dictionary(column.type):
+            try:
+                column = column.cast(field.type)
+            except pa.ArrowException as error:
+                reason = str(error).splitlines()[0]
+                raise InputError(f"the files of {what} don't go together: column {field.name!r}: {reason}") from error
+        columns[field.name] = column
+    return pa.table(columns)
 
 
 def type_text(kind: pa.DataType) -> str:

@@ -53,9 +53,15 @@ def blocks(
         _tail(answered, len(pooled), lines),
         _course(samples, latencies, lines),
         _percentiles(estimates, confidence),
-        *streams_show.blocks({"": samples}, {"": [timing_samples.steady(one) for one in samples]}),
+        *_streamed(samples),
         _processes(samples, latencies),
     ]
+
+
+def _streamed(samples: Sequence[Samples]) -> list[AnyBlock]:
+    if any(one.streams is None for one in samples):
+        return []
+    return streams_show.blocks({"": samples}, {"": [timing_samples.steady(one) for one in samples]})
 
 
 def _thresholds(check: Latency) -> list[tuple[str, float]]:
