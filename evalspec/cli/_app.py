@@ -91,19 +91,19 @@ def _main(
     """Options that stand before the command."""
 
 
-for _name, _module in (
-    ("init", init),
-    ("validate", validate),
-    ("plan", plan),
-    ("run", run),
-    ("report", report),
-    ("compare", compare),
-    ("history", history),
-    ("bless", bless),
-    ("verify", verify),
-    ("selftest", selftest),
-    ("checks", checks),
-    ("doctor", doctor),
-    ("schema", schema),
+for _name, _module, _short in (
+    ("init", init, "Write a spec to start from"),
+    ("validate", validate, "Check a spec without measuring"),
+    ("plan", plan, "Show time, sample sizes and power"),
+    ("run", run, "Measure, decide, write the report"),
+    ("report", report, "Make the report again from the record"),
+    ("compare", compare, "Show what changed between two runs"),
+    ("history", history, "Show each requirement over all runs"),
+    ("bless", bless, "Keep a run as a baseline"),
+    ("verify", verify, "Recompute a run from its raw evidence"),
+    ("selftest", selftest, "Show that each requirement can go red"),
+    ("checks", checks, "List the checks, or explain one"),
+    ("doctor", doctor, "Say what this machine can measure"),
+    ("schema", schema, "Print the JSON Schema for editors"),
 ):
-    app.command(_name)(guarded(_module.command))
+    app.command(_name, short_help=_short)(guarded(_module.command))

@@ -7,11 +7,13 @@ import functools
 import io
 import json
 import os
+import shutil
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +21,9 @@ from evalspec import interrupts
 from evalspec.errors import EvalspecError, Problem, SpecError
 from evalspec.evidence.visible import one_line, visible
 from evalspec.redaction import NOTHING, Redaction
+
+if TYPE_CHECKING:
+    from evalspec.running.subjects import CheckEnd
 
 PIPE_CLOSED = 141
 
@@ -44,12 +49,101 @@ def echo(line: str, *, err: bool = False) -> None:
         line: Of anybody's making.
         err: On standard error.
     """
-    typer.echo(one_line(line), err=err)
+    terminal = Terminal.of(sys.stderr if err else sys.stdout)
+    safe = one_line(line)
+    for one in terminal.wrapped(safe, len(safe) - len(safe.lstrip()) + 2):
+        typer.echo(one, err=err)
 
 
 def echo_text(text: str, *, err: bool = False) -> None:
     """Print a text of several lines, which ends its last one itself; as `echo` but for line feeds."""
     typer.echo(visible(text), nl=False, err=err)
+
+
+MARKS: Mapping[str, tuple[str, str]] = {
+    "PASS": ("✔", "green"), "FAIL": ("✖", "red"), "ERROR": ("◆", "red"), "INVALID": ("⊘", "magenta"),
+    "NOT_RUN": ("○", "yellow"), "INCONCLUSIVE": ("◌", "yellow"), "READY": ("✔", "green"), "NOT READY": ("✖", "red"),
+    "UNDECIDED": ("◌", "yellow"),
+}  # fmt: skip
+"""Status or verdict: the shape and the colour that it has on a terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A stream as people see it: wrapped by words where it is a terminal, with shapes and colours where it has them.
+
+    Args:
+        width: Columns; None: it is no terminal, and lines are never wrapped.
+        marked: Shapes and colours are shown.
+    """
+
+    width: int | None
+    marked: bool
+
+    @classmethod
+    def of(cls, stream: Any) -> Terminal:
+        """The stream as it is by the environment: ``NO_COLOR`` (no-color.org) and ``TERM=dumb`` make it plain."""
+        if stream is None or not stream.isatty():
+            return cls(None, False)
+        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return cls(shutil.get_terminal_size().columns, wanted and _has_shapes(stream))
+
+    def shape(self, status: str) -> str:
+        """Shape of a status, in its colour; empty where none is shown."""
+        if not self.marked or status not in MARKS:
+            return ""
+        shape, colour = MARKS[status]
+        return typer.style(shape, fg=colour, bold=True)
+
+    def wrapped(self, line: str, indent: int) -> list[str]:
+        """A line in as many as the terminal needs, cut between words; all but the first are indented."""
+        if self.width is None or len(line) <= self.width:
+            return [line]
+        import textwrap
+
+        begins = " " * (len(line) - len(line.lstrip()))
+        return textwrap.wrap(
+            line.strip(), max(self.width, 24), initial_indent=begins, subsequent_indent=" " * indent,
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+
+
+def _has_shapes(stream: Any) -> bool:
+    try:
+        "".join(shape for shape, _ in MARKS.values()).encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def echo_status(line: str, status: str, note: str = "") -> None:
+    """Print a line about something that has a status: its shape on a terminal, the word elsewhere.
+
+    Args:
+        line: What is said of it.
+        status: Of a requirement, or a verdict's word.
+        note: ``warn``, ``waived`` or nothing.
+    """
+    terminal = Terminal.of(sys.stdout)
+    shape = terminal.shape(status)
+    if not shape:
+        for one in terminal.wrapped(one_line(f"  {status:<12} {note:<6} {line}"), 22):
+            typer.echo(one)
+        return
+    first, *rest = terminal.wrapped(one_line(f"    {note + ': ' if note else ''}{line}"), 4)
+    typer.echo(f"  {shape} {first[4:]}")
+    for one in rest:
+        typer.echo(one)
+
+
+def echo_verdict(line: str, word: str) -> None:
+    """Print the line that a run ends with, in the colour of its verdict where a terminal has colours."""
+    terminal = Terminal.of(sys.stdout)
+    shape = terminal.shape(word)
+    first, *rest = terminal.wrapped(one_line(line), 2)
+    typer.echo(f"{shape} {typer.style(first, bold=True)}" if shape else first)
+    for one in rest:
+        typer.echo(one)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -175,28 +269,28 @@ def echo_json(value: Mapping[str, Any] | list[Any]) -> None:
 
 
 class Progress:
-    """Steps and progress with time left: a bar on a terminal, plain lines elsewhere, on standard error."""
+    """Steps and progress on standard error: a bar on a terminal, plain lines elsewhere, a line for each check."""
 
     def __init__(self, quiet: bool = False) -> None:
         """``quiet`` shows nothing."""
         self._quiet = quiet
-        self._terminal = sys.stderr.isatty() and not quiet
+        self._terminal = Terminal.of(None if quiet else sys.stderr)
         self._bar: Any = None
         self._task: Any = None
         self._step = ""
+        self._place = ""
         self._said = time.monotonic()
 
     def __enter__(self) -> Progress:
-        if self._terminal:
+        if self._terminal.width is not None:
             from rich.console import Console
-            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
 
             self._bar = Bar(
                 TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=24),
                 TimeElapsedColumn(),
-                TimeRemainingColumn(),
                 console=Console(stderr=True),
                 transient=True,
             )
@@ -213,17 +307,36 @@ class Progress:
         if self._bar is not None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(one_line(text), total=None)
+            self._task = self._bar.add_task(one_line(f"{text}{self._place}"), total=None)
         else:
             self._echo(f"  {text}")
 
     def progress(self, done: float, total: float, what: str) -> None:
         """Progress within the step; a plain line every five seconds where there is no terminal."""
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, total=total, description=one_line(f"{self._step}: {what}"))
+            description = one_line(f"{self._step}: {what}{self._place}")
+            self._bar.update(self._task, completed=done, total=total, description=description)
         elif time.monotonic() - self._said > 5:
             self._said = time.monotonic()
             self._echo(f"    {what}: {done / total * 100:.0f} %" if total else f"    {what}")
+
+    def ended(self, end: CheckEnd) -> None:
+        """A check has ended: one line, which stays, with its place, and the time that is left by the plan."""
+        from evalspec.evidence.words import duration
+        from evalspec.records.outputs import check_line
+
+        left = f", about {duration(end.left_s)} left" if end.left_s >= 1 else ""
+        self._place = f" [{end.place}/{end.of}{left}]"
+        status, said = check_line(end)
+        line = f"{said}, {duration(end.record.duration_s)} [{end.place}/{end.of}]"
+        if self._bar is None:
+            self._echo(f"  {status}: {line}{left}")
+            return
+        shape = self._terminal.shape(status) or status
+        first, *rest = self._terminal.wrapped(one_line(f"    {line}"), 6)
+        self._bar.console.print(_text(f"  {shape} {first[4:]}"))
+        for one in rest:
+            self._bar.console.print(_text(one))
 
     def _echo(self, line: str) -> None:
         """A line, where somebody reads it; a run goes on without."""
@@ -233,3 +346,9 @@ class Progress:
         except OSError:
             self._quiet = True
             silence()
+
+
+def _text(line: str) -> Any:
+    from rich.text import Text
+
+    return Text.from_ansi(line)

@@ -24,6 +24,8 @@ from evalspec.cli._output import (
     echo,
     echo_errors,
     echo_json,
+    echo_status,
+    echo_verdict,
     errors_of,
     silence,
 )
@@ -34,6 +36,7 @@ from evalspec.redaction import Redaction
 
 if TYPE_CHECKING:
     from evalspec.planning import Plan
+    from evalspec.records.outputs import TerminalLine
     from evalspec.running.options import Options
 
 
@@ -195,6 +198,11 @@ def _run_one(
         _print(partial(_say, say(record, folder)), codes)
 
 
-def _say(lines: Iterable[str]) -> None:
+def _say(lines: Iterable[TerminalLine]) -> None:
     for line in lines:
-        echo(line)
+        if line.word:
+            echo_verdict(line.text, line.word)
+        elif line.status:
+            echo_status(line.text, line.status, line.note)
+        else:
+            echo(line.text)

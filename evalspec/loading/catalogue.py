@@ -18,6 +18,8 @@ from evalspec.loading.schema import spec_schema
 COMMON = frozenset(Check.model_fields)
 """Fields that every check has; documented once."""
 WIDTH = 100
+EXAMPLE = "Example"
+"""Heading of the section that a reader sees first."""
 
 
 def listing() -> list[str]:
@@ -43,14 +45,23 @@ def document(name: str) -> list[str]:
         SpecError: There is none of this name.
     """
     check = discover().check(name)
-    lines = [f"{name} ({check.dimension})", "", *text_of(check).splitlines(), "", "## Metrics"]
-    lines += [_metric(metric) for metric in check.metrics]
-    lines += ["", "## Fields"]
+    first, *sections = re.split(r"^## ", text_of(check), flags=re.MULTILINE)
+    sections.sort(key=lambda section: not section.startswith(EXAMPLE))
+    example, *others = (section.rstrip() for section in sections)
+    lines = [f"{name} ({check.dimension})", "", *first.rstrip().splitlines(), "", *example.splitlines(), "", "Metrics"]
+    lines += [line for metric in check.metrics for line in _wrapped(_metric(metric))]
+    lines += ["", "Fields"]
     for key, about in _fields(check):
-        text = f"{key} ({_default(about)}): {about.description or ''}"
-        lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+        lines += _wrapped(f"{key} ({_default(about)}): {about.description or ''}")
     lines.append("  and those of every check: id, model, require, warn, slo, sla, report_only, why, owner")
+    lines += [line for section in others for line in ("", *section.splitlines())]
+    lines += ["", "How each interval is made"]
+    lines += [line for metric in check.metrics for line in _wrapped(f"{metric.name}: {_how(metric)}")]
     return lines
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 
 
 def markdown(name: str, registry: Registry) -> str:
@@ -193,7 +204,7 @@ def kind_of(check: type[Check]) -> str:
 
 def _metric(metric: Metric) -> str:
     better = {"lower": "lower is better", "higher": "higher is better", "neither": "no direction"}[metric.better]
-    return f"  {_signature(metric).strip('`')} [{metric.unit}, {better}; {_how(metric)}]: {metric.summary}"
+    return f"{_signature(metric).strip('`')} [{metric.unit}, {better}]: {metric.summary}"
 
 
 def _as_dict(check: type[Check]) -> dict[str, Any]:

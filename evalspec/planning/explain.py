@@ -13,7 +13,8 @@ from evalspec.evidence.metric import Metric
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.units import UNITS, format_quantity, from_unit, to_unit
-from evalspec.evidence.words import duration
+from evalspec.evidence.words import duration, in_percent
+from evalspec.evidence.written import in_unit, shown_unit
 from evalspec.language.parts import Check
 from evalspec.language.requirement import Requirement
 from evalspec.loading.summary import doubts, profile_json, profile_lines
@@ -70,6 +71,9 @@ class Detects:
         chance: Of PASS if the truth is as it was measured before; None where nothing was.
         blocking: It blocks.
         note: Why something is not known.
+        threshold: Of the requirement, in its unit.
+        upper: Its value must lie below the threshold.
+        written_unit: Unit that it is written in, where that is another one.
     """
 
     name: str
@@ -82,6 +86,19 @@ class Detects:
     chance: float | None
     blocking: bool
     note: str = ""
+    threshold: float = 0.0
+    upper: bool = False
+    written_unit: str = ""
+
+    @property
+    def passes_from(self) -> float | None:
+        """Truth from which on PASS comes out in nearly all runs; None: not known, or never."""
+        return None if self.headroom is None else self.threshold + (-self.headroom if self.upper else self.headroom)
+
+    @property
+    def fails_from(self) -> float | None:
+        """Truth from which on FAIL comes out in 4 of 5 runs; None: not known, or never."""
+        return None if self.violation is None else self.threshold + (self.violation if self.upper else -self.violation)
 
 
 def detects(plan: Plan, before: Record | None) -> list[Detects]:
@@ -160,6 +177,9 @@ def _detects(
         assumed=found.assumed,
         chance=chance,
         blocking=blocking,
+        threshold=one.factor if one.is_ratio else one.threshold,
+        upper=one.upper,
+        written_unit=one.written_unit,
     )
 
 
@@ -361,8 +381,7 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         f"FAIL after Holm, at its strictest level {plan.alpha_fail:.3g}",
         "",
     ]
-    for row in found:
-        lines += _lines(row)
+    lines += _table(found)
     ready = chance_of_ready(found)
     if ready is None and before is None:
         lines.append("chance of READY: not known before a first run")
@@ -371,30 +390,55 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         lines.append(f"chance of READY: not known, since that run does not tell it of {', '.join(unknown)}")
     else:
         lines.append(
-            f"chance of READY if the truth is as it was measured then: {ready:.2f} (product over requirements)"
+            f"chance of READY if the truth is as it was measured then: {in_percent(ready)} (product over requirements)"
         )
     lines += [f"not verified: {line}" for line in plan.spec.unverified]
     return lines
 
 
-def _lines(row: Detects) -> list[str]:
-    n = f", n {row.n:,}" if row.n else ""
-    lines = [f"{row.name}: {row.sentence}{n}"]
-    if row.note:
-        lines.append(f"  {row.note}")
-    elif row.headroom is None:
-        lines.append("  no possible truth passes often enough at this n")
-    else:
-        lines.append(f"  passes nearly always from {format_quantity(row.headroom, row.unit)} of headroom on")
-    if row.violation is not None:
-        lines.append(f"  fails in 4 of 5 runs from a violation of {format_quantity(row.violation, row.unit)} on")
-    elif not row.note:
-        lines.append("  no possible violation fails in 4 of 5 runs at this n")
-    if row.assumed:
-        lines.append(f"  assumes {row.assumed}")
-    if row.chance is not None:
-        lines.append(f"  chance of PASS {row.chance:.3f}")
-    return lines
+BESIDE = 30
+"""Characters of a note that stands in its row."""
+HEADS = ("requirement", "n", "passes from", "fails from", "chance")
+
+
+def _table(found: Sequence[Detects]) -> list[str]:
+    """Table of what requirements can detect; why something is not known stands in or under its row."""
+    rows = [HEADS, *(_row(one) for one in found)]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(HEADS))]
+    lines = [_aligned(HEADS, widths)]
+    for one, row in zip(found, rows[1:], strict=True):
+        beside = one.note and not row[-1] and len(one.note) <= BESIDE
+        lines.append(_aligned((*row[:2], one.note) if beside else row, widths))
+        if one.note and not beside:
+            lines.append(f"  {one.note}")
+    lines += ["", "passes from: at this truth or better, PASS comes out in nearly all runs;",
+              "fails from: at this truth or worse, FAIL comes out in 4 of 5 runs"]  # fmt: skip
+    assumed: dict[str, list[str]] = {}
+    for one in found:
+        if one.assumed:
+            assumed.setdefault(one.assumed, []).append(one.name)
+    lines += [f"assumed: {what} ({', '.join(names)})" for what, names in assumed.items()]
+    return [*lines, ""]
+
+
+def _row(one: Detects) -> tuple[str, ...]:
+    check = one.name.partition("/")[0]
+    n = f"{one.n:,}" if one.n else ""
+    chance = "" if one.chance is None else in_percent(one.chance)
+    return f"{check}: {one.sentence}", n, _truth(one.passes_from, one), _truth(one.fails_from, one), chance
+
+
+def _truth(value: float | None, one: Detects) -> str:
+    if value is None:
+        return "" if one.note else "never at this n"
+    unit = shown_unit(one.unit, one.written_unit)
+    return format_quantity(float(f"{in_unit(value, one.unit, unit):.3g}"), unit)
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = row
+    cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=False))]
+    return "  ".join(cells).rstrip()
 
 
 def _seconds(plan: Plan, before: Record | None) -> float:

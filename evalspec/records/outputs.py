@@ -5,22 +5,27 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from evalspec.errors import RecordError
 from evalspec.evidence.names import asked_of, owner_of
 from evalspec.evidence.record import Record
-from evalspec.evidence.test import Test
+from evalspec.evidence.test import Test, holds
 from evalspec.evidence.units import format_quantity
-from evalspec.evidence.verdict import Decision, Verdict
+from evalspec.evidence.verdict import Decision, Status, Verdict
+from evalspec.evidence.words import plural
 from evalspec.evidence.written import as_written
 from evalspec.running.files import sha256_of, write_atomically
 from evalspec.running.folders import RECORD
 from evalspec.running.journal.closing import JOURNAL, note_pages
+from evalspec.running.subjects import CheckEnd
 from evalspec.version import __version__
 
 ORDER = (130, 2, 1, 4, 3, 141, 0)
 """Of several exit codes the first in this order holds."""
+UNMEASURED: dict[str, Status] = {"not_run": "NOT_RUN", "invalid": "INVALID", "error": "ERROR"}
+"""Status of a check that was not measured: that of its requirements."""
 ENDED = {"not_run": "not run", "invalid": "void", "error": "crashed"}
 PAGES = {"report.html": "html", "junit.xml": "junit", "summary.md": "markdown"}
 """File beside a record: its form of the report."""
@@ -109,20 +114,67 @@ def write_reports(record: Record, folder: Path) -> None:
     note_pages(folder, {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()})
 
 
-def say(record: Record, folder: Path) -> list[str]:
+def check_line(end: CheckEnd) -> tuple[Status, str]:
+    """Status of a check that has just ended, as far as it can be known by itself, and what is said of it.
+
+    Returns:
+        ``FAIL`` for a violation whatever comes, ``PASS`` where all that blocks holds, ``INCONCLUSIVE`` in between.
+    """
+    record = end.record
+    if record.status != "measured":
+        return UNMEASURED[record.status], f"{record.id}: {record.reason}"
+    status: Status = "FAIL" if end.violated else "PASS" if end.met else "INCONCLUSIVE"
+    tests = [test for test in record.tests if test.severity == "require"] or list(record.tests)
+    shown = min(tests, key=lambda test: _rank(test, status), default=None)
+    more = f" and {plural(len(tests) - 1, 'requirement')} more" if len(tests) > 1 else ""
+    return status, record.id if shown is None else f"{record.id}: {_value(shown)}, needs {_needs(shown)}{more}"
+
+
+def _rank(test: Test, status: Status) -> float:
+    """Order in which tests speak for their check: the one that is worst first."""
+    p = test.p_fail if status == "FAIL" else test.p_pass
+    missed = test.exact and test.value is not None and not holds(test.op, test.value, test.threshold)
+    return -1.0 if missed else (p if status == "FAIL" else -p) if p is not None else 0.0
+
+
+def _needs(test: Test) -> str:
+    from evalspec.report.requirements import SIGNS
+
+    test = as_written(test)
+    return f"{SIGNS[test.op]} {format_quantity(test.threshold, test.unit)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalLine:
+    """A line that a terminal shows after a run.
+
+    Args:
+        text: What it says.
+        status: Of the requirement that it is about; empty: it is about none.
+        note: ``warn`` or ``waived``; empty: it blocks.
+        word: The verdict's, in the line that says it.
+    """
+
+    text: str
+    status: str = ""
+    note: str = ""
+    word: str = ""
+
+
+def say(record: Record, folder: Path) -> list[TerminalLine]:
     """Lines that a terminal shows after a run."""
     verdict = verdict_of(record)
-    lines = [f"{record.spec}: {verdict.headline}", f"  {verdict.reason}"]
+    report = TerminalLine(f"report: {_from_here(folder / 'report.html')}")
+    lines = [TerminalLine(f"{record.spec}: {verdict.headline}", word=verdict.word), TerminalLine(f"  {verdict.reason}")]
     if record.draft:
-        return [*lines, *_tried(record), f"report: {_from_here(folder / 'report.html')}"]
-    lines += _unasked(record)
-    lines += [f"  ! {line}" for line in verdict.weakened]
+        return [*lines, *map(TerminalLine, _tried(record)), report]
+    lines += map(TerminalLine, _unasked(record))
+    lines += [TerminalLine(f"  ! {line}") for line in verdict.weakened]
     asked = Counter(asked_of(one.name) for one in verdict.decisions)
-    lines += [f"  {_line(one, asked)}" for one in verdict.decisions[:SHOWN]]
+    lines += [_line(one, asked) for one in verdict.decisions[:SHOWN]]
     if len(verdict.decisions) > SHOWN:
-        lines.append(f"  ... and {len(verdict.decisions) - SHOWN} more in the report")
-    lines.append(f"report: {_from_here(folder / 'report.html')}")
-    return lines
+        lines.append(TerminalLine(f"  ... and {len(verdict.decisions) - SHOWN} more in the report"))
+    return [*lines, report]
 
 
 def _unasked(record: Record) -> Iterator[str]:
@@ -149,11 +201,11 @@ def _value(test: Test) -> str:
     return f"{name} {format_quantity(test.value, test.unit)}"
 
 
-def _line(decision: Decision, asked: Counter[str]) -> str:
+def _line(decision: Decision, asked: Counter[str]) -> TerminalLine:
     """One requirement; with its check where another check is asked the same."""
-    mark = "waived" if decision.waived else "" if decision.blocking else "warn"
+    note = "waived" if decision.waived else "" if decision.blocking else "warn"
     whose = f"{owner_of(decision.name)}: " if asked[asked_of(decision.name)] > 1 else ""
-    return f"{decision.status:<12} {mark:<6} {whose}{decision.sentence}"
+    return TerminalLine(f"{whose}{decision.sentence}", decision.status, note)
 
 
 def _from_here(path: Path) -> Path:

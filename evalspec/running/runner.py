@@ -52,8 +52,8 @@ from evalspec.running.screens import screen_job, screens_of
 from evalspec.running.servers.fingerprint import ServerFingerprint, voided
 from evalspec.running.servers.served import Servers
 from evalspec.running.spec_diff import since_before
-from evalspec.running.standing import violated, void_changed, without_lost
-from evalspec.running.subjects import Children, Observer, Subjects, digest_of, subject_of
+from evalspec.running.standing import check_end, violated, void_changed, without_lost
+from evalspec.running.subjects import Children, Observer, Subjects, WatchesChecks, digest_of, subject_of
 from evalspec.verdict import decide
 from evalspec.version import __version__
 
@@ -157,8 +157,10 @@ class _Run:
             self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
             self._ask_servers()
             self._go_on(where)
-            for planned in self.plan.checks:
+            for place, planned in enumerate(self.plan.checks, 1):
                 self._check(planned)
+                if isinstance(self.observer, WatchesChecks):
+                    self.observer.ended(check_end(self.checks[-1], self.plan, place))
                 if self.options.fail_fast and violated(self.checks[-1], self.plan):
                     break
             if not self.options.draft:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from evalspec.evidence.record import CheckRecord, EvidenceFile
-from evalspec.evidence.test import holds
+from evalspec.evidence.test import Test, holds
 from evalspec.planning import Plan
 from evalspec.running.children.jobs import predictions_file
 from evalspec.running.ownership import RunFolder
+from evalspec.running.subjects import CheckEnd
 
 Pair = tuple[str, str]
 
@@ -58,6 +59,22 @@ def without_lost(
                 record = record.model_copy(update={"status": "error", "reason": reason})
         records.append(record)
     return records
+
+
+def check_end(check: CheckRecord, plan: Plan, place: int) -> CheckEnd:
+    """End of the check at this place, from 1 on, of a plan."""
+    asked = [test for test in check.tests if test.severity == "require"]
+    met = check.status == "measured" and all(_holds(test, plan.alpha) for test in asked)
+    left_s = sum(one.seconds for one in plan.checks[place:])
+    return CheckEnd(check, place, len(plan.checks), left_s, violated(check, plan), met)
+
+
+def _holds(test: Test, alpha: float) -> bool:
+    if test.invalid is not None or test.value is None:
+        return False
+    if test.exact:
+        return holds(test.op, test.value, test.threshold)
+    return test.p_pass is not None and test.p_pass <= alpha
 
 
 def violated(check: CheckRecord, plan: Plan) -> bool:

@@ -9,13 +9,13 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from evalspec.errors import EvalspecError, InputError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.record import ContentFile, DatasetRecord, EvidenceFile, ModelRecord
+from evalspec.evidence.record import CheckRecord, ContentFile, DatasetRecord, EvidenceFile, ModelRecord
 from evalspec.evidence.subject import subject_model
 from evalspec.language.parts import Access
 from evalspec.logs import scrub
@@ -36,6 +36,35 @@ class Observer(Protocol):
 
     def progress(self, done: float, total: float, what: str) -> None:
         """Tell the progress within the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEnd:
+    """A check that has ended, for whoever watches the run.
+
+    Args:
+        record: Its record.
+        place: Its place among the checks of the run, from 1 on.
+        of: Checks of the run.
+        left_s: Seconds that the plan gives to those still to come.
+        violated: A blocking requirement is violated, whatever comes.
+        met: Each blocking requirement holds by itself; data that fail later may still keep it from counting.
+    """
+
+    record: CheckRecord
+    place: int
+    of: int
+    left_s: float
+    violated: bool
+    met: bool
+
+
+@runtime_checkable
+class WatchesChecks(Protocol):
+    """Watcher that is also told of each check that has ended."""
+
+    def ended(self, end: CheckEnd) -> None:
+        """Tell that a check has ended."""
 
 
 class Children:

@@ -204,7 +204,8 @@ def test_checks_lists_and_documents() -> None:
     for name in ("latency", "throughput", "quality", "calibration", "slices", "contamination", "shift"):
         assert f"  {name} " in listing.stdout
         page = CliRunner().invoke(app, ["checks", name])
-        assert "## What it cannot show" in page.stdout
+        told = [page.stdout.index(f"\n{head}\n") for head in ("Example", "Metrics", "Fields", "What it cannot show")]
+        assert told == sorted(told)
     listed = CliRunner().invoke(app, ["checks", "--json"])
     assert {one["check"] for one in json.loads(listed.stdout)} >= {"quality", "shift"}
 

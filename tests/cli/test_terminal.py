@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from typer.testing import CliRunner
 
 import evalspec
 from evalspec.cli import app
-from evalspec.cli._output import Progress
+from evalspec.cli._output import MARKS, Progress, Terminal
+from evalspec.evidence.record import CheckRecord
+from evalspec.evidence.test import Test
+from evalspec.evidence.verdict import Status, Word
 from evalspec.evidence.visible import one_line, visible
+from evalspec.records.outputs import check_line
+from evalspec.running.subjects import CheckEnd
 
 HOSTILE = (
     "\x1b[2J\x1b]8;;http://x\x07\x9b31m\u202eREADY\u2066\u200b\ufeff\r\b\x00\u2028\U000e0041\xad\nREADY [red]x[/red]"
@@ -96,3 +103,106 @@ def test_nor_does_the_bar_take_marks_for_its_own() -> None:
     assert ended.returncode == 0, ended.stderr
     assert "\x1b[41m" not in ended.stderr and "\u202e" not in ended.stderr
     assert "\\u001b[41m\\u202e[red]b[/red]\\u000d" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", ended.stderr)
+
+
+class Stream(io.StringIO):
+    """A terminal, or none, that can show some characters."""
+
+    def __init__(self, tty: bool, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self._tty, self._encoding = tty, encoding
+
+    def isatty(self) -> bool:
+        return self._tty
+
+    @property
+    def encoding(self) -> str:
+        return self._encoding
+
+
+@pytest.mark.parametrize(
+    ("stream", "environment", "width", "marked"),
+    [
+        (Stream(True), {}, 80, True),
+        (Stream(True), {"NO_COLOR": "1"}, 80, False),
+        (Stream(True), {"TERM": "dumb"}, 80, False),
+        (Stream(True, "ascii"), {}, 80, False),
+        (Stream(False), {}, None, False),
+        (None, {}, None, False),
+    ],
+)
+def test_colours_and_shapes_are_for_terminals_that_have_them(
+    stream: Stream | None, environment: dict[str, str], width: int | None, marked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal.of(stream)
+    assert (terminal.width, terminal.marked) == (width, marked)
+    assert bool(terminal.shape("FAIL")) is marked and terminal.shape("a word of nobody's") == ""
+
+
+def test_lines_are_cut_between_words_on_a_terminal_alone() -> None:
+    line = "  " + " ".join(["accuracy(occluded)"] * 12)
+    assert Terminal(None, False).wrapped(line, 4) == [line]
+    lines = Terminal(60, True).wrapped(line, 4)
+    assert len(lines) > 3 and all(len(one) <= 60 for one in lines)
+    assert lines[0].startswith("  accuracy") and all(one.startswith("    accuracy") for one in lines[1:])
+    assert " ".join(one.strip() for one in lines) == line.strip()
+    word = "x" * 200
+    assert Terminal(60, True).wrapped(word, 2) == [word]
+
+
+def test_every_status_and_word_has_a_shape_of_its_own() -> None:
+    assert set(MARKS) == {*get_args(Status), *get_args(Word)}
+    shapes = {MARKS[one][0] for one in get_args(Status)}
+    assert len(shapes) == len(get_args(Status))
+
+
+def test_a_line_for_each_check_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    red = end_of(
+        one_test("exact_duplicates", value=4.0, threshold=0.0, op="==", unit="rows", exact=True), violated=True
+    )
+    with Progress() as progress:
+        progress.ended(red)
+        progress.step("data: shift")
+    said = capsys.readouterr().err
+    assert "FAIL: contamination: exact_duplicates 4 rows, needs = 0 rows, 2 s [1/3], about 40 s left" in said
+
+
+@pytest.mark.parametrize(
+    ("status", "violated", "met", "shown"),
+    [
+        ("measured", True, False, "FAIL"),
+        ("measured", False, True, "PASS"),
+        ("measured", False, False, "INCONCLUSIVE"),
+        ("error", False, False, "ERROR"),
+        ("not_run", False, False, "NOT_RUN"),
+        ("invalid", False, False, "INVALID"),
+    ],
+)
+def test_a_check_that_ended_has_the_status_that_is_known_by_then(
+    status: str, violated: bool, met: bool, shown: str
+) -> None:
+    test = one_test("accuracy", value=0.93, threshold=0.95, op=">=", unit="fraction", written_unit="%")
+    end = end_of(test, status=status, violated=violated, met=met)
+    told, line = check_line(end)
+    assert told == shown
+    assert line == ("contamination: accuracy 93 %, needs ≥ 95 %" if status == "measured" else "contamination: why")
+
+
+def one_test(metric: str, **given: Any) -> Test:
+    """A test of one requirement, as far as a line is made of it."""
+    fields = {"name": f"contamination/{metric}", "metric": metric, "sentence": metric, "severity": "require", "n": 100}
+    fields |= {"check": "contamination"}
+    return Test.model_validate(fields | given)
+
+
+def end_of(test: Test, status: str = "measured", violated: bool = False, met: bool = False) -> CheckEnd:
+    record = CheckRecord.model_validate(
+        {"id": "contamination", "check": "contamination", "dimension": "data", "status": status, "duration_s": 2.0,
+         "reason": None if status == "measured" else "why", "tests": [test.model_dump()]}
+    )  # fmt: skip
+    return CheckEnd(record, 1, 3, 40.0, violated, met)

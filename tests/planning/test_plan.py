@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +106,26 @@ def test_the_digits_suite_has_a_good_chance_of_ready(digits: object) -> None:
 def test_without_a_record_the_chance_is_not_known(digits: object) -> None:
     lines = explain(plan(digits), None)  # type: ignore[arg-type]
     assert "chance of READY: not known before a first run" in lines
-    accuracy = lines.index("quality/accuracy: accuracy >= 95 %, n 850")
-    assert lines[accuracy + 1].startswith("  passes nearly always from 0.0")
-    assert lines[accuracy + 3] == "  assumes independent rows"
+    heads = next(line for line in lines if line.startswith("requirement"))
+    assert heads.split() == ["requirement", "n", "passes", "from", "fails", "from", "chance"]
+    accuracy = next(line for line in lines if line.startswith("quality: accuracy >= 95 %"))
+    n, passes, _, fails, unit = accuracy.removeprefix("quality: accuracy >= 95 %").split()
+    assert (n, unit) == ("850", "%") and 97 < float(passes) < 98.5 and 91 < float(fails) < 93
+    assert any(line.startswith("assumed: independent rows (quality/accuracy") for line in lines)
+    fact = next(line for line in lines if line.startswith("contamination: exact_duplicates == 0"))
+    assert "an exact fact: no sampling error" in fact + lines[lines.index(fact) + 1]
+
+
+def test_what_passes_and_what_fails_are_told_in_the_unit_of_the_requirement(digits: Spec) -> None:
+    rows = {one.name: one for one in detects(plan(digits), None)}
+    share, difference = rows["quality/accuracy"], rows["quality/accuracy vs baseline"]
+    assert share.headroom is not None and share.violation is not None
+    assert share.passes_from == pytest.approx(0.95 + share.headroom)
+    assert share.fails_from == pytest.approx(0.95 - share.violation)
+    assert difference.headroom is not None and difference.passes_from == pytest.approx(-2 + difference.headroom)
+    upper = replace(share, upper=True)
+    assert upper.passes_from == pytest.approx(0.95 - share.headroom)
+    assert upper.fails_from == pytest.approx(0.95 + share.violation)
 
 
 def test_headroom_is_what_simulation_says(digits: object) -> None:
@@ -165,7 +183,7 @@ def test_what_was_invalid_then_tells_nothing_now(digits: Spec) -> None:
     assert (row.headroom, row.violation, row.chance) == (None, None, None)
     assert chance_of_ready(detects(planned, before)) is None
     lines = explain(planned, before)
-    at = lines.index("latency/latency_p99: latency_p99 <= 20 ms")
+    at = next(index for index, line in enumerate(lines) if line.startswith("latency: latency_p99 <= 20 ms"))
     assert lines[at + 1] == "  invalid in that run, so no headroom is known: the machine was busy"
     assert not lines[at + 2].startswith("  ")
     assert "chance of READY: not known, since that run does not tell it of latency/latency_p99" in lines
