@@ -16,7 +16,7 @@ from evalspec.report.charts.tables import cell
 from evalspec.report.claims import Doubts, claim_sentence
 from evalspec.report.clean import clean_notes
 from evalspec.report.doubts import doubted
-from evalspec.report.names import anchors, measured_quantity
+from evalspec.report.names import anchors, measured_quantity, quantity
 from evalspec.report.requirements import SIGNS, RequirementRow, by_check
 from evalspec.report.words import Badge, badge, cause, check_badge, duration, worst
 
@@ -209,7 +209,7 @@ def _parts(test: Test) -> Intervals:
     )
     needed = "" if test.must_hold is None else f"At least {test.must_hold} of {len(test.parts)} must hold. "
     # A share of parts has a threshold of its own, which is none of theirs.
-    limit = () if test.part_unit else (Reference(label=f"needs {SIGNS[test.op]}", value=test.threshold, axis="x"),)
+    limit = () if test.part_unit else (_needs(test),)
     unit = test.part_unit or test.unit
     return Intervals(
         title=f"{test.sentence}, by part",
@@ -218,6 +218,11 @@ def _parts(test: Test) -> Intervals:
         rows=rows,
         references=limit,
     )
+
+
+def _needs(test: Test) -> Reference:
+    label = f"needs {SIGNS[test.op]} {quantity(test.threshold, test.unit)}"
+    return Reference(label=label, value=test.threshold, axis="x", says_value=True)
 
 
 def size_words(size: int | None) -> str:

@@ -112,7 +112,7 @@ def _by_slice(check: Labels, found: LabelsResult, confidence: float) -> Interval
         for name in order
     )  # fmt: skip
     references = [
-        Reference(label=one.sentence, value=from_unit(one.threshold, one.unit), axis="x")
+        Reference(label=one.sentence, value=from_unit(one.threshold, one.unit), axis="x", says_value=True)
         for one in check.requirements
         if one.metric == "label_error_rate"
     ]
