@@ -9,8 +9,8 @@ from evalspec.evidence.words import in_percent, short_digest
 from evalspec.evidence.written import in_unit, unit_of
 from evalspec.lineage.comparability import NOT_SHOWN, comparability_key, holds_for, unlike
 from evalspec.lineage.declared import declared, number_that_shows
-from evalspec.report.doubts import NOT_TRUSTED
 from evalspec.report.names import measured_quantity, quantity
+from evalspec.report.words import NOT_JUDGED
 
 PERFORMANCE_UNITS = ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "GFLOP/s")
 MOST = 3
@@ -113,5 +113,5 @@ def _quality(record: Record, model: ModelRecord, doubts: Doubts) -> str:
         return "quality not measured in this run"
     _, _, metric, check = min(found, key=lambda one: one[:3])
     where = f"({check.id} on {', '.join(check.datasets)})"
-    trust = f", {NOT_TRUSTED}" if metric in doubts.get(check.id, ()) else ""
+    trust = f", {NOT_JUDGED}" if metric in doubts.get(check.id, ()) else ""
     return f"{metric} {measured_quantity(check, metric)} {where}{trust}"

@@ -12,8 +12,6 @@ from evalspec.evidence.test import Test
 if TYPE_CHECKING:
     from evalspec.report.requirements import RequirementRow
 
-NOT_TRUSTED = "not to be trusted"
-
 
 def measured_anyway(check: CheckRecord | None, test: Test) -> tuple[str, float, str] | None:
     """Measurement for an inadmissible requirement where the requirement itself has no value of it.

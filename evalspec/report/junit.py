@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.evidence.visible import visible
-from evalspec.report.doubts import NOT_TRUSTED
 from evalspec.report.markdown import verdict_of
 from evalspec.report.requirements import RequirementRow, by_check, requirement_rows
 from evalspec.report.unasked import suspicions
+from evalspec.report.words import NOT_JUDGED
 
 
 def junit(record: Record, verdict: Verdict | None = None) -> str:
@@ -98,7 +98,7 @@ def _details(row: RequirementRow) -> str:
     parts = [
         f"{row.badge}: {row.sentence}",
         row.said,
-        f"value {row.value}{f', {NOT_TRUSTED}' if row.doubtful else ''}" if row.value else "",
+        f"value {row.value}{f', {NOT_JUDGED}' if row.doubtful else ''}" if row.value else "",
         f"interval {row.interval}" if row.interval else "",
         f"n {row.n}" if row.n else "",
         row.basis,

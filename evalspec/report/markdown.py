@@ -12,19 +12,18 @@ from evalspec.evidence.visible import visible
 from evalspec.evidence.words import plural, short_digest
 from evalspec.report.aside import Aside, asides
 from evalspec.report.checks import LEADS, TITLES, dimensions
-from evalspec.report.doubts import NOT_TRUSTED
 from evalspec.report.names import shorten
 from evalspec.report.page import cautions
 from evalspec.report.reproduce import took, when
 from evalspec.report.requirements import RequirementRow, requirement_rows
 from evalspec.report.unasked import TITLE, suspicions
-from evalspec.report.words import WORST_FIRST, badge
+from evalspec.report.words import NOT_JUDGED, WORST_FIRST, badge
 
 LIMIT = 60_000
 ROWS_LIMIT = 50_000
 MAX_LINES = 30
 MAX_CELL = 400
-STATES = {"not_run": "NOT RUN", "invalid": "INVALID", "error": "ERROR"}
+STATES = {"not_run": "NOT RUN", "invalid": "NOT JUDGED", "error": "ERROR"}
 
 _SPECIAL = re.compile(r"([\\`*\[\]~|$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 
@@ -198,7 +197,7 @@ def _line(row: RequirementRow) -> str:
     n = f"{row.n:,}" if row.n else ""
     value = escape(row.value)
     if row.doubtful and value:
-        value = f"~~{value}~~<br>{NOT_TRUSTED}"
+        value = f"~~{value}~~<br>{NOT_JUDGED}"
     cells = (status, name, value, escape(row.needs), n, " ".join(part for part in said if part))
     return f"| {' | '.join(cells)} |"
 

@@ -32,8 +32,10 @@ from evalspec.report.requirements import interval_words
 
 MAX_EXAMPLES = 24
 MAX_MATRIX = 40
-WIDE_MATRIX = 7
-"""Classes of a matrix that has the whole width of the page."""
+HALF = 500.0
+"""Pixels of a little more than half of the page's width."""
+PIXELS, NARROWEST_CELL = 7.0, 32.0
+"""Width of a character and of a cell of a matrix."""
 DENSE_MATRIX = 13
 """Classes of a matrix in small type."""
 LONG_HEAD = 3
@@ -152,8 +154,8 @@ class MatrixView:
 
     @property
     def wide(self) -> bool:
-        """True if it needs the whole width of the page."""
-        return len(self.columns) >= WIDE_MATRIX
+        """True if it needs more than half of the page's width."""
+        return self._width > HALF
 
     @property
     def dense(self) -> bool:
@@ -163,7 +165,22 @@ class MatrixView:
     @property
     def upright(self) -> bool:
         """True if the heads of its columns stand upright, so that all columns fit."""
-        return self.wide and any(len(column) > LONG_HEAD for column in self.columns)
+        return self._width_of(self.columns) > HALF and any(len(column) > LONG_HEAD for column in self.columns)
+
+    @property
+    def _width(self) -> float:
+        return self._width_of(() if self.upright else self.columns)
+
+    def _width_of(self, heads: Sequence[str]) -> float:
+        """Width in pixels, about, with these heads of its columns."""
+        corner = max(len(name) for name in (self.row_label, *(name for name, _ in self.rows)))
+        cells = (
+            max((len(cells[index][0]) for _, cells in self.rows if index < len(cells)), default=1)
+            for index in range(len(self.columns))
+        )
+        across = sum(max(PIXELS * size + 12, NARROWEST_CELL) for size in cells)
+        wider = sum(max(0.0, PIXELS * len(head) + 12 - NARROWEST_CELL) for head in heads)
+        return PIXELS * corner + 20 + across + wider
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from evalspec.report.charts.frames import (
     CHARACTER,
     FONT,
     TOTAL,
+    UNDER_TITLE,
     Ends,
     Frame,
     Line,
@@ -232,9 +233,11 @@ def _turns(plot: Element, frame: Frame, series: Sequence[Series]) -> None:
     for start in starts[1:]:
         add(plot, "line", {"x1": start, "x2": start, "y1": 0, "y2": frame.height, "stroke": "var(--rule)"})
     ends = [*starts[1:], frame.width]
-    if all(CHARACTER * len(one.name) < end - start for one, start, end in zip(series, starts, ends, strict=True)):
+    if frame.above == UNDER_TITLE and all(
+        CHARACTER * len(one.name) < end - start for one, start, end in zip(series, starts, ends, strict=True)
+    ):
         for one, start, end in zip(series, starts, ends, strict=True):
-            add_text(plot, one.name, ((start + end) / 2, 12), FONT, MUTED, "middle")
+            add_text(plot, one.name, ((start + end) / 2, -4), FONT, MUTED, "middle")
 
 
 def _edge(plot: Element, frame: Frame, across: bool, end: str) -> None:

@@ -26,6 +26,8 @@ LINE = 15.0
 """Room that a line of type takes in height."""
 AWAY, ABOVE = 6, 9
 """Between the frame and a number to the right of it, or above it: the highest mark of y reaches above the frame."""
+UNDER_TITLE = 19.0
+"""Between the frame and the title of y, where no numbers of lines stand between them."""
 LONGEST = 46
 """Characters of an axis' title: no longer than the axis."""
 FAR = 3.0
@@ -249,7 +251,7 @@ def frame_of(block: Axes, series: Sequence[Series], lines: Sequence[Line | Ends]
     across = any(isinstance(line, Line) and line.axis == "x" for line in lines)
     return Frame(
         x_span, y_span, _apart(all_ticks, x_span, width), y_ticks, x_title, y_title, width, height,
-        above=ABOVE + LINE + 6 if across and is_numbered(block) else 15.0, beside=beside,
+        above=ABOVE + LINE + 6 if across and is_numbered(block) else UNDER_TITLE, beside=beside,
     )  # fmt: skip
 
 

@@ -392,7 +392,7 @@ def _max_rate(check: Load, found: LoadResult, objective: Requirement, confidence
         invalid=gravest(*(one.invalid for one in asked.values())),
         withhold=next((one.withhold for one in asked.values() if one.withhold is not None), None),
         notes=tuple(
-            f"Measured, and not to be trusted: {name} {format_number(value)} ms at {part}."
+            f"Measured, and not judged: {name} {format_number(value)} ms at {part}."
             for part, run in found.planned.items()
             if (one := asked.get(run.traffic.asked_qps))
             and one.invalid
@@ -477,7 +477,7 @@ def _void_notes(check: Load, run: AtRate, confidence: float) -> list[str]:
         held.add(check.objective.metric)
     free = not any(metric.removeprefix("latency_") in void for metric in held)
     idle = f"; nothing is required of {'it' if len(names) == 1 else 'them'}" if free else ""
-    return [f"{which} {'is' if len(names) == 1 else 'are'} not to be trusted: {next(iter(void.values()))}{idle}."]
+    return [f"{which} {'is' if len(names) == 1 else 'are'} not judged: {next(iter(void.values()))}{idle}."]
 
 
 def _run_notes(run: AtRate) -> list[str]:
