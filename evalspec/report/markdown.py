@@ -13,6 +13,7 @@ from evalspec.evidence.words import plural, short_digest
 from evalspec.report.aside import Aside, asides
 from evalspec.report.checks import LEADS, TITLES, dimensions
 from evalspec.report.names import shorten
+from evalspec.report.next_steps import Step, next_steps
 from evalspec.report.page import cautions
 from evalspec.report.reproduce import took, when
 from evalspec.report.requirements import RequirementRow, requirement_rows
@@ -45,6 +46,7 @@ def markdown(record: Record, verdict: Verdict | None = None) -> str:
     rows = requirement_rows(record, verdict)
     parts = [
         _top(record, verdict),
+        _steps(record, verdict, rows),
         _unasked(record),
         _weakened(record, verdict, rows),
         _dimensions(record, rows),
@@ -110,7 +112,11 @@ def _top(record: Record, verdict: Verdict) -> str:
     ]
     order: dict[str, int] = {name: index for index, name in enumerate(WORST_FIRST)}
     ranked = sorted(verdict.counts.items(), key=lambda item: order.get(item[0], len(order)))
-    counts = ", ".join(f"{count} {escape(name).replace('NOT_RUN', 'NOT RUN')}" for name, count in ranked if count)
+    counts = ", ".join(
+        f"{count} {escape(name).replace('NOT_RUN', 'NOT RUN').replace('INVALID', NOT_JUDGED.upper())}"
+        for name, count in ranked
+        if count
+    )
     lines = [
         f"## {escape(verdict.headline)}",
         prose(verdict.reason, 1_000),
@@ -118,6 +124,24 @@ def _top(record: Record, verdict: Verdict) -> str:
         counts,
     ]
     return "\n\n".join(line for line in lines if line)
+
+
+def _steps(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
+    """Things to do, as the page has them."""
+    found = next_steps(record, verdict, rows)
+    lines = [_step(number, step) for number, step in enumerate(found.steps, 1)]
+    lines += [f"{found.more} more stand in the table."] if found.more else []
+    return "### What to do\n\n" + "\n".join(lines) if lines else ""
+
+
+def _step(number: int, step: Step) -> str:
+    why = f" *{escape(step.why)}*" if step.why else ""
+    owner = f" Owner: {escape(step.owner)}." if step.owner else ""
+    checks = ", ".join(escape(check) for _, check in step.targets)
+    title = f"{'Warning: ' if step.warns else ''}{escape(step.title)}"
+    # What others wrote may hold markup and half of a pair of backticks: nothing of it is code then.
+    text = escape(step.text) if "<" in step.text else prose(step.text)
+    return f"{number}. **{title}** ({checks}). {text}{why}{owner}"
 
 
 def _unasked(record: Record) -> str:
@@ -135,7 +159,7 @@ def _indented(text: str) -> str:
 
 def _weakened(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
     lines = [_aside(one) for one in asides(record, rows)] + [prose(line) for line in cautions(record, verdict)]
-    return "### What weakens this verdict\n\n" + _list(lines) if lines else ""
+    return "### Caveats\n\n" + _list(lines) if lines else ""
 
 
 def _aside(one: Aside) -> str:

@@ -50,7 +50,7 @@ def plain_name(check: CheckRecord | None, test: Test) -> str:
 
 def upper_first(text: str) -> str:
     """The text with a capital at its beginning; a name with capitals or digits in its first word stays."""
-    word = text.partition(" ")[0]
+    word = text.partition(" ")[0].rstrip(",:;.")
     return text if not word.isalpha() or not word.islower() else text[:1].upper() + text[1:]
 
 

@@ -71,6 +71,7 @@ def render(record: Record, verdict: Verdict) -> str:
         The document, to be written as UTF-8.
     """
     rows = requirement_rows(record, verdict)
+    groups = _groups(rows)
     parts = sections(record, rows)
     style, script = template_text("style.css"), template_text("script.js")
     return (
@@ -81,7 +82,8 @@ def render(record: Record, verdict: Verdict) -> str:
             verdict=verdict,
             top=top_of(record, verdict, rows),
             next=next_steps(record, verdict, rows),
-            groups=_groups(rows),
+            groups=groups,
+            said_once={note for group in groups for note, _ in group.once},
             row_count=len(rows),
             statuses=[
                 (badge(status), count)

@@ -154,8 +154,9 @@ def test_a_matrix_of_many_classes_has_the_whole_width() -> None:
         assert isinstance(made, MatrixView)
         return made
 
-    assert [view(count, "c").wide for count in (6, 7)] == [False, True]
-    assert [view(8, name).upright for name in ("c", "vehicle")] == [False, True]
+    assert [view(count, "c").wide for count in (10, 15)] == [False, True]
+    assert [view(9, name).upright for name in ("c", "vehicle")] == [False, True]
+    assert not view(9, "vehicle").wide, "its heads stand upright, so that half of the page's width is enough"
     assert [view(count, "c").dense for count in (12, 13)] == [False, True]
 
 
