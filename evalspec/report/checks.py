@@ -33,7 +33,7 @@ LEADS: dict[Dimension, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CheckLayout:
     """Blocks of a check by where they stand.
 
     Args:
@@ -74,7 +74,7 @@ class CheckView:
     measured: tuple[tuple[str, str, bool], ...]
     doubt: str
     more: int
-    layout: Layout
+    layout: CheckLayout
     notes: tuple[str, ...]
     limits: str
     evidence: tuple[tuple[str, str], ...]
@@ -176,7 +176,7 @@ def _check(
 
 
 def limits(record: Record) -> dict[tuple[str, str], str]:
-    """What the checks cannot show, each once: (kind of check, limits), and its id."""
+    """Limits of the checks, each once: (kind of check, limits), and its id."""
     told = list(dict.fromkeys((check.check, check.cannot_show) for check in record.checks if check.cannot_show))
     return dict(zip(told, anchors("limits", (kind for kind, _ in told)), strict=True))
 
@@ -186,7 +186,7 @@ def _is_met(check: CheckRecord, rows: Sequence[RequirementRow]) -> bool:
     return check.status == "measured" and all(row.holds for row in rows)
 
 
-def _layout(blocks: Sequence[BlockView], *, folded: bool) -> Layout:
+def _layout(blocks: Sequence[BlockView], *, folded: bool) -> CheckLayout:
     """Of a check that is met one chart is shown; of another one all charts and examples, and its tables are folded."""
     charts = [block for block in blocks if block.kind in CHARTS]
     lead = next((block for block in (*charts, *blocks) if not _is_wide(block)), None)
@@ -199,7 +199,7 @@ def _layout(blocks: Sequence[BlockView], *, folded: bool) -> Layout:
         shown = [lead] if lead is not None else list(blocks[:1])
     rest = tuple(block for block in blocks if not any(block is one for one in shown))
     others = tuple(block for block in shown if block is not lead)
-    return Layout(lead, others, rest, numbers=any(block.kind == "table" for block in blocks))
+    return CheckLayout(lead, others, rest, numbers=any(block.kind == "table" for block in blocks))
 
 
 def _is_wide(block: BlockView) -> bool:

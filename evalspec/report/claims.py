@@ -18,7 +18,7 @@ MOST = 3
 SHARED = ("batch", "scenario", "dataset")
 """Of one check, these are the same for both models."""
 Doubts = Mapping[str, Collection[str]]
-"""Id of a check: names of what it measured that is not to be trusted, and so not to be quoted."""
+"""Id of a check: names of what it measured that is not judged, and so not to be quoted."""
 
 
 def claim_sentence(record: Record, check: CheckRecord, doubts: Doubts) -> str:
@@ -27,7 +27,7 @@ def claim_sentence(record: Record, check: CheckRecord, doubts: Doubts) -> str:
     Args:
         record: The run.
         check: One of its checks.
-        doubts: What is not to be trusted of what the checks of the run measured.
+        doubts: What is not judged of what the checks of the run measured.
 
     Returns:
         Empty where it measured no performance, or where its measurement does not count.

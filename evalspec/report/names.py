@@ -36,13 +36,13 @@ def anchors(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def plain_name(check: CheckRecord | None, test: Test) -> str:
-    """What a requirement is about, for people who don't know its metric: ``expected calibration error``.
+    """Name of what a requirement is about, for people who don't know its metric: ``expected calibration error``.
 
     Args:
         check: Its check, which declares plain names; None: the record does not have it.
         test: The requirement.
     """
-    labels = {} if check is None or check.declares is None else check.declares.labels
+    labels = {} if check is None or check.declares is None else check.declares.plain_names
     part = f" ({test.part})" if test.part else ""
     against = f" against {test.against}" if test.against else ""
     return f"{labels.get(test.metric) or test.metric.replace('_', ' ')}{part}{against}"

@@ -248,7 +248,7 @@ def earlier_runs(folder: Path, root: Path, record: Record) -> Earlier:
 
 
 def previous_run(last: tuple[Path, Record] | None) -> PreviousRun | None:
-    """What a record keeps of the decided run before it; None: there was none.
+    """Facts that a record keeps of the decided run before it; None: there was none.
 
     Args:
         last: Its folder and its record.

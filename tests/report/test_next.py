@@ -93,7 +93,7 @@ def test_undecided_by_processes_names_the_field_that_the_check_has(effort: tuple
 
 
 def test_a_plain_name_that_the_metric_declares_stands_for_it() -> None:
-    declares = Declaration(labels={"accuracy": "share of right answers"})
+    declares = Declaration(plain_names={"accuracy": "share of right answers"})
     (step,) = steps(run((case("FAIL"),), declares=declares)).steps
     assert (step.title, step.text) == (
         "Raise share of right answers",

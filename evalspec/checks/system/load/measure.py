@@ -462,7 +462,7 @@ def _notes(check: Load, found: LoadResult, confidence: float) -> list[str]:
 
 
 def _void_notes(check: Load, run: AtRate, confidence: float) -> list[str]:
-    """Notes on a rate that is not to be trusted: all of it, or some percentiles, and whether anything hangs on it."""
+    """Notes on a rate that is not judged: all of it, or some percentiles, and whether anything hangs on it."""
     if isinstance(run.invalid, OnlyWorse):
         return [f"disturbed: {run.invalid}; only what held in spite of it counts."]
     if run.invalid is not None:
