@@ -22,6 +22,7 @@ class Reference(Frozen):
     label: str
     value: float | None = None
     axis: Literal["x", "y", "diagonal"] = "y"
+    says_value: bool = Field(False, description="Its label says the value, so that it needs not be said again.")
 
 
 class Column(Frozen):

@@ -23,6 +23,8 @@ class Declaration(Frozen):
         default_factory=dict, description="Metric that compares with a baseline: where neither model is better."
     )
 
+    plain_names: dict[str, str] = Field(default_factory=dict, description="Metric: its plain name, where it has one.")
+
     def is_shown(self, what: Shows, metric: str = "") -> bool:
         """True if a metric shows something.
 

@@ -48,6 +48,7 @@ class Metric:
             of a harmonic mean of two shares (F1), or of a calibration error.
         extreme: Of several parts it is the worst one, or the gap between two, so that no single n tells its error.
         neutral: Of a metric that compares with a baseline by itself: its value where neither model is better.
+        label: Plain name for people who don't know it, as it stands in a sentence; empty: the name says it.
     """
 
     name: str
@@ -67,6 +68,12 @@ class Metric:
     instead: tuple[str, ...] = ()
     scales: Literal["area", "harmonic mean", "error", "largest error", "increase of an error"] | None = None
     extreme: bool = False
+    label: str = ""
+
+    @property
+    def plain(self) -> str:
+        """Plain name, as it stands in a sentence."""
+        return self.label or self.name.replace("_", " ")
 
     @property
     def family(self) -> IntervalFamily:

@@ -12,9 +12,10 @@ from evalspec.evidence.frozen import Cell, Frozen
 from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
 from evalspec.evidence.profile import Profile, Without
+from evalspec.evidence.remedies import AnyRemedy
 from evalspec.evidence.screens import Screening
 from evalspec.evidence.test import Test
-from evalspec.evidence.verdict import Verdict
+from evalspec.evidence.verdict import Status, Verdict, Word
 
 RECORD_VERSION = 1
 
@@ -131,6 +132,16 @@ class AskedOtherwise(Frozen):
     direction: Direction = Field(description="`changed` where it can't be told whether less is asked.")
 
 
+class PreviousRun(Frozen):
+    """The decided run of a spec before this one."""
+
+    run: str = Field(description="Its folder.")
+    started: str
+    word: Word
+    subject: str | None = Field(description="Digest of what it was about.")
+    statuses: dict[str, Status] = Field(description="Requirement: how it ended.")
+
+
 class CheckRecord(Frozen):
     """One check: what it was asked, what it wrote, how it ended."""
 
@@ -152,6 +163,7 @@ class CheckRecord(Frozen):
     counts: Counts = Counts()
     notes: tuple[str, ...] = ()
     weakens: tuple[str, ...] = Field((), description="What of it makes the verdict weaker than it reads.")
+    remedies: tuple[AnyRemedy, ...] = Field((), description="What it knows that would help to meet its requirements.")
     evidence: tuple[EvidenceFile, ...] = ()
     seed: int = 0
     duration_s: float = 0.0
@@ -215,6 +227,7 @@ class Record(Frozen):
     resumption: Resumption | None = Field(None, description="None: it was not interrupted.")
     earlier_runs: int = Field(0, description="Decided runs on this test set, of any subject, before this one.")
     earlier_of_subject: int = Field(0, description="Of these, runs of this subject.")
+    previous: PreviousRun | None = Field(None, description="None: there was none, or the record is older.")
     asked_otherwise: tuple[AskedOtherwise, ...] = Field(
         (), description="What the decided run of this spec before this one did not ask, or otherwise."
     )

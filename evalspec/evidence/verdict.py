@@ -25,6 +25,7 @@ class Decision(Frozen):
     waived: bool = False
     reason: str | None = None
     cause: str = Field("", description="What is behind the reason, alike for all that it spoils; empty: not known.")
+    voided_by: tuple[str, ...] = Field((), description="Requirements on its data that leave nothing of it.")
     notes: tuple[str, ...] = ()
 
 

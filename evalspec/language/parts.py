@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
     from evalspec.evidence.frozen import Cell
     from evalspec.evidence.record import Counts
+    from evalspec.evidence.remedies import AnyRemedy
     from evalspec.language.defects import Defect
     from evalspec.language.header import Header, Matched, Misfit
     from evalspec.language.inputs import Inputs, Predictions, RowScores
@@ -526,6 +527,7 @@ class CheckResult:
         notes: Sentences for the reader.
         weakens: Sentences that stand with the verdict, among what makes it weaker than it reads.
         evidence: (file in ``inputs.evidence``, what it holds).
+        remedies: What would help to meet requirements, where the check knows it.
         blind: Metric, or ``metric(part)``: what an answer that never looks at the row would score, and which one.
     """
 
@@ -538,6 +540,7 @@ class CheckResult:
     notes: Sequence[str] = ()
     weakens: Sequence[str] = ()
     evidence: Sequence[tuple[str, str]] = ()
+    remedies: Sequence[AnyRemedy] = ()
     blind: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     invalid: str | None = None
     """Voids every measurement of the check."""

@@ -35,8 +35,8 @@ OBSERVED = {"details", "precision_observed", "device_observed", "code_read"}
 GROUPS = {"measured": "values", "blocks": "charts and tables", "conditions": "conditions", "counts": "counts",
           "evidence": "rows of the evidence"}  # fmt: skip
 """Field of a check: what a finding calls it."""
-WORDS = ("notes", "weakens", "summary", "cannot_show")
-"""Fields of a check that are sentences."""
+WORDS = ("notes", "weakens", "summary", "cannot_show", "remedies")
+"""Fields of a check that are sentences, or what sentences are made of."""
 BY_RULES = ("blocks", "conditions", *WORDS)
 """Fields of a check on which no verdict rests, and that another version may give otherwise."""
 NOT_AGAIN = ("tests", "status", "reason", "duration_s", "attempts")

@@ -16,18 +16,47 @@ from evalspec.report.charts.tables import cell
 from evalspec.report.claims import Doubts, claim_sentence
 from evalspec.report.clean import clean_notes
 from evalspec.report.doubts import doubted
-from evalspec.report.names import anchors, measured_quantity
+from evalspec.report.names import anchors, measured_quantity, quantity
 from evalspec.report.requirements import SIGNS, RequirementRow, by_check
-from evalspec.report.words import Badge, badge, cause, check_badge, duration, worst
+from evalspec.report.words import STATUS_WORDS, WORST_FIRST, Badge, badge, cause, check_badge, duration, worst
 
 MAX_PARTS = 6
+CHARTS = ("chart", "forest", "bars", "beside", "matrix")
+"""Blocks that are drawn."""
 
 TITLES: dict[Dimension, str] = {"system": "System", "model": "Model", "data": "Data"}
 LEADS: dict[Dimension, str] = {
     "system": "What serves it: speed, load, memory, energy.",
     "model": "The model itself: how right it is, how sure, and for whom.",
-    "data": "What it was judged on: clean, covering, and like the traffic.",
+    "data": "Test data: clean, complete, representative.",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLayout:
+    """Blocks of a check by where they stand.
+
+    Args:
+        lead: Beside its head; None: there is none that fits.
+        shown: Below it.
+        folded: In a fold, open on paper.
+        numbers: A table has the numbers, so that they need not stand by themselves.
+    """
+
+    lead: BlockView | None
+    shown: tuple[BlockView, ...]
+    folded: tuple[BlockView, ...]
+    numbers: bool
+
+    @property
+    def folded_titles(self) -> str:
+        """Names of what is folded."""
+        return ", ".join(dict.fromkeys(block.title for block in self.folded))
+
+    @property
+    def blocks(self) -> tuple[BlockView, ...]:
+        """All of them."""
+        return (*(() if self.lead is None else (self.lead,)), *self.shown, *self.folded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +74,9 @@ class CheckView:
     measured: tuple[tuple[str, str, bool], ...]
     doubt: str
     more: int
-    blocks: tuple[BlockView, ...]
+    layout: CheckLayout
     notes: tuple[str, ...]
-    cannot_show: str
+    limits: str
     evidence: tuple[tuple[str, str], ...]
     owner: str
     claim: str
@@ -98,15 +127,23 @@ def _section(
 ) -> Section:
     checks = in_order(record, (check for check in record.checks if check.dimension == dimension))
     views = tuple(_check(record, check, grouped.get(check.id, ()), ids[id(check)], doubts) for check in checks)
-    blocking = [row for check in checks for row in grouped.get(check.id, ()) if row.blocking]
-    status = worst(row.decision.status for row in blocking)
-    held = sum(row.holds for row in blocking)
-    if blocking:
-        waived = sum(row.decision.waived for check in checks for row in grouped.get(check.id, ()))
-        count = f"{held} of {len(blocking)} blocking requirements PASS" + (f", {waived} waived" if waived else "") + "."
-    else:
-        count = "Nothing here can block." if checks else "No check in this spec."
+    rows = [row for check in checks for row in grouped.get(check.id, ())]
+    status = worst(row.decision.status for row in rows if row.blocking)
+    count = _counts(rows) if checks else "not tested"
     return Section(dimension, TITLES[dimension], LEADS[dimension], badge(status) if status else None, count, views)
+
+
+def _counts(rows: Sequence[RequirementRow]) -> str:
+    """Requirements of a dimension by how they ended: ``1 failed, 3 not judged, 2 met; 1 waived``."""
+    blocking = [row.decision.status for row in rows if row.blocking]
+    waived = sum(row.decision.waived for row in rows)
+    warned = sum(not (row.blocking or row.decision.waived or row.holds) for row in rows)
+    words = [f"{blocking.count(status)} {STATUS_WORDS[status]}" for status in WORST_FIRST if status in blocking]
+    if len(words) == 1 and set(blocking) == {"PASS"}:
+        words = [f"all {len(blocking)} met" if len(blocking) > 1 else "1 met"]
+    words += [f"{waived} waived"] if waived else []
+    words += [plural(warned, "warning")] if warned else []
+    return ", ".join(words) or "nothing required"
 
 
 def _check(
@@ -129,13 +166,44 @@ def _check(
         measured=measured,
         doubt=_doubt(check, rows, doubts[check.id]),
         more=len(check.measured) - len(measured),
-        blocks=(*drawn, *parts),
+        layout=_layout((*drawn, *parts), folded=_is_met(check, rows) and not doubts[check.id]),
         notes=(*clean_notes(record, check), *check.notes),
-        cannot_show=check.cannot_show,
+        limits=limits(record).get((check.check, check.cannot_show), ""),
         evidence=_files(check),
         owner=check.owner or "",
         claim=claim_sentence(record, check, doubts),
     )
+
+
+def limits(record: Record) -> dict[tuple[str, str], str]:
+    """Limits of the checks, each once: (kind of check, limits), and its id."""
+    told = list(dict.fromkeys((check.check, check.cannot_show) for check in record.checks if check.cannot_show))
+    return dict(zip(told, anchors("limits", (kind for kind, _ in told)), strict=True))
+
+
+def _is_met(check: CheckRecord, rows: Sequence[RequirementRow]) -> bool:
+    """Nothing of a check calls for attention."""
+    return check.status == "measured" and all(row.holds for row in rows)
+
+
+def _layout(blocks: Sequence[BlockView], *, folded: bool) -> CheckLayout:
+    """Of a check that is met one chart is shown; of another one all charts and examples, and its tables are folded."""
+    charts = [block for block in blocks if block.kind in CHARTS]
+    lead = next((block for block in (*charts, *blocks) if not _is_wide(block)), None)
+    if not folded:
+        shown = [block for block in blocks if block.kind != "table" or not charts]
+        # Charts stand in pairs: the odd one stands beside the head.
+        if sum(not _is_wide(block) for block in shown) % 2 == 0:
+            lead = None
+    else:
+        shown = [lead] if lead is not None else list(blocks[:1])
+    rest = tuple(block for block in blocks if not any(block is one for one in shown))
+    others = tuple(block for block in shown if block is not lead)
+    return CheckLayout(lead, others, rest, numbers=any(block.kind == "table" for block in blocks))
+
+
+def _is_wide(block: BlockView) -> bool:
+    return block.kind == "examples" or bool(getattr(block, "wide", False))
 
 
 def _files(check: CheckRecord) -> tuple[tuple[str, str], ...]:
@@ -159,7 +227,7 @@ def _doubt(check: CheckRecord, rows: Sequence[RequirementRow], doubts: Collectio
     for row in rows:
         if row.doubtful and row.decision.reason:
             reasons.setdefault(cause(row.decision), row.decision.reason)
-    return check.reason or "; ".join(reasons.values()) or "its requirements are INVALID"
+    return check.reason or "; ".join(reasons.values()) or "none of its requirements can be judged"
 
 
 def _about(check: CheckRecord) -> tuple[tuple[str, str], ...]:
@@ -209,7 +277,7 @@ def _parts(test: Test) -> Intervals:
     )
     needed = "" if test.must_hold is None else f"At least {test.must_hold} of {len(test.parts)} must hold. "
     # A share of parts has a threshold of its own, which is none of theirs.
-    limit = () if test.part_unit else (Reference(label=f"needs {SIGNS[test.op]}", value=test.threshold, axis="x"),)
+    limit = () if test.part_unit else (_needs(test),)
     unit = test.part_unit or test.unit
     return Intervals(
         title=f"{test.sentence}, by part",
@@ -218,6 +286,11 @@ def _parts(test: Test) -> Intervals:
         rows=rows,
         references=limit,
     )
+
+
+def _needs(test: Test) -> Reference:
+    label = f"needs {SIGNS[test.op]} {quantity(test.threshold, test.unit)}"
+    return Reference(label=label, value=test.threshold, axis="x", says_value=True)
 
 
 def size_words(size: int | None) -> str:

@@ -9,8 +9,8 @@ from evalspec.evidence.words import in_percent, short_digest
 from evalspec.evidence.written import in_unit, unit_of
 from evalspec.lineage.comparability import NOT_SHOWN, comparability_key, holds_for, unlike
 from evalspec.lineage.declared import declared, number_that_shows
-from evalspec.report.doubts import NOT_TRUSTED
 from evalspec.report.names import measured_quantity, quantity
+from evalspec.report.words import NOT_JUDGED
 
 PERFORMANCE_UNITS = ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "GFLOP/s")
 MOST = 3
@@ -18,7 +18,7 @@ MOST = 3
 SHARED = ("batch", "scenario", "dataset")
 """Of one check, these are the same for both models."""
 Doubts = Mapping[str, Collection[str]]
-"""Id of a check: names of what it measured that is not to be trusted, and so not to be quoted."""
+"""Id of a check: names of what it measured that is not judged, and so not to be quoted."""
 
 
 def claim_sentence(record: Record, check: CheckRecord, doubts: Doubts) -> str:
@@ -27,7 +27,7 @@ def claim_sentence(record: Record, check: CheckRecord, doubts: Doubts) -> str:
     Args:
         record: The run.
         check: One of its checks.
-        doubts: What is not to be trusted of what the checks of the run measured.
+        doubts: What is not judged of what the checks of the run measured.
 
     Returns:
         Empty where it measured no performance, or where its measurement does not count.
@@ -113,5 +113,5 @@ def _quality(record: Record, model: ModelRecord, doubts: Doubts) -> str:
         return "quality not measured in this run"
     _, _, metric, check = min(found, key=lambda one: one[:3])
     where = f"({check.id} on {', '.join(check.datasets)})"
-    trust = f", {NOT_TRUSTED}" if metric in doubts.get(check.id, ()) else ""
+    trust = f", {NOT_JUDGED}" if metric in doubts.get(check.id, ()) else ""
     return f"{metric} {measured_quantity(check, metric)} {where}{trust}"

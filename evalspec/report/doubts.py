@@ -1,4 +1,4 @@
-"""Numbers that were measured and are not to be trusted: they are shown, and never as if they counted."""
+"""Numbers that were measured and are not judged: they are shown, and never as if they counted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from evalspec.evidence.test import Test
 
 if TYPE_CHECKING:
     from evalspec.report.requirements import RequirementRow
-
-NOT_TRUSTED = "not to be trusted"
 
 
 def measured_anyway(check: CheckRecord | None, test: Test) -> tuple[str, float, str] | None:
@@ -47,7 +45,7 @@ def measured_anyway(check: CheckRecord | None, test: Test) -> tuple[str, float, 
 
 
 def doubted(check: CheckRecord, rows: Iterable[RequirementRow]) -> frozenset[str]:
-    """Names in ``check.measured`` that are not to be trusted, as its requirements have been decided.
+    """Names in ``check.measured`` that are not judged, as its requirements have been decided.
 
     Args:
         check: A check.

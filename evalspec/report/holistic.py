@@ -10,10 +10,10 @@ from evalspec.evidence.words import and_list, short_digest
 from evalspec.report.charts.tables import WHOLE, cell
 from evalspec.report.checks import TITLES, Section
 from evalspec.report.claims import unlike_words
-from evalspec.report.doubts import NOT_TRUSTED, doubted
+from evalspec.report.doubts import doubted
 from evalspec.report.names import anchors, quantity
 from evalspec.report.requirements import SIGNS, RequirementRow, by_check
-from evalspec.report.words import DASH, Badge
+from evalspec.report.words import DASH, NOT_JUDGED
 from evalspec.verdict.claims import Examined, examine, only_claimed
 from evalspec.verdict.diagnosis import AXES, RESOURCES, Symptom, diagnose
 from evalspec.verdict.owners import conclude
@@ -89,7 +89,6 @@ class Pointer:
 class Together:
     """All that the page *Together* shows."""
 
-    cells: tuple[tuple[str, Badge | None, str], ...]
     meanings: tuple[str, ...]
     agreements: tuple[ConsistencyRow, ...]
     datasets: tuple[DatasetUse, ...]
@@ -106,7 +105,6 @@ def together(record: Record, rows: Sequence[RequirementRow], parts: Sequence[Sec
     grouped = by_check(rows)
     doubts = {check.id: doubted(check, grouped.get(check.id, ())) for check in record.checks}
     return Together(
-        cells=tuple((part.title, part.badge, part.count) for part in parts),
         meanings=_meanings({part.anchor: part.badge.status if part.badge else "" for part in parts}, agreements),
         agreements=agreements,
         datasets=_datasets(record),
@@ -147,17 +145,15 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[ConsistencyRow]) -
     system, model, data = (status.get(name, "") for name in TITLES)
     found = []
     if model == "FAIL" and system == "PASS":
-        found.append("The system holds and the model fails: fast answers that are too often wrong are worth nothing.")
+        found.append("The system holds and the model fails.")
     if system == "FAIL" and model == "PASS":
-        found.append(
-            "The model holds and the system fails: its answers are good, and here they come too late or cost too much."
-        )
+        found.append("The model holds and the system fails: its answers are good, and come too late or cost too much.")
     if data == "FAIL":
         found.append(
             "The data fail: what was measured of the model on them does not show how it will do in production."
         )
     if system == "FAIL" and model == "FAIL":
-        found.append("System and model both fail: mending one of them will not make it ready.")
+        found.append("System and model both fail: fixing one of them will not make it ready.")
     undecided = [TITLES[name] for name in TITLES if status.get(name) not in ("PASS", "FAIL", "", None)]
     if undecided:
         found.append(
@@ -206,7 +202,7 @@ def _agreements(record: Record) -> tuple[ConsistencyRow, ...]:
             "batch",
             used,
             _batch,
-            "Timed at another batch than judged at: speed and quality go together only if the answers are the same.",
+            "Timed at another batch than judged at.",
         ),
         _agreement(
             "preprocessing",
@@ -326,7 +322,7 @@ def _claim(one: Examined) -> ClaimRow:
     if not one.check:
         words.append("This run measured nothing of it.")
     elif not one.trusted:
-        words.append(f"What was measured is {NOT_TRUSTED}: its requirement is INVALID.")
+        words.append(f"What was measured is {NOT_JUDGED}.")
     words += one.follows
     times = "" if one.times is None else f"{quantity(one.times, 'x')} what was measured"
     if times and not one.alike:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.evidence.visible import visible
-from evalspec.report.doubts import NOT_TRUSTED
 from evalspec.report.markdown import verdict_of
+from evalspec.report.next_steps import next_steps
 from evalspec.report.requirements import RequirementRow, by_check, requirement_rows
 from evalspec.report.unasked import suspicions
+from evalspec.report.words import NOT_JUDGED
 
 
 def junit(record: Record, verdict: Verdict | None = None) -> str:
@@ -98,7 +99,7 @@ def _details(row: RequirementRow) -> str:
     parts = [
         f"{row.badge}: {row.sentence}",
         row.said,
-        f"value {row.value}{f', {NOT_TRUSTED}' if row.doubtful else ''}" if row.value else "",
+        f"value {row.value}{f', {NOT_JUDGED}' if row.doubtful else ''}" if row.value else "",
         f"interval {row.interval}" if row.interval else "",
         f"n {row.n}" if row.n else "",
         row.basis,
@@ -114,6 +115,7 @@ def _properties(root: ElementTree.Element, record: Record, verdict: Verdict) -> 
         suite = ElementTree.SubElement(root, "testsuite", name="spec")
     properties = ElementTree.Element("properties")
     suite.insert(0, properties)
+    steps = next_steps(record, verdict).steps
     facts = {
         "verdict": verdict.word,
         "headline": verdict.headline,
@@ -122,6 +124,7 @@ def _properties(root: ElementTree.Element, record: Record, verdict: Verdict) -> 
     }
     if record.profile is not None:
         facts["profile"] = record.profile.name
+    facts |= {f"what to do {number}": step.line for number, step in enumerate(steps, 1)}
     facts |= {f"nobody asked: {one.screen}({one.subject})": one.sentence for one in suspicions(record)}
     for name, value in facts.items():
         ElementTree.SubElement(properties, "property", name=visible(name), value=visible(value))

@@ -12,19 +12,19 @@ from evalspec.evidence.visible import visible
 from evalspec.evidence.words import plural, short_digest
 from evalspec.report.aside import Aside, asides
 from evalspec.report.checks import LEADS, TITLES, dimensions
-from evalspec.report.doubts import NOT_TRUSTED
 from evalspec.report.names import shorten
+from evalspec.report.next_steps import Step, next_steps
 from evalspec.report.page import cautions
 from evalspec.report.reproduce import took, when
 from evalspec.report.requirements import RequirementRow, requirement_rows
 from evalspec.report.unasked import TITLE, suspicions
-from evalspec.report.words import WORST_FIRST, badge
+from evalspec.report.words import NOT_JUDGED, WORST_FIRST, badge
 
 LIMIT = 60_000
 ROWS_LIMIT = 50_000
 MAX_LINES = 30
 MAX_CELL = 400
-STATES = {"not_run": "NOT RUN", "invalid": "INVALID", "error": "ERROR"}
+STATES = {"not_run": "NOT RUN", "invalid": "NOT JUDGED", "error": "ERROR"}
 
 _SPECIAL = re.compile(r"([\\`*\[\]~|$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 
@@ -46,6 +46,7 @@ def markdown(record: Record, verdict: Verdict | None = None) -> str:
     rows = requirement_rows(record, verdict)
     parts = [
         _top(record, verdict),
+        _steps(record, verdict, rows),
         _unasked(record),
         _weakened(record, verdict, rows),
         _dimensions(record, rows),
@@ -111,7 +112,11 @@ def _top(record: Record, verdict: Verdict) -> str:
     ]
     order: dict[str, int] = {name: index for index, name in enumerate(WORST_FIRST)}
     ranked = sorted(verdict.counts.items(), key=lambda item: order.get(item[0], len(order)))
-    counts = ", ".join(f"{count} {escape(name).replace('NOT_RUN', 'NOT RUN')}" for name, count in ranked if count)
+    counts = ", ".join(
+        f"{count} {escape(name).replace('NOT_RUN', 'NOT RUN').replace('INVALID', NOT_JUDGED.upper())}"
+        for name, count in ranked
+        if count
+    )
     lines = [
         f"## {escape(verdict.headline)}",
         prose(verdict.reason, 1_000),
@@ -119,6 +124,24 @@ def _top(record: Record, verdict: Verdict) -> str:
         counts,
     ]
     return "\n\n".join(line for line in lines if line)
+
+
+def _steps(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
+    """Things to do, as the page has them."""
+    found = next_steps(record, verdict, rows)
+    lines = [_step(number, step) for number, step in enumerate(found.steps, 1)]
+    lines += [f"{found.more} more stand in the table."] if found.more else []
+    return "### What to do\n\n" + "\n".join(lines) if lines else ""
+
+
+def _step(number: int, step: Step) -> str:
+    why = f" *{escape(step.why)}*" if step.why else ""
+    owner = f" Owner: {escape(step.owner)}." if step.owner else ""
+    checks = ", ".join(escape(check) for _, check in step.targets)
+    title = f"{'Warning: ' if step.warns else ''}{escape(step.title)}"
+    # What others wrote may hold markup and half of a pair of backticks: nothing of it is code then.
+    text = escape(step.text) if "<" in step.text else prose(step.text)
+    return f"{number}. **{title}** ({checks}). {text}{why}{owner}"
 
 
 def _unasked(record: Record) -> str:
@@ -136,7 +159,7 @@ def _indented(text: str) -> str:
 
 def _weakened(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
     lines = [_aside(one) for one in asides(record, rows)] + [prose(line) for line in cautions(record, verdict)]
-    return "### What weakens this verdict\n\n" + _list(lines) if lines else ""
+    return "### Caveats\n\n" + _list(lines) if lines else ""
 
 
 def _aside(one: Aside) -> str:
@@ -198,7 +221,7 @@ def _line(row: RequirementRow) -> str:
     n = f"{row.n:,}" if row.n else ""
     value = escape(row.value)
     if row.doubtful and value:
-        value = f"~~{value}~~<br>{NOT_TRUSTED}"
+        value = f"~~{value}~~<br>{NOT_JUDGED}"
     cells = (status, name, value, escape(row.needs), n, " ".join(part for part in said if part))
     return f"| {' | '.join(cells)} |"
 

@@ -24,7 +24,7 @@ ROLES: tuple[DriftRole, ...] = get_args(DriftRole)
 
 
 def monitoring(record: Record, verdict: Verdict) -> str:
-    """``monitoring.json``: numbers that were not to be trusted are left out, and named.
+    """``monitoring.json``: numbers that were not judged are left out, and named.
 
     Args:
         record: The run.
@@ -51,7 +51,7 @@ def monitoring(record: Record, verdict: Verdict) -> str:
                     or test.missing
                     or check.reason
                     or reason
-                    or "its data are in doubt, or it has no value"
+                    or "its data do not meet a requirement, or it has no value"
                 )
                 left_out.append(LeftOut(name=test.name, why=why))
             else:
@@ -71,7 +71,7 @@ def monitoring(record: Record, verdict: Verdict) -> str:
 
 
 def _expected(check: CheckRecord, test: Test, record: Record, decision: Decision | None) -> Expected | None:
-    """One requirement; None where its number is not to be trusted."""
+    """One requirement; None where its number is not judged."""
     status = "" if decision is None else decision.status
     if check.status != "measured" or test.value is None or status in ("INVALID", "ERROR", "NOT_RUN"):
         return None

@@ -12,6 +12,7 @@ from evalspec.evidence.written import in_unit, unit_of
 
 if TYPE_CHECKING:
     from evalspec.evidence.record import CheckRecord
+    from evalspec.evidence.test import Test
 
 MAX_UNIT = 16
 LONGEST_WORD = 12
@@ -32,6 +33,25 @@ def anchors(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
         taken[plain] = count
         made.append(plain if count == 1 else f"{plain}--{count}")
     return tuple(made)
+
+
+def plain_name(check: CheckRecord | None, test: Test) -> str:
+    """Name of what a requirement is about, for people who don't know its metric: ``expected calibration error``.
+
+    Args:
+        check: Its check, which declares plain names; None: the record does not have it.
+        test: The requirement.
+    """
+    labels = {} if check is None or check.declares is None else check.declares.plain_names
+    part = f" ({test.part})" if test.part else ""
+    against = f" against {test.against}" if test.against else ""
+    return f"{labels.get(test.metric) or test.metric.replace('_', ' ')}{part}{against}"
+
+
+def upper_first(text: str) -> str:
+    """The text with a capital at its beginning; a name with capitals or digits in its first word stays."""
+    word = text.partition(" ")[0].rstrip(",:;.")
+    return text if not word.isalpha() or not word.islower() else text[:1].upper() + text[1:]
 
 
 def shorten(text: str, limit: int) -> str:

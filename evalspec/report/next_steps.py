@@ -1,34 +1,38 @@
-"""Next steps, for the top of the page: what keeps the verdict from READY, put together by its cause."""
+"""Things to do, for page, terminal, Markdown and CI: what keeps the verdict from READY, root causes first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from evalspec.evidence.names import asked_of
 from evalspec.evidence.profile import PROFILE
-from evalspec.evidence.verdict import Status
-from evalspec.report.names import shorten
-from evalspec.report.requirements import RequirementRow
+from evalspec.evidence.record import Record
+from evalspec.evidence.remedies import CorrectLabels, Recalibrate, RemoveRows
+from evalspec.evidence.test import holds
+from evalspec.evidence.verdict import Status, Verdict
+from evalspec.evidence.words import and_list, first_of, plural, verb
+from evalspec.evidence.written import in_unit
+from evalspec.report.names import plain_name, quantity, shorten, upper_first
+from evalspec.report.requirements import RequirementRow, requirement_rows
 from evalspec.report.words import Badge, badge, cause
 
 MOST = 5
 """Steps that are shown; the others stand in the table."""
 MOST_NAMED = 2
 """Requirements of one step that are written out."""
-LENGTH = 220
+MOST_VOIDED = 4
+"""Requirements that a step names as void until it is done."""
+MOST_LISTED = 4
+"""Rows that a step names."""
+LENGTH = 320
 TOO_CLOSE = 20
 """Beyond so many times the present n, more data is not the answer."""
+RUN = "RUN"
+"""Stands for the folder of the run where that is not known: a page is made from its record alone."""
 
-ABOVE = "for the reason above"
-
-VERBS: dict[Status, str] = {
-    "FAIL": "Mend",
-    "ERROR": "Repair",
-    "INVALID": "Measure again",
-    "NOT_RUN": "Make it measurable",
-    "INCONCLUSIVE": "Look into",
-}
+AnyKnown = RemoveRows | CorrectLabels | Recalibrate
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,45 +41,67 @@ class Step:
 
     Args:
         badge: Of the requirements that it is about.
-        verb: What to do.
-        targets: (anchor of the first requirement, name) of each check that it is about.
-        count: Requirements, where they are more than one.
-        text: What is wrong, in one sentence without an end.
+        title: What to do, without a full stop.
+        text: What is wrong, by how much, and what would help: whole sentences.
+        why: Why it matters, in the user's own words; empty: none are given.
         owner: Who is asked; empty: nobody is named, or several are.
+        targets: (anchor of the first requirement, id) of each check that it is about.
+        requirements: Names of the requirements that it is about.
+        warns: It blocks nothing.
     """
 
     badge: Badge
-    verb: str
-    targets: tuple[tuple[str, str], ...]
-    count: int
+    title: str
     text: str
+    why: str
     owner: str
+    targets: tuple[tuple[str, str], ...]
+    requirements: tuple[str, ...]
+    warns: bool = False
+
+    @property
+    def line(self) -> str:
+        """All of it on one line, with backticks around code."""
+        why = f" “{self.why}”" if self.why else ""
+        owner = f" (owner {self.owner})" if self.owner else ""
+        return f"{'Warning: ' if self.warns else ''}{self.title}. {self.text}{why}{owner}"
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
-    """The steps, and how many are left out."""
+class NextSteps:
+    """The first steps, and how many are left out."""
 
     steps: tuple[Step, ...]
     more: int
 
 
-def next_steps(rows: Sequence[RequirementRow], said: str) -> Next:
-    """Steps to take, worst first: requirements that block and do not hold, then warnings that do not hold.
+def next_steps(
+    record: Record, verdict: Verdict, rows: Sequence[RequirementRow] | None = None, run: str = RUN
+) -> NextSteps:
+    """Things to do, at most `MOST`: what voids others first, then what blocks, then warnings that are not met.
 
-    Those of one check that are violated are one step; so are those that have one cause, whatever their check.
+    Those of one check that fail are one step; so are those that have one cause, whatever their check.
 
     Args:
-        rows: All requirements, worst first.
-        said: The reason of the verdict, which stands above: it is not said again.
+        record: The run.
+        verdict: What was decided of it.
+        rows: Its requirements, where the caller has them already.
+        run: Folder of the run, to be put into a command.
     """
+    rows = requirement_rows(record, verdict) if rows is None else rows
     blocking = [row for row in rows if row.blocking and not row.holds]
     warned = [row for row in rows if not (row.blocking or row.decision.waived or row.holds)]
+    named = {row.name for row in (*blocking, *warned)}
+    # What is void until something else is done is a consequence of that, and no step of its own.
+    void = [row for row in (*blocking, *warned) if set(row.decision.voided_by) & named]
+    left = [row for row in blocking if row not in void]
     # What blocks for the same cause is to be done anyway; a check that lacks two things is changed for each.
-    causes = {cause(row.decision) for row in blocking if row.decision.reason and row.check != PROFILE}
-    left = [row for row in warned if not row.decision.reason or cause(row.decision) not in causes]
-    steps = [_step(group, said) for group in (*_groups(blocking), *_groups(left))]
-    return Next(tuple(steps[:MOST]), max(0, len(steps) - MOST))
+    causes = {cause(row.decision) for row in left if row.decision.reason and row.check != PROFILE}
+    others = [row for row in warned if row not in void and not (row.decision.reason and cause(row.decision) in causes)]
+    maker = _Maker(record, rows, void, run)
+    groups = [*_groups(left), *_groups(others)]
+    groups.sort(key=lambda group: not maker.voided(group))
+    return NextSteps(tuple(maker.step(group) for group in groups[:MOST]), max(0, len(groups) - MOST))
 
 
 def _groups(rows: Iterable[RequirementRow]) -> list[list[RequirementRow]]:
@@ -92,34 +118,184 @@ def _groups(rows: Iterable[RequirementRow]) -> list[list[RequirementRow]]:
     return list(groups.values())
 
 
-def _step(group: Sequence[RequirementRow], said: str) -> Step:
+class _Maker:
+    """Makes steps of requirements that belong together."""
+
+    def __init__(
+        self, record: Record, rows: Sequence[RequirementRow], void: Sequence[RequirementRow], run: str
+    ) -> None:
+        self._record, self._rows, self._void, self._run = record, rows, void, run
+        self._checks = {check.id: check for check in record.checks}
+
+    def voided(self, group: Sequence[RequirementRow]) -> list[RequirementRow]:
+        """Requirements that are void because of these."""
+        names = {row.name for row in group}
+        return [row for row in self._void if names & set(row.decision.voided_by)]
+
+    def step(self, group: Sequence[RequirementRow]) -> Step:
+        """One thing to do about them."""
+        first, owners = group[0], {row.owner for row in group}
+        anchors = {row.check: row.anchor for row in reversed(group)}
+        title, text = self._words(group)
+        whys = dict.fromkeys(row.why for row in group if row.why)
+        return Step(
+            badge=badge(first.decision.status, "" if first.blocking else "warning"),
+            title=title,
+            text=shorten(" ".join(part for part in (text, self._until_then(group)) if part), LENGTH),
+            why=next(iter(whys), ""),
+            owner=owners.pop() if len(owners) == 1 else "",
+            targets=tuple((anchors[check], check) for check in dict.fromkeys(row.check for row in group)),
+            requirements=tuple(row.name for row in group),
+            warns=not first.blocking,
+        )
+
+    def _words(self, group: Sequence[RequirementRow]) -> tuple[str, str]:
+        first = group[0]
+        if first.test is None:
+            return _without_test(group)
+        status: Status = "FAIL" if first.decision.looks_violated else first.decision.status
+        if status == "FAIL":
+            return self._failed(group)
+        if status == "INCONCLUSIVE" and not first.decision.reason:
+            return self._undecided(group)
+        names = self._names(group)
+        reason = _sentence(first.decision.reason or first.said)
+        if any(row.test is not None and row.test.by_surroundings for row in group):
+            return "Measure again on a quiet machine", f"Not judged: {names}. {reason} {self._remeasure(group)}"
+        titles: dict[Status, str] = {
+            "ERROR": f"Repair what made {first.check} crash",
+            "INVALID": f"Make {names} measurable",
+            "NOT_RUN": f"Make {names} measurable",
+        }
+        if first.unread:
+            return "Fix the data, then judge again", f"Not judged: {names}. {reason}"
+        return titles.get(status, f"Settle {names}"), reason
+
+    def _failed(self, group: Sequence[RequirementRow]) -> tuple[str, str]:
+        first = group[0]
+        assert first.test is not None
+        remedy = self._remedy(group)
+        said = " ".join(_sentence(self._number(row)) for row in group[:MOST_NAMED])
+        more = len(group) - MOST_NAMED
+        if more > 0:
+            said += f" {plural(more, 'more requirement')} of {first.check} {verb(more, 'fails', 'fail')}."
+        if first.decision.looks_violated:
+            said += " It looks violated; only the correction for several requirements withholds a FAIL."
+        if remedy is None and not first.blocking:
+            return self._name(first), said
+        if remedy is None:
+            better = "Raise" if first.test.op in (">=", ">") else "Lower"
+            return f"{better} {self._name(first)}", said
+        return _title(remedy), f"{said} {self._remedy_words(remedy, group)}".strip()
+
+    def _undecided(self, group: Sequence[RequirementRow]) -> tuple[str, str]:
+        first, names = group[0], self._names(group)
+        more = _more(first)
+        said = " ".join(_sentence(f"{self._number(row)}{self._more_words(row)}") for row in group[:MOST_NAMED])
+        title = {"data": f"Measure more for {names}", "close": f"Decide on {names}"}.get(more, f"Settle {names}")
+        return title, said
+
+    def _more_words(self, row: RequirementRow) -> str:
+        """Words on what would decide a requirement; empty: not known."""
+        test, more = row.test, _more(row)
+        if test is None or not more:
+            return ""
+        if more == "close":
+            return "; this is too close to the limit for more data to settle it"
+        unit = f" {test.to_decide}" if test.to_decide else ""
+        words = f"; about {test.n_to_decide:,}{unit} would decide it, {test.to_decide_now or test.n:,} were measured"
+        check = self._checks.get(row.check)
+        settable = check is not None and check.declares is not None and test.to_decide in check.declares.effort
+        return f"{words}: set `{test.to_decide}: {test.n_to_decide}`" if settable else words
+
+    def _number(self, row: RequirementRow) -> str:
+        """A requirement in a few words: ``accuracy: 93 %, needed at least 95 %``."""
+        if row.test is None or not row.value:
+            return row.said or row.sentence
+        needs = {"<=": "allowed at most", "<": "allowed less than", ">=": "needed at least", ">": "needed more than",
+                 "==": "must be"}[row.test.op]  # fmt: skip
+        return f"{self._name(row)}: {row.value}, {needs} {quantity(row.test.threshold, row.test.unit)}"
+
+    def _name(self, row: RequirementRow) -> str:
+        return asked_of(row.name) if row.test is None else plain_name(self._checks.get(row.check), row.test)
+
+    def _names(self, group: Sequence[RequirementRow]) -> str:
+        return first_of(list(dict.fromkeys(self._name(row) for row in group)), most=MOST_VOIDED)
+
+    def _until_then(self, group: Sequence[RequirementRow]) -> str:
+        void = self.voided(group)
+        if not void:
+            return ""
+        return f"Until then {self._names(void)} can't be judged."
+
+    def _remedy(self, group: Sequence[RequirementRow]) -> AnyKnown | None:
+        check = self._checks.get(group[0].check)
+        metrics = {row.test.metric for row in group if row.test is not None and row.test.against is None}
+        known = () if check is None else check.remedies
+        return next((one for one in known if metrics & set(one.metrics)), None)
+
+    def _remedy_words(self, remedy: AnyKnown, group: Sequence[RequirementRow]) -> str:
+        file = self._file(group[0].check, remedy.file)
+        if isinstance(remedy, Recalibrate):
+            return _recalibrated(remedy, group, file)
+        rows = first_of([str(row) for row in remedy.rows], remedy.total, most=MOST_LISTED)
+        named = f"{verb(remedy.total, 'Row', 'Rows')} {rows} of {remedy.dataset}"
+        all_of = f" ({file} lists all)" if file and remedy.total > MOST_LISTED else ""
+        if isinstance(remedy, CorrectLabels):
+            return f"{named}: most suspect first{all_of}."
+        also = f" {verb(remedy.total, 'is', 'are')} also in {and_list(remedy.also_in)}" if remedy.also_in else ""
+        return f"{named}{also}{all_of}."
+
+    def _file(self, check: str, name: str) -> str:
+        files = self._checks[check].evidence if check in self._checks else ()
+        return next((one.path for one in files if name and PurePosixPath(one.path).name == name), "")
+
+    def _remeasure(self, group: Sequence[RequirementRow]) -> str:
+        """Command that measures again what a busy machine spoilt and keeps the rest, where that is allowed."""
+        checks = {row.check for row in group}
+        # What was decided is never measured again until it looks better.
+        rows = [row for row in self._rows if row.check in checks and not row.holds]
+        if not all(row.test is not None and row.test.by_surroundings for row in rows):
+            return "Run all of it again."
+        spec = PurePosixPath(self._record.spec_file).name or "SPEC"
+        return f"`evalspec run {spec} --remeasure {self._run}` keeps the rest."
+
+
+def _without_test(group: Sequence[RequirementRow]) -> tuple[str, str]:
+    """Requirements that no check has: items of a profile, a crash of a check, the subject, a screen."""
     first = group[0]
-    owners = {row.owner for row in group}
-    targets = dict.fromkeys(row.check for row in group)
-    anchors = {row.check: row.anchor for row in reversed(group)}
-    text = _text(group)
-    return Step(
-        badge=badge(first.decision.status, "" if first.blocking else "warns"),
-        verb=_verb(first),
-        targets=tuple((anchors[check], check) for check in targets),
-        count=len(group) if len(group) > 1 else 0,
-        text=ABOVE if text in said else shorten(text, LENGTH),
-        owner=owners.pop() if len(owners) == 1 else "",
-    )
+    reason = first.decision.reason
+    if first.check == PROFILE:
+        names = ", ".join(asked_of(row.name) for row in group)
+        action = "Change or set aside" if reason else "Add or set aside"
+        return f"{action} {names}", _sentence(reason or f"The profile asks for {names}")
+    if first.decision.status == "ERROR":
+        return f"Repair what made {first.check} crash", _sentence(reason or first.said)
+    return f"Settle {first.name}", _sentence(first.said or reason or "")
 
 
-def _verb(row: RequirementRow) -> str:
-    if not row.blocking:
-        return "Look at"
-    if row.decision.looks_violated:
-        return VERBS["FAIL"]
-    if row.test is None and row.check == PROFILE:
-        return "Change or set aside" if row.decision.reason else "Add or set aside"
-    if row.unread:
-        return "Mend the data, then judge again"
-    if row.decision.status == "INCONCLUSIVE" and _more(row) == "data":
-        return "Measure more"
-    return VERBS.get(row.decision.status, "Look at")
+def _title(remedy: AnyKnown) -> str:
+    if isinstance(remedy, Recalibrate):
+        return "Recalibrate the model"
+    if isinstance(remedy, CorrectLabels):
+        return f"Check the labels of {plural(remedy.total, 'row')} of {remedy.dataset}"
+    return f"Take {plural(remedy.total, 'row')} out of {remedy.dataset}"
+
+
+def _recalibrated(remedy: Recalibrate, group: Sequence[RequirementRow], file: str) -> str:
+    """Sentence on a map of probabilities, and whether it is shown to be enough."""
+    test = next((row.test for row in group if row.test is not None and row.test.metric == remedy.metrics[0]), None)
+    if test is None or remedy.value is None:
+        return ""
+    shown = quantity(in_unit(remedy.value, remedy.unit, test.unit), test.unit, 1 if test.unit == "%" else 3)
+    words = f"{upper_first(remedy.method)} brings it to {shown}"
+    if remedy.upper is not None:
+        upper = in_unit(remedy.upper, remedy.unit, test.unit)
+        passes = holds(test.op, upper, test.threshold)
+        enough = "which would pass" if passes else "which more rows would have to confirm"
+        words += f" (at most {quantity(upper, test.unit, 1 if test.unit == '%' else 3)}), {enough},"
+    at = f": {file}" if file else ""
+    return f"{words} on {plural(remedy.n, 'held-out row')}{at}."
 
 
 def _more(row: RequirementRow) -> str:
@@ -132,28 +308,6 @@ def _more(row: RequirementRow) -> str:
     return "data" if test.times_to_decide <= TOO_CLOSE else "close"
 
 
-def _text(group: Sequence[RequirementRow]) -> str:
-    first = group[0]
-    if first.test is None and first.check == PROFILE:
-        names = ", ".join(asked_of(row.name) for row in group)
-        return f"{names}: {first.decision.reason}" if first.decision.reason else names
-    reason = first.decision.reason
-    if reason and first.decision.status != "FAIL":
-        return reason
-    said = [_short(row) for row in group[:MOST_NAMED]]
-    left = len(group) - len(said)
-    return "; ".join(said) + (f"; and {left:,} more" if left else "")
-
-
-def _short(row: RequirementRow) -> str:
-    """A requirement in a few words: ``accuracy 0.93, needs ≥ 0.95``."""
-    metric = asked_of(row.name) or row.sentence
-    if not row.value:
-        return row.sentence
-    text = f"{metric} {row.value}, needs {row.needs}"
-    test = row.test
-    more = _more(row)
-    if more == "data" and test is not None:
-        unit, now = f" {test.to_decide}" if test.to_decide else "", test.to_decide_now
-        return f"{text}; about {test.n_to_decide:,}{unit} would decide it, {now or test.n:,} were measured"
-    return f"{text}; too close for more data to decide" if more == "close" else text
+def _sentence(text: str) -> str:
+    """Words as a sentence."""
+    return f"{upper_first(text).rstrip('.')}." if text else ""

@@ -15,17 +15,17 @@ from evalspec.evidence.notes import limit_line
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import Verdict
 from evalspec.evidence.visible import visible
-from evalspec.evidence.words import short_digest
 from evalspec.report.aside import asides
-from evalspec.report.checks import sections
+from evalspec.report.checks import limits, sections
 from evalspec.report.holistic import together
 from evalspec.report.names import breakable
 from evalspec.report.next_steps import next_steps
 from evalspec.report.profile import profile_view
-from evalspec.report.reproduce import reproduction, took, when
+from evalspec.report.reproduce import reproduction
 from evalspec.report.requirements import RequirementRow, requirement_rows
+from evalspec.report.top import top_of
 from evalspec.report.unasked import suspicions
-from evalspec.report.words import WORD_TONES, WORST_FIRST, Badge, badge
+from evalspec.report.words import WORST_FIRST, badge
 
 MANY = 3
 """A note that so many requirements share is said once."""
@@ -50,34 +50,11 @@ class RequirementGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class StatusShare:
-    """How many requirements ended so, and where the bar shows it; what blocks nothing is counted beside the bar."""
-
-    badge: Badge
-    count: int
-    start: float
-    width: float
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Untested:
-    """Parts that were left out, and by kind of check what it cannot show."""
+    """Parts that were left out, and by kind of check what it cannot show: (id, kind, limits)."""
 
     lines: tuple[str, ...]
-    limits: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Top:
-    """The top of the page."""
-
-    word: str
-    rest: str
-    tone: str
-    reason: str
-    facts: tuple[tuple[str, str], ...]
-    shares: tuple[StatusShare, ...]
+    limits: tuple[tuple[str, str, str], ...]
 
 
 def render(record: Record, verdict: Verdict) -> str:
@@ -94,6 +71,7 @@ def render(record: Record, verdict: Verdict) -> str:
         The document, to be written as UTF-8.
     """
     rows = requirement_rows(record, verdict)
+    groups = _groups(rows)
     parts = sections(record, rows)
     style, script = template_text("style.css"), template_text("script.js")
     return (
@@ -102,11 +80,16 @@ def render(record: Record, verdict: Verdict) -> str:
         .render(
             record=record,
             verdict=verdict,
-            top=_top(record, verdict, rows),
-            next=next_steps(rows, verdict.reason),
-            groups=_groups(rows),
+            top=top_of(record, verdict, rows),
+            next=next_steps(record, verdict, rows),
+            groups=groups,
+            said_once={note for group in groups for note, _ in group.once},
             row_count=len(rows),
-            statuses=[badge(status) for status in WORST_FIRST if any(row.decision.status == status for row in rows)],
+            statuses=[
+                (badge(status), count)
+                for status in WORST_FIRST
+                if (count := sum(row.decision.status == status for row in rows))
+            ],
             asides=asides(record, rows),
             profile=profile_view(record, parts),
             cautions=cautions(record, verdict),
@@ -148,47 +131,21 @@ def _begun(line: str, ids: Set[str]) -> str:
 
 def untested(record: Record) -> Untested:
     """Parts that were not tested: what the run left out, and beside each kind of check what it cannot show."""
-    said = {limit_line(check.check, check.cannot_show): (check.check, check.cannot_show) for check in record.checks}
-    limits = tuple(said[line] for line in record.not_tested if line in said)
-    return Untested(tuple(line for line in record.not_tested if line not in said), limits)
-
-
-def _top(record: Record, verdict: Verdict, rows: tuple[RequirementRow, ...]) -> Top:
-    rest = verdict.headline.removeprefix(verdict.word).strip()
-    facts = (
-        ("confidence", f"{100 * record.policy.confidence:g} %"),
-        ("subject", short_digest(record.subject)),
-        ("profile", record.profile.name if record.profile is not None else ""),
-        ("run", when(record.started)),
-        ("took", took(record)),
-        ("exit code", str(verdict.exit_code)),
+    told = limits(record)
+    said = {limit_line(*one) for one in told}
+    return Untested(
+        tuple(line for line in record.not_tested if line not in said),
+        tuple((anchor, kind, text) for (kind, text), anchor in told.items()),
     )
-    shares, start = [], 0.0
-    blocking = [row.decision.status for row in rows if row.decision.blocking]
-    for status in WORST_FIRST:
-        if count := blocking.count(status):
-            width = 100 * count / len(blocking)
-            shares.append(StatusShare(badge(status), count, round(start, 2), round(width, 2)))
-            start += width
-    for note, others in (
-        ("waived", [row.decision.status for row in rows if row.decision.waived]),
-        ("warns", [row.decision.status for row in rows if not (row.decision.blocking or row.decision.waived)]),
-    ):
-        shares += [
-            StatusShare(badge(status), others.count(status), 0, 0, note) for status in WORST_FIRST if status in others
-        ]
-    tone = WORD_TONES[verdict.word]
-    shown = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
-    return Top(verdict.word, shown, tone, verdict.reason, tuple(fact for fact in facts if fact[1]), tuple(shares))
 
 
 def _groups(rows: tuple[RequirementRow, ...]) -> tuple[RequirementGroup, ...]:
     """The table's groups, in the order of the rows."""
     named = (
-        ("Keeps it from READY", [row for row in rows if row.blocking and not row.holds]),
+        ("Blocking", [row for row in rows if row.blocking and not row.holds]),
         ("Waived", [row for row in rows if row.decision.waived and not row.holds]),
-        ("Warns, blocks nothing", [row for row in rows if not (row.blocking or row.decision.waived or row.holds)]),
-        ("Holds", [row for row in rows if row.holds]),
+        ("Warnings (do not block)", [row for row in rows if not (row.blocking or row.decision.waived or row.holds)]),
+        ("Met", [row for row in rows if row.holds]),
     )
     return tuple(RequirementGroup(title, tuple(found), _once(found)) for title, found in named if found)
 

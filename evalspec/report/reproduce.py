@@ -46,6 +46,11 @@ class Reproduction:
     controls: tuple[ControlRecord, ...]
     evidence: tuple[tuple[str, str, str], ...]
 
+    @property
+    def command(self) -> str:
+        """Command line of the run."""
+        return dict(self.run).get("command", "")
+
 
 def took(record: Record) -> str:
     """How long the run took, or nothing where its times can't be read."""
@@ -96,6 +101,7 @@ def _run(record: Record) -> Pairs:
         ("family", f"{len(record.family)} blocking, {len(record.family_warn)} warn"),
         ("earlier decided runs", _earlier(record)),
         ("asked more than before", tightened(record.asked_otherwise)),
+        ("exit code", "" if record.verdict is None else str(record.verdict.exit_code)),
         ("started", record.started),
         ("finished", record.finished),
         ("evalspec", record.evalspec),

@@ -70,7 +70,7 @@ class RequirementRow:
 
     @property
     def doubtful(self) -> bool:
-        """Its number was measured and is not to be trusted."""
+        """Its number was measured and is not judged."""
         return self.decision.status == "INVALID"
 
     @property

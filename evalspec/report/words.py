@@ -13,6 +13,19 @@ WORST_FIRST: tuple[Status, ...] = ("FAIL", "ERROR", "INVALID", "NOT_RUN", "INCON
 DASH = "\u2013"
 """Stands where there is no value."""
 
+NOT_JUDGED = "not judged"
+"""Of what was measured and can't be used, whatever the reason: the one word of pages, terminal and Markdown."""
+
+STATUS_WORDS: dict[Status, str] = {
+    "FAIL": "failed",
+    "ERROR": "crashed",
+    "INVALID": NOT_JUDGED,
+    "NOT_RUN": "not run",
+    "INCONCLUSIVE": "undecided",
+    "PASS": "met",
+}
+"""How a requirement ended, in a sentence."""
+
 WORD_TONES = {"READY": "pass", "NOT READY": "fail", "UNDECIDED": "inconclusive", "ERROR": "error"}
 
 
@@ -38,7 +51,8 @@ class Badge:
 
 def badge(status: Status, extra: str = "") -> Badge:
     """The badge of a status."""
-    return Badge(status, status.replace("_", " "), status.lower().replace("_", "-"), extra)
+    word = NOT_JUDGED.upper() if status == "INVALID" else status.replace("_", " ")
+    return Badge(status, word, status.lower().replace("_", "-"), extra)
 
 
 def worst(statuses: Iterable[Status]) -> Status | None:

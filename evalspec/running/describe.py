@@ -37,6 +37,7 @@ def declaration_of(check: type[Check]) -> Declaration:
         metrics=shown,
         headline={one.name: one.headline for one in check.metrics if one.headline is not None},
         neutral={one.name: one.neutral for one in check.metrics if one.neutral is not None},
+        plain_names={one.name: one.label for one in check.metrics if one.label},
     )
 
 

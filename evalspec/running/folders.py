@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from evalspec.errors import RecordError, SpecError, WriteError
-from evalspec.evidence.record import Record
+from evalspec.evidence.record import PreviousRun, Record
 from evalspec.running.files import Journal, make_folder
 from evalspec.version import __version__
 
@@ -245,6 +245,25 @@ def earlier_runs(folder: Path, root: Path, record: Record) -> Earlier:
         if other.spec == record.spec and newer:
             last = place, other
     return Earlier(runs, of_subject, last)
+
+
+def previous_run(last: tuple[Path, Record] | None) -> PreviousRun | None:
+    """Facts that a record keeps of the decided run before it; None: there was none.
+
+    Args:
+        last: Its folder and its record.
+    """
+    if last is None or last[1].verdict is None:
+        return None
+    place, record = last
+    assert record.verdict is not None
+    return PreviousRun(
+        run=place.name,
+        started=record.started,
+        word=record.verdict.word,
+        subject=record.subject,
+        statuses={one.name: one.status for one in record.verdict.decisions},
+    )
 
 
 def last_blessed(folder: Path, record: Record) -> tuple[Path, Record] | None:

@@ -39,6 +39,7 @@ from evalspec.running.folders import (
     earlier_runs,
     last_blessed,
     point_latest,
+    previous_run,
 )
 from evalspec.running.journal.closing import write_record
 from evalspec.running.journal.events import JournalEvents
@@ -496,6 +497,7 @@ class _Run:
             update={
                 "earlier_runs": earlier.runs,
                 "earlier_of_subject": earlier.of_subject,
+                "previous": previous_run(earlier.last),
                 "asked_otherwise": since_before(earlier.last, blessed, self.folder, record),
                 "not_tested": not_tested(record, self.spec),
             }

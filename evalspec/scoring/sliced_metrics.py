@@ -62,7 +62,7 @@ def _named() -> dict[str, tuple[SlicedMetric, Metric]]:
                 SlicedMetric(metric.name, "worst"),
                 replace(
                     made, name=f"worst_{metric.name}", parts=None, extreme=True,
-                    summary=f"The {worst} {metric.name} of all slices.",
+                    summary=f"The {worst} {metric.name} of all slices.", label=f"{metric.plain} of the worst slice",
                     interval=f"all slices must clear the threshold, each by {metric.interval}",
                 ),
             ),
@@ -71,6 +71,7 @@ def _named() -> dict[str, tuple[SlicedMetric, Metric]]:
                 replace(
                     made, name=f"{metric.name}_gap", unit=apart, better="lower", parts=None, extreme=True,
                     summary=f"The largest difference in {metric.name} between two slices.",
+                    label=f"difference in {metric.plain} between slices",
                     interval=f"all pairs must clear the threshold, each by {_APART}",
                 ),
             ),
@@ -79,6 +80,7 @@ def _named() -> dict[str, tuple[SlicedMetric, Metric]]:
                 replace(
                     made, name=f"{metric.name}_disparity", unit=apart, better="lower", parts="slice",
                     summary=f"How far the {metric.name} of a slice lies from that of `reference:`, either way.",
+                    label=f"distance of {metric.plain} from the reference",
                     interval=_APART,
                 ),
             ),
@@ -91,6 +93,7 @@ def _named() -> dict[str, tuple[SlicedMetric, Metric]]:
                     replace(
                         made, name=percentile_name(metric), parts=None,
                         summary=f"The {metric.name} that nine in ten of `groups:` {least}.",
+                        label=f"{metric.plain} of the weakest tenth of groups",
                         interval="binomial count of groups, each by a bound of its own at 80 %",
                     ),
                 )

@@ -98,6 +98,11 @@ def percentile_of(metric: str) -> float | None:
     return TOKEN_PERCENTILES[metric][1] if metric in TOKEN_PERCENTILES else None
 
 
+def ordinal(share: float) -> str:
+    """Name of a percentile: ``99th``, ``99.9th``."""
+    return f"{100 * share:g}th"
+
+
 def limit_ms(metric: str, threshold: float) -> float:
     """Time that a threshold of such a metric allows, ms."""
     return 1000.0 / threshold if metric == USER_RATE and threshold > 0 else threshold
@@ -107,7 +112,8 @@ def token_metrics(parts: str | None = None, interval: str = "") -> tuple[Metric,
     """Metrics of one number a request of a model that streams."""
     times = (
         Metric(name, "ms", "lower", f"{TOKEN_TIMES[time]} that {100 * p:g} % of requests stay within.",
-               parts=parts, interval=interval, shows=("late answers",))
+               parts=parts, interval=interval, shows=("late answers",),
+               label=f"{ordinal(p)} percentile of {TOKEN_TIMES[time][:1].lower()}{TOKEN_TIMES[time][1:]}")
         for name, (time, p) in TOKEN_PERCENTILES.items()
     )  # fmt: skip
     rate = Metric(

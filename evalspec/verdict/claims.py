@@ -31,7 +31,7 @@ from evalspec.verdict.claimed import (
 from evalspec.verdict.diagnosis import COPIES, MODEL_STAGES, PARSING, server_stages, stage_shares, trusted_checks
 
 Doubts = Mapping[str, Collection[str]]
-"""Id of a check: names of what it measured that is not to be trusted."""
+"""Id of a check: names of what it measured that is not judged."""
 
 LONG_ENOUGH_S = 30.0
 """A rate that held for less is a burst: clocks and temperature have not settled."""
@@ -102,7 +102,7 @@ def examine(record: Record, doubts: Doubts) -> tuple[Examined, ...]:
 
     Args:
         record: The run.
-        doubts: What is not to be trusted of what its checks measured.
+        doubts: What is not judged of what its checks measured.
     """
     return tuple(_examined(claim, record, doubts) for claim in record.claims)
 

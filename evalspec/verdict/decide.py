@@ -10,7 +10,7 @@ from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
-from evalspec.evidence.words import plural
+from evalspec.evidence.words import and_list, plural
 from evalspec.evidence.written import as_written
 from evalspec.lineage.spec_diff import weaker
 from evalspec.verdict.holm import holm
@@ -40,6 +40,7 @@ class _Judged:
     looks_violated: bool = False
     reason: str | None = None
     cause: str = ""
+    voided_by: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -148,11 +149,15 @@ def _read_on(
     doubts = list({id(doubt): doubt for rows in read for doubt in unsound.get(rows, ())}.values())
     if not doubts:
         return one
-    notes = tuple(f"the data are in doubt: {doubt.test.name} is {doubt.status}" for doubt in doubts)
+    notes = tuple(
+        f"its data do not meet {'a warning, ' if doubt.test.severity == 'warn' else ''}{doubt.test.name}"
+        for doubt in doubts
+    )
     blocking = [doubt for doubt in doubts if doubt.test.severity == "require" and doubt.test.name not in aside]
     if one.status == "PASS" and blocking and not one.test.exact:
-        names = ", ".join(sorted({f"{doubt.test.name} is {doubt.status}" for doubt in blocking}))
-        return replace(one, status="INVALID", reason=f"not interpretable: {names}", notes=one.notes + notes)
+        names = tuple(sorted({doubt.test.name for doubt in blocking}))
+        reason = f"its data do not meet {and_list(names)}"
+        return replace(one, status="INVALID", reason=reason, voided_by=names, notes=one.notes + notes)
     return replace(one, notes=one.notes + notes)
 
 
@@ -184,6 +189,7 @@ def _decision(one: _Judged, waivers: Mapping[str, Waiver], confidence: float, sa
         waived=waived,
         reason=one.reason,
         cause=one.cause,
+        voided_by=one.voided_by,
         notes=tuple(dict.fromkeys(notes + one.test.notes)),
     )
 
@@ -263,9 +269,8 @@ def _counts(decisions: Iterable[Decision]) -> dict[str, int]:
 
 
 def _headline(word: Word, decisions: tuple[Decision, ...], blocking: list[Decision], counts: Mapping[str, int]) -> str:
-    undecided = sum(
-        1 for decision in decisions if decision.blocking and decision.status not in ("PASS", "FAIL", "ERROR")
-    )
+    void = sum(1 for decision in decisions if decision.blocking and decision.status == "INVALID")
+    undecided = sum(1 for decision in decisions if decision.blocking and decision.status in ("INCONCLUSIVE", "NOT_RUN"))
     failed = sum(1 for decision in blocking if decision.status == "FAIL")
     words = [
         f"{number} {what}"
@@ -273,6 +278,7 @@ def _headline(word: Word, decisions: tuple[Decision, ...], blocking: list[Decisi
             (failed, "failed"),
             (sum(1 for decision in blocking if decision.status == "ERROR"), "crashed"),
             (counts.get("waived", 0), "waived"),
+            (void, "not judged"),
             (undecided, "undecided"),
         )
         if number

@@ -67,7 +67,7 @@ Found = tuple[State, str, tuple[str, ...]]
 
 
 def diagnose(record: Record) -> tuple[Symptom, ...]:
-    """The nine cells, row by row; numbers that are not to be trusted diagnose nothing.
+    """The nine cells, row by row; numbers that are not judged diagnose nothing.
 
     Args:
         record: A record; its verdict is not looked at.

@@ -18,7 +18,7 @@ OUTCOME: dict[Status, str] = {
     "FAIL": "violated",
     "INCONCLUSIVE": "not decided",
     "NOT_RUN": "not run",
-    "INVALID": "inadmissible",
+    "INVALID": "not judged",
     "ERROR": "crashed",
 }
 

@@ -80,7 +80,7 @@ class Trade:
 
 
 def trades(record: Record) -> tuple[Trade, ...]:
-    """The subject beside each model that a requirement names, numbers that are not to be trusted left out.
+    """The subject beside each model that a requirement names, numbers that are not judged left out.
 
     Args:
         record: A record with its verdict.

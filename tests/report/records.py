@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from evalspec.evidence.blocks import Matrix
 from evalspec.evidence.reasons import Cause
 from evalspec.evidence.record import (
     CheckRecord,
@@ -408,3 +409,21 @@ def _numbered(index: int) -> Case:
         upper=0.95,
         n=84 + index,
     )
+
+
+def wide_matrix() -> Record:
+    """READY, with a confusion matrix of eight classes with long names and large counts."""
+    names = ("bird", "cat", "dog", "fish", "food", "furniture", "tool", "vehicle")
+    block = Matrix(
+        title="Confusion matrix",
+        row_label="true",
+        column_label="predicted",
+        rows=names,
+        columns=names,
+        values=tuple(tuple(4_400.0 + i if i == j else 180.0 + 10 * i + j for j in range(8)) for i in range(8)),
+    )
+    record = ready()
+    checks = tuple(
+        one.model_copy(update={"blocks": (*one.blocks, block)}) if one.id == "quality" else one for one in record.checks
+    )
+    return record.model_copy(update={"checks": checks})

@@ -43,7 +43,7 @@ def test_what_is_not_to_be_trusted_is_not_quoted() -> None:
     said = claim_sentence(record, latency, {"latency": {"latency_p99", "latency_mean"}, "quality": {"accuracy"}})
     assert "latency_p99" not in said and "latency_mean" not in said
     assert said.startswith("latency_p50 0.431 ms, jitter 0.061 ms")
-    assert "accuracy 0.974 (quality on test), not to be trusted" in said
+    assert "accuracy 0.974 (quality on test), not judged" in said
     assert claim_sentence(record, latency, {"latency": set(latency.measured)}) == ""
 
 

@@ -1,4 +1,4 @@
-"""Numbers that were measured and are not to be trusted: shown, marked in words, never quoted."""
+"""Numbers that were measured and are not judged: shown, marked in words, never quoted."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def test_a_metric_that_has_a_value_besides_its_parts_has_no_void_part() -> None:
 
 def test_the_page_marks_it_in_words_and_gives_the_reason() -> None:
     source = html(crowded())
-    assert re.search(r"<s>13.65 ms \(4000 qps\)</s>\s*<small class=\"doubt\">not to be trusted</small>", source)
+    assert re.search(r"<s>13.65 ms \(4000 qps\)</s>\s*<small class=\"doubt\">not judged</small>", source)
     marked = cell(source, "latency-latency_p95")
-    assert "<s>1.1 ms</s>" in marked and "not to be trusted" in marked and "<b>" not in marked
+    assert "<s>1.1 ms</s>" in marked and "not judged" in marked and "<b>" not in marked
     sound = cell(source, "load-goodput-200-qps")
-    assert "<b>198 qps</b>" in sound and "not to be trusted" not in sound
+    assert "<b>198 qps</b>" in sound and "not judged" not in sound
     start = source.index('id="requirement-load-error_rate"')
     assert "sent more than 3.9 ms late" in source[start : start + 900]
 
@@ -97,7 +97,7 @@ def test_every_invalid_row_with_a_number_says_so() -> None:
         found = [row for row in rows(record).values() if row.decision.status == "INVALID" and row.value]
         assert found
         for row in found:
-            assert "not to be trusted" in cell(source, row.anchor.removeprefix("requirement-"))
+            assert "not judged" in cell(source, row.anchor.removeprefix("requirement-"))
 
 
 def test_of_a_check_only_what_is_in_doubt_is_marked() -> None:
@@ -139,11 +139,11 @@ def test_a_claim_stands_beside_a_number_that_is_marked() -> None:
     found = tuple(rows(record).values())
     (shown,) = together(record, found, sections(record, found)).claims
     assert shown.measured == "13.65 ms (load)"
-    assert "What was measured is not to be trusted: its requirement is INVALID." in shown.means
+    assert "What was measured is not judged." in shown.means
 
 
 @pytest.mark.parametrize("build", [records.not_ready, records.crowded])
 def test_summary_and_junit_mark_it_too(build: object) -> None:
     record = build()  # type: ignore[operator]  # a builder of records
-    assert re.search(r"~~[^~|]+~~<br>not to be trusted", markdown(record))
-    assert ", not to be trusted" in junit(record)
+    assert re.search(r"~~[^~|]+~~<br>not judged", markdown(record))
+    assert ", not judged" in junit(record)

@@ -35,10 +35,10 @@ def cell(**statuses: Status) -> Together:
 @pytest.mark.parametrize(
     ("statuses", "words"),
     [
-        ({"system": "PASS", "model": "FAIL", "data": "PASS"}, "fast answers that are too often wrong"),
-        ({"system": "FAIL", "model": "PASS", "data": "PASS"}, "its answers are good, and here they come too late"),
+        ({"system": "PASS", "model": "FAIL", "data": "PASS"}, "The system holds and the model fails."),
+        ({"system": "FAIL", "model": "PASS", "data": "PASS"}, "its answers are good, and come too late"),
         ({"system": "PASS", "model": "PASS", "data": "FAIL"}, "The data fail"),
-        ({"system": "FAIL", "model": "FAIL", "data": "PASS"}, "mending one of them"),
+        ({"system": "FAIL", "model": "FAIL", "data": "PASS"}, "fixing one of them"),
         ({"system": "PASS", "model": "PASS", "data": "PASS"}, "System, model and data hold together"),
         (
             {"system": "PASS", "model": "INCONCLUSIVE", "data": "PASS"},

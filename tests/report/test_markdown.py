@@ -38,7 +38,7 @@ def test_order_and_content() -> None:
     places = [
         "## NOT READY (1 waived, 1 undecided, 1 invalid)",
         "5 of 11 blocking requirements are violated",
-        "### What weakens this verdict",
+        "### Caveats",
         "**Waived:** `latency/latency_p50 vs baseline`: The staging machine is shared until January.",
         "### Dimensions",
         "**System** (2 checks): 1 PASS",

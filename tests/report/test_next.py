@@ -1,4 +1,4 @@
-"""What to do next, at the top of the page: put together by cause, worst first, few."""
+"""Things to do, at the top of the page: root causes first, put together by cause, few, with the remedy."""
 
 from __future__ import annotations
 
@@ -6,33 +6,49 @@ from typing import Any
 
 import pytest
 
+from evalspec.evidence.declaration import Declaration
 from evalspec.evidence.reasons import Cause
-from evalspec.evidence.record import Record
+from evalspec.evidence.record import EvidenceFile, Record
+from evalspec.evidence.remedies import AnyRemedy, CorrectLabels, Recalibrate, RemoveRows
 from evalspec.evidence.verdict import Decision
-from evalspec.report import render
-from evalspec.report.next_steps import MOST, Next, next_steps
-from evalspec.report.requirements import requirement_rows
+from evalspec.report import junit, markdown, render
+from evalspec.report.next_steps import LENGTH, MOST, NextSteps, Step, next_steps
 from evalspec.report.words import cause
 from tests.report import records
 
+NAME = "rows.parquet"
+FILE = EvidenceFile(path=f"evidence/{NAME}", digest="sha256:0", rows=12, what="rows")
 
-def steps(record: Record) -> Next:
+
+def steps(record: Record) -> NextSteps:
     assert record.verdict is not None
-    return next_steps(requirement_rows(record, record.verdict), record.verdict.reason)
+    return next_steps(record, record.verdict)
 
 
-def one(status: Any, said: str = "It is so.", **fields: Any) -> Next:
+def run(cases: tuple[records.Case, ...], **of_check: Any) -> Record:
+    """A record whose first check has some more fields."""
+    names = list(dict.fromkeys(case.test.check for case in cases))
+    checks = [records.check(name, tuple(case for case in cases if case.test.check == name)) for name in names]
+    checks[0] = checks[0].model_copy(update=of_check)
+    return records.record(records.decide("NOT READY", "So.", cases), checks)
+
+
+def case(status: Any, said: str = "It is so.", **fields: Any) -> records.Case:
     found = {"threshold": 0.95, "unit": "fraction", "value": 0.93, "n": 840, **fields}
-    cases = (records.case("quality/accuracy", "accuracy >= 95 %", status, said, **found),)
-    return steps(records.record(records.decide("NOT READY", "So.", cases), [records.check("quality", cases)]))
+    return records.case("quality/accuracy", "accuracy >= 95 %", status, said, **found)
+
+
+def one(status: Any, **fields: Any) -> Step:
+    (step,) = steps(run((case(status, **fields),))).steps
+    return step
 
 
 def test_what_was_disturbed_alike_is_one_step_and_a_warning_of_the_same_cause_is_none() -> None:
     found = steps(records.crowded())
-    said = [(step.verb, [name for _, name in step.targets], step.count, step.badge.extra) for step in found.steps]
+    said = [([name for _, name in step.targets], len(step.requirements), step.warns) for step in found.steps]
     # 91 % and 95 % of other work are one cause; so is the lag, at whatever rate.
-    assert said == [("Measure again", ["load"], 2, ""), ("Measure again", ["load", "latency"], 2, "")]
-    assert "the load generator was the bottleneck" in found.steps[0].text
+    assert said == [(["load"], 2, False), (["load", "latency"], 2, False)]
+    assert "he load generator was the bottleneck" in found.steps[0].text
     assert found.steps[0].owner == "line@example.com" and found.steps[1].owner == ""
     assert found.more == 0
 
@@ -40,48 +56,145 @@ def test_what_was_disturbed_alike_is_one_step_and_a_warning_of_the_same_cause_is
 def test_violations_of_one_check_are_one_step_with_their_numbers() -> None:
     found = steps(records.not_ready())
     said = {step.targets[0][1]: step for step in found.steps}
-    assert said["calibration"].verb == "Mend"
-    assert said["calibration"].text == "ece 0.142, needs ≤ 0.05"
-    assert said["slices"].count == 2
-    assert said["slices"].text == "worst_accuracy 0.72, needs ≥ 0.85; accuracy(dark) 0.72, needs ≥ 0.88"
+    assert (said["calibration"].title, said["calibration"].text) == ("Lower ece", "Ece: 0.142, allowed at most 0.05.")
+    assert said["slices"].text.startswith("Worst accuracy: 0.72, needed at least 0.85. Accuracy (dark): 0.72, needed")
+    assert len(said["slices"].requirements) == 2
+    assert said["slices"].why == records.DARK
     # The warning that is undecided comes last, and says that it blocks nothing.
-    assert (found.steps[-1].verb, found.steps[-1].badge.extra) == ("Look at", "warns")
+    assert found.steps[-1].warns and found.steps[-1].badge.extra == "warning"
 
 
 def test_every_status_has_something_to_do() -> None:
     found = steps(records.every_status())
-    verbs = [(step.badge.status, step.verb) for step in found.steps]
-    assert verbs == [
-        ("FAIL", "Mend"), ("ERROR", "Repair"), ("INVALID", "Measure again"), ("NOT_RUN", "Make it measurable"),
-        ("INCONCLUSIVE", "Mend"),
-    ]  # fmt: skip
+    assert [step.badge.status for step in found.steps] == ["FAIL", "ERROR", "INVALID", "NOT_RUN", "INCONCLUSIVE"]
+    assert all(step.title and step.text.endswith(".") for step in found.steps)
     # What only warns is behind what blocks; what is waived is nothing to do.
     assert found.more == 2
 
 
 @pytest.mark.parametrize(
-    ("needed", "verb", "text"),
+    ("needed", "title", "text"),
     [
-        (1_900, "Measure more", "accuracy 0.93, needs ≥ 0.95; about 1,900 would decide it, 840 were measured"),
-        (20_000, "Look into", "accuracy 0.93, needs ≥ 0.95; too close for more data to decide"),
-        (None, "Look into", "accuracy 0.93, needs ≥ 0.95"),
+        (1_900, "Measure more for accuracy", "; about 1,900 would decide it, 840 were measured."),
+        (20_000, "Decide on accuracy", "; this is too close to the limit for more data to settle it."),
+        (None, "Settle accuracy", "."),
     ],
 )
-def test_undecided(needed: int | None, verb: str, text: str) -> None:
-    (step,) = one("INCONCLUSIVE", n_to_decide=needed).steps
-    assert (step.verb, step.text) == (verb, text)
+def test_undecided(needed: int | None, title: str, text: str) -> None:
+    step = one("INCONCLUSIVE", n_to_decide=needed)
+    assert (step.title, step.text) == (title, f"Accuracy: 0.93, needed at least 0.95{text}")
 
 
-def test_undecided_by_processes() -> None:
-    (step,) = one("INCONCLUSIVE", n=3671, n_to_decide=38, to_decide="processes", to_decide_now=5).steps
-    assert step.verb == "Measure more"
-    assert step.text == "accuracy 0.93, needs ≥ 0.95; about 38 processes would decide it, 5 were measured"
+@pytest.mark.parametrize(("effort", "end"), [(("processes",), ": set `processes: 38`."), (("queries",), ".")])
+def test_undecided_by_processes_names_the_field_that_the_check_has(effort: tuple[str, ...], end: str) -> None:
+    cases = (case("INCONCLUSIVE", n=3671, n_to_decide=38, to_decide="processes", to_decide_now=5),)
+    (step,) = steps(run(cases, declares=Declaration(effort=effort))).steps
+    assert step.text.endswith(f"; about 38 processes would decide it, 5 were measured{end}")
 
 
-def test_data_first() -> None:
-    (step,) = one("INVALID", reason="not interpretable: contamination/exact_duplicates is FAIL").steps
-    assert step.verb == "Mend the data, then judge again"
-    assert step.text == "not interpretable: contamination/exact_duplicates is FAIL"
+def test_a_plain_name_that_the_metric_declares_stands_for_it() -> None:
+    declares = Declaration(plain_names={"accuracy": "share of right answers"})
+    (step,) = steps(run((case("FAIL"),), declares=declares)).steps
+    assert (step.title, step.text) == (
+        "Raise share of right answers",
+        "Share of right answers: 0.93, needed at least 0.95.",
+    )
+
+
+REMEDIES: list[tuple[AnyRemedy, str, str]] = [
+    (
+        RemoveRows(
+            metrics=("accuracy",), dataset="test", rows=(4, 9), total=12, also_in=("train",), file="rows.parquet"
+        ),
+        "Take 12 rows out of test",
+        "Rows 4, 9 and 10 more of test are also in train (evidence/rows.parquet lists all).",
+    ),
+    (
+        RemoveRows(metrics=("accuracy",), dataset="test", rows=(4,), total=1),
+        "Take 1 row out of test",
+        "Row 4 of test.",
+    ),
+    (
+        CorrectLabels(metrics=("accuracy",), dataset="test", rows=(7, 1), total=2),
+        "Check the labels of 2 rows of test",
+        "Rows 7 and 1 of test: most suspect first.",
+    ),
+    (
+        Recalibrate(metrics=("accuracy",), method="vector scaling", value=0.97, upper=0.98, unit="fraction", n=850),
+        "Recalibrate the model",
+        "Vector scaling brings it to 97.0 % (at most 98.0 %), which would pass, on 850 held-out rows.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("remedy", "title", "words"), REMEDIES)
+def test_a_remedy_that_the_check_knows_is_what_to_do(remedy: AnyRemedy, title: str, words: str) -> None:
+    cases = (case("FAIL", written_unit="%"),)
+    (step,) = steps(run(cases, remedies=(remedy,), evidence=(FILE,))).steps
+    assert (step.title, step.text) == (title, f"Accuracy: 93 %, needed at least 95 %. {words}")
+    other = remedy.model_copy(update={"metrics": ("recall",)})
+    (step,) = steps(run(cases, remedies=(other,))).steps
+    assert step.title == "Raise accuracy"
+
+
+def test_a_remedy_whose_bound_is_over_the_limit_is_not_said_to_pass() -> None:
+    ece = records.case("calibration/ece", "ece <= 5 %", "FAIL", "So.", threshold=0.05, unit="fraction", value=0.2, n=9)
+    map_ = Recalibrate(metrics=("ece",), method="temperature scaling", value=0.04, upper=0.06, unit="fraction", n=9)
+    (step,) = steps(run((ece,), remedies=(map_,))).steps
+    assert "0.040 (at most 0.060), which more rows would have to confirm," in step.text
+
+
+def voided(*more: records.Case) -> Record:
+    """A record in which copies of training rows leave nothing of two scores."""
+    copies = records.case(
+        "contamination/copies", "copies == 0", "FAIL", "So.", threshold=0.0, unit="rows", value=4.0, n=9
+    )
+    scores = tuple(
+        records.case(f"quality/{name}", f"{name} >= 90 %", "INVALID", "So.", threshold=0.9, unit="fraction", value=0.95)
+        for name in ("accuracy", "recall")
+    )
+    record = run((*more, *scores, copies))
+    assert record.verdict is not None
+    decisions = tuple(
+        one.model_copy(
+            update={"voided_by": ("contamination/copies",), "reason": "its data do not meet contamination/copies"}
+        )
+        if one.status == "INVALID"
+        else one
+        for one in record.verdict.decisions
+    )
+    return record.model_copy(update={"verdict": record.verdict.model_copy(update={"decisions": decisions})})
+
+
+def test_what_voids_others_comes_first_and_names_them() -> None:
+    slow = records.case("latency/p99", "p99 <= 1 ms", "FAIL", "So.", threshold=1.0, unit="ms", value=2.0)
+    first, second = steps(voided(slow)).steps
+    assert (first.title, second.title) == ("Lower copies", "Lower p99")
+    assert first.text == "Copies: 4 rows, must be 0 rows. Until then accuracy and recall can't be judged."
+
+
+def test_what_is_void_for_a_reason_that_nobody_can_act_on_is_a_step_itself() -> None:
+    step = one("INVALID", reason="its data do not meet contamination/copies")
+    assert step.title == "Fix the data, then judge again"
+    assert step.text == "Not judged: accuracy. Its data do not meet contamination/copies."
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [("PASS", "`evalspec run evalspec.yaml --remeasure RUN` keeps the rest."), ("FAIL", "Run all of it again.")],
+)
+def test_a_busy_machine_names_the_command_where_it_may_be_used(other: Any, words: str) -> None:
+    busy = records.case(
+        "latency/p99", "p99 <= 1 ms", "INVALID", "So.", threshold=1.0, unit="ms", value=2.0, reason="other work",
+        invalid="other work", cause="busy", by_surroundings=True,
+    )  # fmt: skip
+    beside = records.case("latency/p50", "p50 <= 1 ms", other, "So.", threshold=1.0, unit="ms", value=0.5)
+    record = run((busy, beside)).model_copy(update={"spec_file": "../../evalspec.yaml"})
+    assert record.verdict is not None
+    step = next(step for step in steps(record).steps if "quiet machine" in step.title)
+    assert step.text == f"Not judged: p99. Other work. {words}"
+    named = next_steps(record, record.verdict, run="reports/a/b").steps
+    assert any("--remeasure reports/a/b" in step.text for step in named) == (other == "PASS")
 
 
 def test_many_steps_are_cut_and_the_rest_is_counted() -> None:
@@ -93,8 +206,8 @@ def test_many_steps_are_cut_and_the_rest_is_counted() -> None:
 
 
 def test_long_reasons_are_cut() -> None:
-    (step,) = one("NOT_RUN", reason="x" * 999, value=None).steps
-    assert len(step.text) <= 220 and step.text.endswith("…")
+    step = one("NOT_RUN", reason="x" * 999, value=None)
+    assert len(step.text) <= LENGTH and step.text.endswith("…")
 
 
 def test_a_run_without_a_fault_says_what_is_left_to_read() -> None:
@@ -108,24 +221,20 @@ def test_a_run_without_a_fault_says_what_is_left_to_read() -> None:
     )
     source = render(record.model_copy(update={"checks": checks}), verdict)
     assert "Nothing blocks and nothing warns." in source
-    assert '<h2 id="h-next">What to do next</h2>' in source
+    assert '<h2 id="h-next">What to do</h2>' in source
 
 
-def test_it_stands_before_the_requirements_and_links_to_them() -> None:
-    record = records.not_ready()
+def test_page_summary_and_junit_have_the_same_steps_before_all_else() -> None:
+    record = voided()
     assert record.verdict is not None
-    source = render(record, record.verdict)
-    assert source.index("What to do next") < source.index("What weakens this verdict") < source.index("Worst first.")
-    assert '<a href="#requirement-calibration-ece">calibration</a>' in source
-
-
-def test_the_reason_of_the_verdict_is_not_said_again() -> None:
-    fields = {"threshold": 0.95, "unit": "fraction", "reason": "other work on the machine"}
-    fields["invalid"] = fields["reason"]
-    cases = (records.case("quality/accuracy", "accuracy >= 95 %", "INVALID", "So.", **fields),)
-    verdict = records.decide("UNDECIDED", "quality/accuracy: inadmissible: other work on the machine", cases)
-    (step,) = steps(records.record(verdict, [records.check("quality", cases)])).steps
-    assert (step.verb, step.text) == ("Measure again", "for the reason above")
+    source, summary, xml = render(record, record.verdict), markdown(record), junit(record)
+    assert source.index("What to do") < source.index("Worst first.")
+    assert '<a href="#requirement-contamination-copies">contamination</a>' in source
+    assert summary.index("### What to do") < summary.index("### Requirements")
+    assert (
+        "1. **Lower copies** (contamination). Copies: 4 rows, must be 0 rows. Until then accuracy and recall" in summary
+    )
+    assert 'name="what to do 1" value="Lower copies. Copies: 4 rows, must be 0 rows.' in xml
 
 
 def test_causes() -> None:

@@ -15,6 +15,7 @@ from evalspec.evidence.verdict import Decision
 from evalspec.report import render
 from evalspec.report.names import breakable
 from evalspec.report.page import cautions
+from evalspec.report.words import badge
 from tests.report import hostile, records
 from tests.report.pictures import png
 
@@ -118,20 +119,22 @@ def test_order_top_to_bottom() -> None:
     text = page(record).words
     places = [
         record.verdict.word,
-        record.verdict.reason,
-        "What weakens this verdict",
+        "int8.onnx",
+        "of 10 blocking requirements fail",
+        "What to do",
+        "Caveats",
         "The staging machine is shared until January.",
         "This subject was decided 2 times before",
-        "Keeps it from READY",
+        "Blocking",
         "ece <= 0.05",
         "accuracy >= 95 %",
         "What serves it",
         "The model itself",
-        "What it was judged on",
-        "Each dimension rests on",
+        "Test data: clean, complete",
+        "Cross-checks",
         "Claims beside what was measured",
-        "What was not tested",
-        "To do it again",
+        "What the checks cannot show",
+        "Reproduce",
     ]
     start = 0
     for place in places:
@@ -146,7 +149,7 @@ def test_every_requirement_says_status_sentence_value_and_n() -> None:
     text = page(record).words
     for decision in record.verdict.decisions:
         assert decision.sentence in text
-        assert decision.status.replace("_", " ") in text
+        assert badge(decision.status).word in text
     assert "Why it matters It says so in the contract." in text
     assert "Owner vision@example.com" in text
     assert "needs ≥ 0.99" in text
@@ -181,7 +184,7 @@ def _with_verdict(record: Record) -> tuple[Record, object]:
 
 def test_everything_that_weakens_it_is_at_the_top() -> None:
     text = page(records.every_status()).words
-    top = text[: text.index("Requirements", text.index("What weakens this verdict"))]
+    top = text[: text.index("Worst first.")]
     for words in (
         "Dark pictures come with the next release.",
         "draft",
@@ -205,7 +208,7 @@ def test_pictures_without_a_name_are_hidden_from_readers_and_the_rest_are_named(
     for svg in found.all("svg"):
         assert svg.get("aria-hidden") == "true" or svg.get("role") == "img"
     for table in re.findall(r"<table.*?</table>", render(*_with_verdict(records.not_ready())), re.DOTALL):
-        assert "<caption>" in table
+        assert "<caption" in table
         assert 'scope="col"' in table
 
 
@@ -328,7 +331,7 @@ def test_a_page_is_the_same_every_time() -> None:
 
 
 def test_a_note_of_many_requirements_is_said_once() -> None:
-    note = "the data are in doubt: field_shift/c2st_auc is FAIL"
+    note = "its data do not meet a warning, field_shift/c2st_auc"
     fields = {"threshold": 0.9, "unit": "fraction", "value": 0.93, "n": 840}
     cases = tuple(
         records.case(
@@ -339,7 +342,7 @@ def test_a_note_of_many_requirements_is_said_once() -> None:
     other = records.case("quality/z", "z >= 90 %", "FAIL", "It fails.", **fields, notes=(note,))
     record = records.record(records.decide("READY", "All hold.", (*cases, other)), [records.check("quality", cases)])
     text = page(record).words
-    assert text.count(f"4 of them: {note}") == 1
+    assert text.count(f"4 of these: {note}") == 1
     # In its own group the fifth is alone, and keeps it.
     assert text.count(note) == 2
     assert all(f"own {index}" in text for index in range(4))

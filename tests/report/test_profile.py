@@ -87,7 +87,7 @@ def test_what_is_set_aside_and_what_is_asked_for_stand_on_the_page() -> None:
     assert "Set aside: profile/sustained NOT RUN waived It works for <seconds> only. Owner me, until 2026-12-31." in (
         " ".join(page.words.split())
     )
-    assert page.words.index("Set aside:") < page.words.index("Keeps it from READY") < page.words.index("Asked for")
+    assert page.words.index("Set aside:") < page.words.index("Blocking") < page.words.index("Asked for")
     assert {attrs.get("id") for _, attrs in page.elements} >= {"profile", "weakened"}
     # It stands in its list, and is not said again among the cautions.
     assert page.words.count("It works for <seconds> only.") == 1
@@ -119,20 +119,20 @@ def test_a_page_without_a_profile_has_no_place_for_one() -> None:
 def test_the_next_step_names_what_is_to_be_added() -> None:
     record = a_run()
     assert record.verdict is not None
-    first, second = next_steps(requirement_rows(record, record.verdict), record.verdict.reason).steps
-    assert (first.verb, first.count, first.text) == ("Add or set aside", 2, "energy, memory")
-    assert (second.verb, second.text, second.badge.extra) == ("Look at", "stages", "warns")
+    first, second = next_steps(record, record.verdict).steps
+    assert (first.title, len(first.requirements)) == ("Add or set aside energy, memory", 2)
+    assert (second.title, second.warns) == ("Add or set aside stages", True)
 
 
 def test_the_next_step_for_what_comes_near_says_what_lacks() -> None:
     near = an_item("tail", near=("latency has no requirement on it",))
     record = a_run(profile=a_profile(near, an_item("energy"), an_item("spike", near=near.near, mandatory=False)))
     assert record.verdict is not None
-    steps = next_steps(requirement_rows(record, record.verdict), "").steps
-    assert [(step.verb, step.text) for step in steps] == [
-        ("Add or set aside", "energy"),
-        ("Change or set aside", "tail: latency has no requirement on it"),
-        ("Look at", "spike: latency has no requirement on it"),
+    steps = next_steps(record, record.verdict).steps
+    assert [(step.title, step.text, step.warns) for step in steps] == [
+        ("Add or set aside energy", "The profile asks for energy.", False),
+        ("Change or set aside tail", "Latency has no requirement on it.", False),
+        ("Change or set aside spike", "Latency has no requirement on it.", True),
     ]
     assert "change that, or set it aside with `without:`" in markdown(record)
 

@@ -10,13 +10,15 @@ from evalspec.evidence.blocks import Axes, Curve, Histogram, Points, Series
 from evalspec.report.charts.frames import (
     ABOVE,
     AWAY,
+    CHARACTER,
     FONT,
-    HEIGHT,
-    WIDTH,
+    TOTAL,
+    UNDER_TITLE,
     Ends,
     Frame,
     Line,
     axis_words,
+    beyond,
     fits,
     frame_of,
     is_numbered,
@@ -45,8 +47,14 @@ CORNERS = {
 """Of a mark, in parts of half its width."""
 POINT, DOT, LONELY = 2.3, 2.5, 3.9
 """Half the width of a mark: of many, on a line, and of one that is all there is."""
+FEWEST = 3
+"""Points of a line beside a diagonal."""
+TURNS = 3
+"""Lines that follow each other have one colour from so many on."""
 BAND, MANY = ("0.14", "0.07"), 4
 """How much of a band is seen, and of one among so many."""
+END = {"low": ("lower edge", "left edge"), "high": ("upper edge", "right edge")}
+"""Names of the ends of the vertical and of the horizontal axis."""
 MUTED, INK = "var(--muted)", "var(--ink)"
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (4, 4), (1, 3))
 
@@ -96,24 +104,34 @@ def chart_view(block: Curve | Points | Histogram) -> ChartView:
     title = _words(block, series)
     dots = isinstance(block, Points)
     keys = tuple(Key(index + 1, one.name, dots or len(one.x) == 1) for index, one in enumerate(series))
-    references = _line_keys(block)
+    if in_turn(block, series):
+        keys = (Key(1, f"{series[0].name} to {series[-1].name}, one after the other"),)
+    references = _line_keys(block, series)
     svg = _draw(block, series, title) if any(one.x for one in series) else ""
     return ChartView(
         block.title,
         block.caption,
         svg,
-        keys if len(keys) > 1 or references else (),
+        keys if len(series) > 1 or references else (),
         references,
         thinned,
     )
 
 
-def _line_keys(block: Axes) -> tuple[LineKey, ...]:
+def _line_keys(block: Axes, series: Sequence[Series]) -> tuple[LineKey, ...]:
     """Entries of reference lines in the legend; one that can't be drawn is said to be missing."""
     found = []
     for number, reference in enumerate(block.references, 1):
-        drawn = fits(reference, block)
-        name = reference.label if drawn else f"{reference.label} (not in the picture)"
+        far = beyond(reference, block, series)
+        drawn = fits(reference, block) and not far
+        name = reference.label
+        if far:
+            unit = block.x_unit if reference.axis == "x" else block.y_unit
+            name = (
+                f"{name}: far beyond the {END[far][reference.axis == 'x']}, at {quantity(reference.value or 0.0, unit)}"
+            )
+        elif not drawn:
+            name = f"{name} (not in the picture)"
         numbered = drawn and is_numbered(block) and reference.axis != "diagonal"
         found.append(LineKey(name, str(number) if numbered else ""))
     return tuple(found)
@@ -188,29 +206,68 @@ def _draw(block: Curve | Points | Histogram, series: Sequence[Series], title: st
     lines = reference_lines(block, series)
     frame = frame_of(block, series, lines)
     top, bottom = frame.above + 16.0, 48.0
-    root = picture(frame.left + WIDTH + frame.beside, top + HEIGHT + bottom, title)
+    root = picture(max(TOTAL, frame.left + frame.width + frame.beside), top + frame.height + bottom, title)
     plot = add(root, "g", {"fill": "none", "transform": moved((frame.left, top))})
     _axes(plot, frame)
+    turns = in_turn(block, series)
     for index, one in enumerate(series):
-        _marks(plot, frame, block, one, index, len(series))
+        _marks(plot, frame, block, one, 0 if turns else index, len(series))
+    if turns:
+        _turns(plot, frame, series)
     _rules(plot, frame, lines, numbered=is_numbered(block))
+    for reference in block.references:
+        _edge(plot, frame, reference.axis == "x", beyond(reference, block, series))
     return as_text(root)
+
+
+def in_turn(block: Axes, series: Sequence[Series]) -> bool:
+    """Lines that follow each other along x: their place tells them apart, so they need no colours of their own."""
+    if not isinstance(block, Curve) or len(series) < TURNS or any(not one.x for one in series):
+        return False
+    return all(max(one.x) <= min(other.x) for one, other in pairwise(series))
+
+
+def _turns(plot: Element, frame: Frame, series: Sequence[Series]) -> None:
+    """A line between each two, and their names where there is room."""
+    starts = [frame.x(min(one.x)) for one in series]
+    for start in starts[1:]:
+        add(plot, "line", {"x1": start, "x2": start, "y1": 0, "y2": frame.height, "stroke": "var(--rule)"})
+    ends = [*starts[1:], frame.width]
+    if frame.above == UNDER_TITLE and all(
+        CHARACTER * len(one.name) < end - start for one, start, end in zip(series, starts, ends, strict=True)
+    ):
+        for one, start, end in zip(series, starts, ends, strict=True):
+            add_text(plot, one.name, ((start + end) / 2, -4), FONT, MUTED, "middle")
+
+
+def _edge(plot: Element, frame: Frame, across: bool, end: str) -> None:
+    """An arrow at the edge of the frame, towards a line that lies far beyond it."""
+    if not end:
+        return
+    width, height, tip = frame.width, frame.height, 9.0
+    if across:
+        base, to = (width - tip, width) if end == "high" else (tip, 0.0)
+        corners = [(to, height / 2), (base, height / 2 - 5), (base, height / 2 + 5)]
+    else:
+        base, to = (tip, 0.0) if end == "high" else (height - tip, height)
+        corners = [(width / 2, to), (width / 2 - 5, base), (width / 2 + 5, base)]
+    add(plot, "path", {"d": path(corners, closed=True), "fill": INK})
 
 
 def _axes(plot: Element, frame: Frame) -> None:
     """A line across at each number of y, and the axis of x with its marks."""
     for tick in frame.y_ticks:
-        y = HEIGHT - frame.y_span.at(tick.value, HEIGHT)
-        add(plot, "line", {"x1": 0.5, "x2": WIDTH + 0.5, "y1": y + 0.5, "y2": y + 0.5, "stroke": "var(--hair)"})
+        y = frame.y(tick.value)
+        add(plot, "line", {"x1": 0.5, "x2": frame.width + 0.5, "y1": y + 0.5, "y2": y + 0.5, "stroke": "var(--hair)"})
         add_text(plot, tick.text, (-AWAY, y + 4.5), FONT, MUTED, "end")
-    foot = HEIGHT + 0.5
-    add(plot, "line", {"x1": 0.5, "x2": WIDTH + 0.5, "y1": foot, "y2": foot, "stroke": "var(--rule)"})
+    foot = frame.height + 0.5
+    add(plot, "line", {"x1": 0.5, "x2": frame.width + 0.5, "y1": foot, "y2": foot, "stroke": "var(--rule)"})
     for tick in frame.x_ticks:
-        x = frame.x_span.at(tick.value, WIDTH) + 0.5
+        x = frame.x(tick.value) + 0.5
         add(plot, "line", {"x1": x, "x2": x, "y1": foot, "y2": foot + 4, "stroke": "var(--rule)"})
         if tick.text:
             add_text(plot, tick.text, (x, foot + 19), FONT, MUTED, "middle")
-    add_text(plot, frame.x_title, (WIDTH / 2, foot + 38), FONT, MUTED, "middle")
+    add_text(plot, frame.x_title, (frame.width / 2, foot + 38), FONT, MUTED, "middle")
     add_text(plot, frame.y_title, (0, -frame.above), FONT, MUTED, "start")
 
 
@@ -220,18 +277,18 @@ def _rules(plot: Element, frame: Frame, lines: Sequence[Line | Ends], *, numbere
         if isinstance(line, tuple):
             ends = [frame.place(end, end) for end in line]
         elif line.axis == "x":
-            x = frame.x_span.at(line.value, WIDTH)
-            ends = [(x, 0.0), (x, float(HEIGHT))]
+            x = frame.x(line.value)
+            ends = [(x, 0.0), (x, frame.height)]
         else:
-            y = HEIGHT - frame.y_span.at(line.value, HEIGHT)
-            ends = [(0.0, y), (float(WIDTH), y)]
+            y = frame.y(line.value)
+            ends = [(0.0, y), (frame.width, y)]
         add(plot, "path", {"d": path(ends), "stroke": INK, "stroke-dasharray": "3,3", "opacity": "0.75"})
     if not numbered:
         return
-    for mark in numbers(lines, "x", frame.x_span):
+    for mark in numbers(lines, "x", frame.x_span, frame.width):
         add_text(plot, mark.text, (mark.at, -ABOVE - 3), FONT, INK, "middle", "bold")
-    for mark in numbers(lines, "y", frame.y_span):
-        add_text(plot, mark.text, (WIDTH + AWAY, HEIGHT - mark.at + 4), FONT, INK, "start", "bold")
+    for mark in numbers(lines, "y", frame.y_span, frame.height):
+        add_text(plot, mark.text, (frame.width + AWAY, frame.height - mark.at + 4), FONT, INK, "start", "bold")
 
 
 def _tips(block: Axes, series: Series) -> tuple[str, ...]:
@@ -259,22 +316,27 @@ def _marks(
         return
     if isinstance(block, Histogram):
         steps = [corner for (x, y), (after, _) in pairwise(places) for corner in ((x, y), (after, y))]
-        if not block.log_y:
-            floor = HEIGHT - frame.y_span.at(0.0, HEIGHT)
-            area = [*steps, (places[-1][0], floor), (places[0][0], floor)]
-            add(group, "path", {"d": path(area, closed=True), "fill": colour, "fill-opacity": "0.16"})
+        floor = frame.y(0.0)
+        area = [*steps, (places[-1][0], floor), (places[0][0], floor)]
+        add(group, "path", {"d": path(area, closed=True), "fill": colour, "fill-opacity": "0.16"})
         add(group, "path", {"d": path(steps or places), "stroke-width": 1.5, **line})
         return
-    if series.lower is not None and series.upper is not None:
+    if series.lower is not None and series.upper is not None and not _too_few(block, series):
         band = [frame.place(x, y) for x, y in zip(series.x, series.upper, strict=True)]
         band += [frame.place(x, y) for x, y in zip(series.x[::-1], series.lower[::-1], strict=True)]
         add(group, "path", {"d": path(band, closed=True), "fill": colour, "fill-opacity": BAND[crowd >= MANY]})
-    add(group, "path", {"d": path(places), "stroke-width": 2, **line})
+    if not _too_few(block, series):
+        add(group, "path", {"d": path(places), "stroke-width": 2, **line})
     if len(series.x) <= MARKED:
         lonely = len(places) == 1
         shape, size = (SHAPES[index], LONELY) if lonely else ("circle", DOT)
         for place, tip in zip(places, tips, strict=True):
             add_shape(group, shape, place, size, {"fill": colour}, tip)
+
+
+def _too_few(block: Axes, series: Series) -> bool:
+    """Points beside a diagonal that are too few for a line: how far each is from it is all that they show."""
+    return len(series.x) < FEWEST and any(one.axis == "diagonal" for one in block.references)
 
 
 def add_shape(group: Element, shape: str, at: Point, r: float, style: Style, tip: str) -> None:

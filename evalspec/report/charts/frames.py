@@ -13,7 +13,12 @@ from evalspec.evidence.units import LEAST, MINUS, MOST
 from evalspec.evidence.visible import visible
 from evalspec.report.names import shorten
 
-WIDTH, HEIGHT = 360, 200
+TOTAL, HEIGHT = 430.0, 190.0
+"""Width of every picture, so that type is of one size in all of them; height of what is inside of the axes."""
+SQUARE = 250.0
+"""Both sides of a frame with a diagonal."""
+NARROWEST = 160.0
+"""Width that is left to the frame, whatever stands beside it."""
 FONT = 12
 DIGIT = 7.4
 """The most that a character of a number takes in width, in pixels at this size of type."""
@@ -21,8 +26,12 @@ LINE = 15.0
 """Room that a line of type takes in height."""
 AWAY, ABOVE = 6, 9
 """Between the frame and a number to the right of it, or above it: the highest mark of y reaches above the frame."""
-LONGEST = int(WIDTH / DIGIT)
+UNDER_TITLE = 19.0
+"""Between the frame and the title of y, where no numbers of lines stand between them."""
+LONGEST = 46
 """Characters of an axis' title: no longer than the axis."""
+FAR = 3.0
+"""A line that lies further from all values than so many times their range is told at the edge and not drawn."""
 TICKS = 5
 """Of a vertical axis, about."""
 
@@ -32,6 +41,8 @@ TICKS_ACROSS = 6
 """Of a horizontal axis, about."""
 MOST_POWERS = 9
 """Marks of a logarithmic axis."""
+LEAST_COUNT = 0.5
+"""Low end of a logarithmic axis of counts."""
 
 Ends = tuple[float, float]
 Point = tuple[float, float]
@@ -65,9 +76,7 @@ class Span:
 
     def at(self, value: float, size: float) -> float:
         """Where a value lies on an axis of this size, in pixels from its low end, kept within it."""
-        low, high, here = (
-            (math.log(v) if v > 0 else -math.inf) if self.log else v for v in (self.low, self.high, value)
-        )
+        low, high, here = (_scaled(one, self.log) for one in (self.low, self.high, value))
         share = (here - low) / (high - low) if 0 < high - low < math.inf else 0.5
         return size * min(1.0, max(0.0, share))
 
@@ -91,6 +100,8 @@ class Frame:
         y_ticks: Marks of the vertical one.
         x_title: What the horizontal axis is called.
         y_title: What the vertical one is called.
+        width: Of what is inside of the axes.
+        height: Likewise.
         above: Room between the frame and the title of y, which stands above numbers of lines across x.
         beside: Room to the right of the frame, for half the last number of x and the numbers of lines across y.
     """
@@ -101,31 +112,57 @@ class Frame:
     y_ticks: tuple[AxisMark, ...]
     x_title: str
     y_title: str
+    width: float
+    height: float
     above: float
     beside: float
 
+    def x(self, value: float) -> float:
+        """Where a value lies, in pixels from the left end of the frame, kept within it."""
+        return self.x_span.at(value, self.width)
+
+    def y(self, value: float) -> float:
+        """Where a value lies, in pixels from the upper end of the frame, kept within it."""
+        return self.height - self.y_span.at(value, self.height)
+
     def place(self, x: float, y: float) -> Point:
         """Where values lie, in pixels from the upper left corner of the frame, kept within it."""
-        return self.x_span.at(x, WIDTH), HEIGHT - self.y_span.at(y, HEIGHT)
+        return self.x(x), self.y(y)
 
     @property
     def left(self) -> float:
         """Room to the left of the frame, for the numbers of y."""
-        return 12.0 + AWAY + CHARACTER * max((len(tick.text) for tick in self.y_ticks), default=1)
+        return _left(self.y_ticks)
+
+
+def _left(ticks: Sequence[AxisMark]) -> float:
+    return 12.0 + AWAY + CHARACTER * max((len(tick.text) for tick in ticks), default=1)
+
+
+def _scaled(value: float, log: bool) -> float:
+    """A value as it lies along an axis."""
+    if not log:
+        return value
+    return math.log(value) if value > 0 else -math.inf
 
 
 def reference_lines(block: Axes, series: Sequence[Series]) -> list[Line | Ends]:
-    """Lines at a value, and for a diagonal the values that both axes share."""
+    """Lines at a value, and for a diagonal the values that both axes share: all of 0 to 1 where these are shares."""
     found: list[Line | Ends] = []
     for number, reference in enumerate(block.references, 1):
         if reference.axis == "diagonal":
-            values = [value for one in series for value in (*one.x, *one.y)]
+            values = _both_axes(series)
             if values:
-                low = min(values)
-                found.append((0.0 if 0 <= low < max(values) / 2 and not block.log_x else low, max(values)))
-        elif reference.value is not None and fits(reference, block):
+                low, high = min(values), max(values)
+                shares = low >= 0.0 and high <= 1.0 and not block.log_x
+                found.append((0.0, 1.0) if shares else (low, high))
+        elif reference.value is not None and fits(reference, block) and not beyond(reference, block, series):
             found.append(Line(reference.axis, reference.value, number))
     return found
+
+
+def _both_axes(series: Sequence[Series]) -> list[float]:
+    return [value for one in series for value in (*one.x, *one.y, *(one.lower or ()), *(one.upper or ()))]
 
 
 def fits(reference: Reference, block: Axes) -> bool:
@@ -134,17 +171,39 @@ def fits(reference: Reference, block: Axes) -> bool:
     return reference.axis == "diagonal" or (reference.value is not None and (reference.value > 0 or not log))
 
 
+def beyond(reference: Reference, block: Axes, series: Sequence[Series]) -> Literal["", "low", "high"]:
+    """End of its axis that a line lies far beyond, so that nothing else would be seen; empty: it does not."""
+    if reference.value is None or reference.axis == "diagonal" or not fits(reference, block):
+        return ""
+    x, log = reference.axis == "x", block.log_x if reference.axis == "x" else block.log_y
+    values = [value for one in series for value in (one.x if x else (*one.y, *(one.lower or ()), *(one.upper or ())))]
+    if isinstance(block, Histogram) and not x:
+        values.append(0.0)
+    return far_from(reference.value, values, log=log)
+
+
+def far_from(value: float, values: Sequence[float], *, log: bool = False) -> Literal["", "low", "high"]:
+    """Side of values on which another one lies far beyond them; empty: it does not, or they have no range."""
+    scaled = [_scaled(one, log) for one in values if one > 0 or not log]
+    here = _scaled(value, log)
+    if not scaled or not max(scaled) > min(scaled):
+        return ""
+    low, high = min(scaled), max(scaled)
+    reach = FAR * (high - low)
+    return "low" if here < low - reach else "high" if here > high + reach else ""
+
+
 def is_numbered(block: Axes) -> bool:
     """Its reference lines have numbers: one line alone needs none to be known from the legend."""
     return len(block.references) > 1
 
 
-def numbers(lines: Sequence[Line | Ends], axis: Axis, span: Span) -> tuple[Mark, ...]:
-    """The numbers of the lines across an axis; those of lines that lie too close for two stand together.
+def numbers(lines: Sequence[Line | Ends], axis: Axis, span: Span, size: float) -> tuple[Mark, ...]:
+    """The numbers of the lines across an axis; those of lines that lie too close for two stand together, as they lie.
 
     They lie beside the frame, above a line across x and to the right of one across y: no marks and ticks are there.
     """
-    size, room = (WIDTH, _width) if axis == "x" else (HEIGHT, _height)
+    room = _width if axis == "x" else _height
     own = sorted(
         (span.at(line.value, size), line.number) for line in lines if isinstance(line, Line) and line.axis == axis
     )
@@ -169,7 +228,7 @@ def _middle(group: Group) -> float:
 
 
 def _text(group: Group) -> str:
-    return ", ".join(str(number) for number in sorted(number for _, number in group))
+    return ", ".join(str(number) for _, number in group)
 
 
 def _width(group: Group) -> float:
@@ -182,27 +241,48 @@ def _height(group: Group) -> float:
 
 def frame_of(block: Axes, series: Sequence[Series], lines: Sequence[Line | Ends]) -> Frame:
     """Both axes, over everything that is drawn."""
+    xs, ys, square = _extent(block, series, lines)
+    x_title, y_title = (shorten(axis_words(*words), LONGEST) for words in _labels(block))
+    x_span, y_span = _span(xs, block.log_x, nice=False), _span(ys, block.log_y, nice=True)
+    y_ticks, all_ticks = _ticks(ys, y_span, TICKS), _ticks(xs, x_span, TICKS_ACROSS)
+    height = SQUARE if square else HEIGHT
+    beside = _beside(lines, all_ticks, y_span, height, numbered=is_numbered(block))
+    width = SQUARE if square else max(NARROWEST, TOTAL - _left(y_ticks) - beside)
+    across = any(isinstance(line, Line) and line.axis == "x" for line in lines)
+    return Frame(
+        x_span, y_span, _apart(all_ticks, x_span, width), y_ticks, x_title, y_title, width, height,
+        above=ABOVE + LINE + 6 if across and is_numbered(block) else UNDER_TITLE, beside=beside,
+    )  # fmt: skip
+
+
+def _extent(
+    block: Axes, series: Sequence[Series], lines: Sequence[Line | Ends]
+) -> tuple[list[float], list[float], bool]:
+    """Values along both axes, and whether these are one and the same, so that the frame is a square."""
     marks = {axis: [line.value for line in lines if isinstance(line, Line) and line.axis == axis] for axis in "xy"}
     xs = [value for one in series for value in one.x] + marks["x"]
     ys = [value for one in series for value in (*one.y, *(one.lower or ()), *(one.upper or ()))] + marks["y"]
-    for line in lines:
-        if isinstance(line, tuple):
-            xs, ys = [*xs, *line], [*ys, *line]
-    square = any(isinstance(line, tuple) for line in lines)
-    if isinstance(block, Histogram) or (not square and 0 <= min(ys) < max(ys) / 2):
+    ends = [value for line in lines if isinstance(line, tuple) for value in line]
+    if ends:
+        both = [*xs, *ys, *ends]
+        return both, both, not (block.log_x or block.log_y)
+    if isinstance(block, Histogram):
+        # A cell with one row must differ from an empty one.
+        ys.append(LEAST_COUNT if block.log_y else 0.0)
+    elif 0 <= min(ys) < max(ys) / 2:
         ys.append(0.0)
-    x_title, y_title = (shorten(axis_words(*words), LONGEST) for words in _labels(block))
-    x_span, y_span = _span(xs, block.log_x, nice=False), _span(ys, block.log_y, nice=True)
-    x_ticks = _apart(_ticks(xs, x_span, TICKS_ACROSS), x_span)
+    return xs, ys, False
+
+
+def _beside(
+    lines: Sequence[Line | Ends], x_ticks: Sequence[AxisMark], y_span: Span, height: float, *, numbered: bool
+) -> float:
+    """Room to the right of the frame."""
     halves = [len(tick.text) / 2 for tick in x_ticks]
-    across = [AWAY + DIGIT * len(mark.text) for mark in numbers(lines, "y", y_span)] if is_numbered(block) else []
-    if is_numbered(block):
-        halves += [len(mark.text) / 2 for mark in numbers(lines, "x", x_span)]
-    return Frame(
-        x_span, y_span, x_ticks, _ticks(ys, y_span, TICKS), x_title, y_title,
-        above=ABOVE + LINE + 6 if marks["x"] and is_numbered(block) else 15.0,
-        beside=max([20.0, *across, *(4.0 + DIGIT * half for half in halves)]),
-    )  # fmt: skip
+    across = [AWAY + DIGIT * len(mark.text) for mark in numbers(lines, "y", y_span, height)] if numbered else []
+    if numbered:
+        halves.append(sum(1.5 for line in lines if isinstance(line, Line) and line.axis == "x"))
+    return max([20.0, *across, *(4.0 + DIGIT * half for half in halves)])
 
 
 def axis_words(label: str, unit: str) -> str:
@@ -233,11 +313,11 @@ def _powers(positive: Sequence[float]) -> list[float]:
     return [float(base) ** power for power in range(first, last + 1, step)]
 
 
-def _apart(ticks: tuple[AxisMark, ...], span: Span) -> tuple[AxisMark, ...]:
+def _apart(ticks: tuple[AxisMark, ...], span: Span, width: float) -> tuple[AxisMark, ...]:
     """Marks along a horizontal axis, without the texts of every second one, or more, where they would touch."""
     for every in range(1, len(ticks) + 1):
         kept = ticks[::every]
-        far = (span.at(b.value, WIDTH) - span.at(a.value, WIDTH) for a, b in pairwise(kept))
+        far = (span.at(b.value, width) - span.at(a.value, width) for a, b in pairwise(kept))
         rooms = (DIGIT * (len(a.text) + len(b.text)) / 2 + 4 for a, b in pairwise(kept))
         if all(distance >= room for distance, room in zip(far, rooms, strict=True)):
             return tuple(one if index % every == 0 else AxisMark(one.value, "") for index, one in enumerate(ticks))

@@ -4,15 +4,17 @@
   const form = document.querySelector("[data-filter]");
   const table = document.querySelector("[data-sortable]");
 
+  const nothing = document.querySelector("[data-empty]");
+
   const filter = () => {
-    const shown = new Set([...form.querySelectorAll('[aria-pressed="true"]')].map((button) => button.dataset.status));
+    const only = form.querySelector('[aria-pressed="true"]').dataset.status;
     const words = form.elements.find.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
     for (const body of table.tBodies) {
       let left = 0;
       for (const row of body.querySelectorAll(".req")) {
         const text = row.textContent.toLowerCase();
-        row.hidden = !shown.has(row.dataset.status) || !words.every((word) => text.includes(word));
+        row.hidden = (only && row.dataset.status !== only) || !words.every((word) => text.includes(word));
         left += row.hidden ? 0 : 1;
       }
       body.hidden = left === 0;
@@ -20,6 +22,15 @@
     }
     const output = form.querySelector("output");
     output.textContent = `${count} of ${output.dataset.total} shown`;
+    nothing.hidden = count > 0;
+    table.hidden = count === 0;
+  };
+
+  const choose = (status) => {
+    for (const one of form.querySelectorAll("[aria-pressed]")) {
+      one.setAttribute("aria-pressed", String(one.dataset.status === status));
+    }
+    filter();
   };
 
   const key = (row, column, kind) => {
@@ -50,8 +61,13 @@
     form.addEventListener("click", (event) => {
       const button = event.target.closest("button");
       if (!button) return;
-      button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
-      filter();
+      choose(button.getAttribute("aria-pressed") === "true" ? "" : button.dataset.status);
+    });
+    nothing.addEventListener("click", (event) => {
+      if (!event.target.closest("button")) return;
+      form.elements.find.value = "";
+      choose("");
+      form.querySelector("button").focus();
     });
     for (const head of table.querySelectorAll("thead th[data-sort]")) {
       const button = document.createElement("button");

@@ -138,6 +138,7 @@ def check_record(job: CheckJob, result: CheckResult, files: list[tuple[str, str]
         counts=result.counts,
         notes=tuple(result.notes),
         weakens=(*result.weakens, *measured_undemanding(check, result, tests)),
+        remedies=tuple(result.remedies),
         evidence=tuple(_file(job.evidence, name, what) for name, what in files),
         baseline_models=check.baselines,
         seed=job.seed,

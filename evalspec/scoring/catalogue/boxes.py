@@ -15,10 +15,16 @@ _JACKKNIFE = (
 BOXES: tuple[Metric, ...] = (
     Metric(
         "map", "fraction", "higher", "COCO's mAP: average precision, mean over classes and overlaps of 0.50 to 0.95.",
-        interval=_JACKKNIFE,
+        interval=_JACKKNIFE, label="mean average precision",
     ),
-    Metric("map_50", "fraction", "higher", "mAP where boxes overlap by 0.50 at least.", interval=_JACKKNIFE),
-    Metric("map_75", "fraction", "higher", "mAP where boxes overlap by 0.75 at least.", interval=_JACKKNIFE),
+    Metric(
+        "map_50", "fraction", "higher", "mAP where boxes overlap by 0.50 at least.", interval=_JACKKNIFE,
+        label="mean average precision at overlap 0.50",
+    ),
+    Metric(
+        "map_75", "fraction", "higher", "mAP where boxes overlap by 0.75 at least.", interval=_JACKKNIFE,
+        label="mean average precision at overlap 0.75",
+    ),
     Metric(
         "average_recall", "fraction", "higher",
         "Share of objects found by 100 boxes a picture and class, mean over classes and overlaps.",
@@ -26,7 +32,7 @@ BOXES: tuple[Metric, ...] = (
     ),
     Metric(
         "ap", "fraction", "higher", "Average precision of one class, mean over overlaps of 0.50 to 0.95.",
-        parts="class", interval=_JACKKNIFE,
+        parts="class", interval=_JACKKNIFE, label="average precision",
     ),
 )  # fmt: skip
 

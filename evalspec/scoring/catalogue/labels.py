@@ -15,7 +15,10 @@ _MEAN = (
 _BCA = "BCa bootstrap from 50 rows on; paired against a model"
 
 LABELS_ONLY: tuple[Metric, ...] = (
-    Metric("micro_f1", "fraction", "higher", "F1 of all pairs of row and class together.", interval=_BCA, headline=4),
+    Metric(
+        "micro_f1", "fraction", "higher", "F1 of all pairs of row and class together.", interval=_BCA, headline=4,
+        label="F1 of all pairs of row and class",
+    ),
     Metric(
         "subset_accuracy", "fraction", "higher", "Share of rows whose classes are all right, and none too many.",
         interval=_TANGO,

@@ -14,13 +14,16 @@ _SUMS = (
 MASKS: tuple[Metric, ...] = (
     Metric(
         "mean_iou", "fraction", "higher", "Mean over classes of intersection over union, over all pictures.",
-        interval=_SUMS,
+        interval=_SUMS, label="mean intersection over union",
     ),
-    Metric("mean_dice", "fraction", "higher", "Mean over classes of Dice (F1 of pixels).", interval=_SUMS),
+    Metric(
+        "mean_dice", "fraction", "higher", "Mean over classes of Dice (F1 of pixels).", interval=_SUMS,
+        label="mean Dice score",
+    ),
     Metric("pixel_accuracy", "fraction", "higher", "Share of judged pixels with their true class.", interval=_SUMS),
     Metric(
         "iou", "fraction", "higher", "Intersection over union of one class, pixels of all pictures summed.",
-        parts="class", interval=_SUMS,
+        parts="class", interval=_SUMS, label="intersection over union",
     ),
 )  # fmt: skip
 

@@ -42,9 +42,18 @@ CLASSIFICATION: tuple[Metric, ...] = (
         parts="k", interval=PROPORTION,
     ),
     Metric("balanced_accuracy", "fraction", "higher", "Mean of the classes' recalls.", interval=MACRO, headline=2),
-    Metric("macro_precision", "fraction", "higher", "Mean of the classes' precisions.", interval=MACRO_PRECISION),
-    Metric("macro_recall", "fraction", "higher", "Mean of the classes' recalls.", interval=MACRO),
-    Metric("macro_f1", "fraction", "higher", "Mean of the classes' F1 scores.", interval=BCA, headline=3),
+    Metric(
+        "macro_precision", "fraction", "higher", "Mean of the classes' precisions.", interval=MACRO_PRECISION,
+        label="mean precision of classes",
+    ),
+    Metric(
+        "macro_recall", "fraction", "higher", "Mean of the classes' recalls.", interval=MACRO,
+        label="mean recall of classes",
+    ),
+    Metric(
+        "macro_f1", "fraction", "higher", "Mean of the classes' F1 scores.", interval=BCA, headline=3,
+        label="mean F1 of classes",
+    ),
     Metric(
         "precision", "fraction", "higher", "Share of the rows predicted as a class that are of it.",
         parts="class", interval=PRECISION,
@@ -55,12 +64,12 @@ CLASSIFICATION: tuple[Metric, ...] = (
     ),
     Metric(
         "f1", "fraction", "higher", "Harmonic mean of precision and recall.",
-        parts="class", interval=HITS, scales="harmonic mean",
+        parts="class", interval=HITS, scales="harmonic mean", label="F1 score",
     ),
     Metric(
         "roc_auc", "fraction", "higher", "Chance that a row of a class scores above another row.",
         interval=AUC, headline=5,
-        scales="area",
+        scales="area", label="area under the ROC curve",
     ),
     Metric("average_precision", "fraction", "higher", "Precision averaged over the recall steps.", interval=BCA),
     Metric(
@@ -69,14 +78,37 @@ CLASSIFICATION: tuple[Metric, ...] = (
     ),
     Metric(
         "brier", "score", "lower", "Mean squared error of the probabilities.", interval=BOUNDED, least=0.0,
-        most=2.0,
+        most=2.0, label="Brier score",
     ),
 )  # fmt: skip
 REGRESSION: tuple[Metric, ...] = (
-    Metric("mae", "label", "lower", "Mean absolute error, in the label's unit.", interval=MEAN, least=0.0, headline=7),
-    Metric("rmse", "label", "lower", "Root of the mean squared error, in the label's unit.", interval=ROOT, headline=6),
     Metric(
-        "r2", "score", "higher", "Share of the label's variance that the predictions explain.", interval=R2, headline=8
+        "mae",
+        "label",
+        "lower",
+        "Mean absolute error, in the label's unit.",
+        interval=MEAN,
+        least=0.0,
+        headline=7,
+        label="mean absolute error",
+    ),
+    Metric(
+        "rmse",
+        "label",
+        "lower",
+        "Root of the mean squared error, in the label's unit.",
+        interval=ROOT,
+        headline=6,
+        label="root mean squared error",
+    ),
+    Metric(
+        "r2",
+        "score",
+        "higher",
+        "Share of the label's variance that the predictions explain.",
+        interval=R2,
+        headline=8,
+        label="explained variance (R²)",
     ),
 )
 LABELS: tuple[Metric, ...] = (*LABELS_ONLY, *(metric for metric in CLASSIFICATION if metric.name in SHARED))

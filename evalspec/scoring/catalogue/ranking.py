@@ -18,14 +18,15 @@ _SHARE = (
 RANKING: tuple[Metric, ...] = (
     Metric(
         "ndcg", "fraction", "higher", "Mean over queries of the normalized discounted gain of the first k rows.",
-        parts="k", interval=_MEAN,
+        parts="k", interval=_MEAN, label="NDCG",
     ),
     Metric(
         "mrr", "fraction", "higher", "Mean over queries of 1 / rank of the first relevant row.", interval=_MEAN,
+        label="mean reciprocal rank",
     ),
     Metric(
         "recall_at", "fraction", "higher", "Mean over queries of the share of relevant rows among the first k.",
-        parts="k", interval=_MEAN,
+        parts="k", interval=_MEAN, label="recall among the first",
     ),
     Metric(
         "hit_rate", "fraction", "higher", "Share of queries with a relevant row among the first k.",

@@ -14,11 +14,11 @@ _MEAN = (
 SAMPLES: tuple[Metric, ...] = (
     Metric(
         "pass_at", "fraction", "higher", "Chance that one of k answers to a question is right, mean over questions.",
-        parts="k", interval=_MEAN,
+        parts="k", interval=_MEAN, label="pass@k",
     ),
     Metric(
         "pass_all", "fraction", "higher", "Chance that all of k answers to a question are right, mean over questions.",
-        parts="k", interval=_MEAN,
+        parts="k", interval=_MEAN, label="pass^k",
     ),
 )  # fmt: skip
 

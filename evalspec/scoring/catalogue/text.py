@@ -23,13 +23,25 @@ TEXTS: tuple[Metric, ...] = (
     Metric(
         "token_f1", "fraction", "higher", "Mean overlap of words with the nearest reference, as SQuAD counts it.",
         interval=_MEAN,
-        headline=10,
+        headline=10, label="overlap of words (F1)",
     ),
-    Metric("rouge1", "fraction", "higher", "Mean F1 of words (rouge-score).", interval=_MEAN),
-    Metric("rouge2", "fraction", "higher", "Mean F1 of pairs of words (rouge-score).", interval=_MEAN),
-    Metric("rouge_l", "fraction", "higher", "Mean F1 of the longest common subsequence (rouge-score).", interval=_MEAN),
-    Metric("bleu", "score", "higher", "Corpus BLEU, 0 to 100 (sacrebleu).", interval=_CORPUS, least=0.0, headline=11),
-    Metric("chrf", "score", "higher", "Corpus chrF2, 0 to 100 (sacrebleu).", interval=_CORPUS, least=0.0, headline=12),
+    Metric("rouge1", "fraction", "higher", "Mean F1 of words (rouge-score).", interval=_MEAN, label="ROUGE-1"),
+    Metric(
+        "rouge2", "fraction", "higher", "Mean F1 of pairs of words (rouge-score).", interval=_MEAN,
+        label="ROUGE-2",
+    ),
+    Metric(
+        "rouge_l", "fraction", "higher", "Mean F1 of the longest common subsequence (rouge-score).", interval=_MEAN,
+        label="ROUGE-L",
+    ),
+    Metric(
+        "bleu", "score", "higher", "Corpus BLEU, 0 to 100 (sacrebleu).", interval=_CORPUS, least=0.0, headline=11,
+        label="BLEU",
+    ),
+    Metric(
+        "chrf", "score", "higher", "Corpus chrF2, 0 to 100 (sacrebleu).", interval=_CORPUS, least=0.0, headline=12,
+        label="chrF",
+    ),
 )  # fmt: skip
 
 TextMetric = Literal["exact_match", "token_f1", "rouge1", "rouge2", "rouge_l", "bleu", "chrf"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evalspec.evidence.blocks import Bar, Bars, Column, Interval, Intervals, Matrix, Reference, Table
-from evalspec.report.charts.blocks import BarsView, ForestView, MatrixView, TableView, aligned, block_view
+from evalspec.report.charts.blocks import BarsView, BesideView, ForestView, MatrixView, TableView, aligned, block_view
 from evalspec.report.words import DASH
 
 
@@ -104,8 +104,8 @@ def test_stacked_bars_begin_where_the_one_before_ends() -> None:
 def test_a_group_of_bars_is_named_once_above_them() -> None:
     bars = tuple(
         Bar(label=label, value=1.0, group=group)
-        for group in ("200 qps", "1000 qps")
-        for label in ("offered", "in time")
+        for group, labels in (("200 qps", ("offered", "in time")), ("1000 qps", ("offered", "refused")))
+        for label in labels
     )
     view = block_view(Bars(title="t", unit="qps", bars=bars))
     assert isinstance(view, BarsView)
@@ -113,6 +113,51 @@ def test_a_group_of_bars_is_named_once_above_them() -> None:
     alone = block_view(Bars(title="t", bars=(Bar(label="a", value=1.0), Bar(label="b", value=2.0))))
     assert isinstance(alone, BarsView)
     assert [row.opens for row in alone.rows] == ["", ""]
+
+
+def test_groups_that_hold_the_same_are_a_row_each() -> None:
+    shares = {"north": (30.0, 10.0), "south": (70.0, 90.0)}
+    bars = tuple(
+        Bar(label=label, value=value, group=zone)
+        for zone, values in shares.items()
+        for label, value in zip(("test", "current"), values, strict=True)
+    )
+    view = block_view(Bars(title="zone", unit="%", bars=bars))
+    assert isinstance(view, BesideView)
+    assert (view.keys, [row.group for row in view.rows]) == (("test", "current"), ["north", "south"])
+    assert [row.values for row in view.rows] == ["30 % / 10 %", "70 % / 90 %"]
+    # A colour stands for a dataset, not for a category.
+    assert [[bar.series for bar in row.bars] for row in view.rows] == [[1, 2], [1, 2]]
+    # Groups that are not together, or differ, are no such rows.
+    for other in (bars[::2] + bars[1::2], bars[:3]):
+        assert isinstance(block_view(Bars(title="zone", unit="%", bars=other)), BarsView)
+
+
+def test_a_line_far_off_is_told_and_not_drawn() -> None:
+    rows = (Interval(label="a", value=1.0, lower=0.9, upper=1.1),)
+    far = Reference(label="latency <= 20 ms", value=20.0, axis="x", says_value=True)
+    near = Reference(label="all rows", value=1.2, axis="x")
+    view = block_view(Intervals(title="t", unit="ms", rows=rows, references=(far, near)))
+    assert isinstance(view, ForestView)
+    assert view.references == ("all rows (1.2 ms)",)
+    assert view.beyond == ("latency <= 20 ms, far beyond the right edge",)
+    assert all(row.strip.dot is not None and 20 < row.strip.dot < 60 for row in view.rows)
+
+
+def test_a_matrix_of_many_classes_has_the_whole_width() -> None:
+    def view(count: int, name: str) -> MatrixView:
+        names = tuple(f"{name}{index}" for index in range(count))
+        made = block_view(
+            Matrix(title="m", row_label="true", column_label="predicted", rows=names, columns=names,
+                   values=((1.0,) * count,) * count)
+        )  # fmt: skip
+        assert isinstance(made, MatrixView)
+        return made
+
+    assert [view(count, "c").wide for count in (10, 15)] == [False, True]
+    assert [view(9, name).upright for name in ("c", "vehicle")] == [False, True]
+    assert not view(9, "vehicle").wide, "its heads stand upright, so that half of the page's width is enough"
+    assert [view(count, "c").dense for count in (12, 13)] == [False, True]
 
 
 def test_lines_across_bars_have_numbers_where_there_are_several() -> None:
@@ -124,9 +169,10 @@ def test_lines_across_bars_have_numbers_where_there_are_several() -> None:
 
     assert view(50.0).marks == ()
     assert [mark.text for mark in view(90.0, 20.0).marks] == ["2", "1"]
-    # Two lines that lie together share a text, in the middle of both.
+    # Two lines that lie together share a text, in the middle of both, and in the order in which they lie.
     (both,) = view(50.0, 52.0).marks
     assert both.text == "1, 2"
+    assert [mark.text for mark in view(52.0, 50.0).marks] == ["2, 1"]
     assert view(50.0, 52.0).limits[0] < both.at < view(50.0, 52.0).limits[1]
 
 

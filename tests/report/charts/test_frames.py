@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 from evalspec.evidence.blocks import Curve, Histogram, Reference, Series
 from evalspec.report.charts.blocks import block_view
 from evalspec.report.charts.curves import ChartView
-from evalspec.report.charts.frames import AWAY, DIGIT, FONT, HEIGHT, WIDTH, Axis, Line, Span, numbers
+from evalspec.report.charts.frames import (
+    AWAY,
+    DIGIT,
+    FONT,
+    HEIGHT,
+    NARROWEST,
+    TOTAL,
+    Axis,
+    Line,
+    Span,
+    numbers,
+)
 from tests.report import blocks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -40,7 +51,14 @@ class Box:
         )
 
 
-FRAME = Box("the frame", 0.0, 0.0, float(WIDTH), float(HEIGHT))
+PLACE = Box("a place in the frame", 0.0, 0.0, NARROWEST, HEIGHT)
+
+
+def frame(svg: str) -> Box:
+    """What is inside of the axes: as wide and as high as the lines across it."""
+    lines = [one for one in ElementTree.fromstring(svg).iter(f"{SVG}line") if one.get("stroke") == "var(--rule)"]
+    across = next(one for one in lines if one.get("y1") == one.get("y2"))
+    return Box("the frame", 0.0, 0.0, float(across.get("x2", "")) - 0.5, float(across.get("y1", "")) - 0.5)
 
 
 def boxes(svg: str) -> list[Box]:
@@ -98,7 +116,9 @@ def test_no_text_touches_another_or_the_marks(name: str) -> None:
     assert isinstance(view, ChartView)
     found = boxes(view.svg)
     assert len(found) > 4
-    touching = [(one.text, other.text) for one, other in combinations([*found, FRAME], 2) if one.touches(other)]
+    touching = [
+        (one.text, other.text) for one, other in combinations([*found, frame(view.svg)], 2) if one.touches(other)
+    ]
     assert touching == []
 
 
@@ -108,7 +128,9 @@ def test_every_line_has_its_number_in_the_legend_and_beside_it(name: str) -> Non
     assert isinstance(view, ChartView)
     listed = [key.number for key in view.references]
     assert listed == [str(number) for number in range(1, len(listed) + 1)]
-    beside = [box for box in boxes(view.svg) if box.top > -40 and (box.left > WIDTH or -20 < box.bottom < 0)]
+    beside = [
+        box for box in boxes(view.svg) if box.top > -40 and (box.left > frame(view.svg).right or -20 < box.bottom < 0)
+    ]
     drawn = sorted(number for box in beside if re.fullmatch(r"[\d, ]+", box.text) for number in box.text.split(", "))
     assert drawn == sorted(listed)
 
@@ -120,7 +142,7 @@ def test_the_boxes_of_the_tests_would_find_a_fault() -> None:
         '<text font-size="12px" text-anchor="end" transform="translate(40,24)">two</text></g></svg>'
     )
     one, two = boxes(svg)
-    assert one.touches(two) and one.touches(FRAME)
+    assert one.touches(two) and one.touches(PLACE)
 
 
 def test_one_line_needs_no_number() -> None:
@@ -148,8 +170,8 @@ def test_a_line_that_can_not_be_drawn_is_said_to_be_missing() -> None:
 )
 def test_numbers_keep_their_distance(values: list[float], axis: Axis, log: bool) -> None:
     lines = [Line(axis, value, number) for number, value in enumerate(values, 1)]
-    found = numbers(lines, axis, Span(0.001, 100.0, log))
-    size = WIDTH if axis == "x" else HEIGHT
+    size = TOTAL if axis == "x" else HEIGHT
+    found = numbers(lines, axis, Span(0.001, 100.0, log), size)
     said = [int(number) for mark in found for number in mark.text.split(", ")]
     assert sorted(said) == list(range(1, len(values) + 1))
     assert all(0.0 <= mark.at <= size for mark in found)
@@ -159,7 +181,7 @@ def test_numbers_keep_their_distance(values: list[float], axis: Axis, log: bool)
 
 
 def test_a_number_stands_where_its_line_is() -> None:
-    (low, high) = numbers([Line("y", 1.0, 1), Line("y", 10.0, 2)], "y", Span(0.1, 10.0, log=True))
+    (low, high) = numbers([Line("y", 1.0, 1), Line("y", 10.0, 2)], "y", Span(0.1, 10.0, log=True), HEIGHT)
     assert (low.text, low.at) == ("1", pytest.approx(HEIGHT / 2))
     assert (high.text, high.at) == ("2", HEIGHT)
     assert AWAY > 3.0, "the mark of a last point reaches three pixels beyond the frame"
@@ -186,5 +208,71 @@ def test_every_chart_of_the_example_is_free_of_touching_texts() -> None:
     ]
     assert len(drawn) > 4
     for view in drawn:
-        found = [*boxes(view.svg), FRAME]
+        found = [*boxes(view.svg), frame(view.svg)]
         assert [(a.text, b.text) for a, b in combinations(found, 2) if a.touches(b)] == [], view.title
+
+
+def reliability(*points: tuple[float, float]) -> Curve:
+    series = Series(name="uncalibrated", x=tuple(x for x, _ in points), y=tuple(y for _, y in points))
+    diagonal = Reference(label="calibrated", axis="diagonal")
+    return Curve(
+        title="Reliability", x_label="confidence", y_label="accuracy", series=(series,), references=(diagonal,)
+    )
+
+
+@pytest.mark.parametrize("points", [((0.964, 0.97), (0.97, 0.98), (0.982, 0.96)), ((0.1, 0.2), (0.5, 0.4), (0.9, 1.0))])
+def test_a_diagonal_of_shares_has_a_square_frame_from_0_to_1(points: tuple[tuple[float, float], ...]) -> None:
+    view = block_view(reliability(*points))
+    assert isinstance(view, ChartView)
+    inside = frame(view.svg)
+    assert inside.right == inside.bottom
+    assert f'd="M0,{inside.bottom:g}L{inside.right:g},0"' in view.svg
+    texts = [box.text for box in boxes(view.svg)]
+    assert texts.count("0") == 2 and texts.count("1") == 2
+
+
+@pytest.mark.parametrize(("count", "lines"), [(1, 1), (2, 1), (3, 2)])
+def test_few_points_beside_a_diagonal_are_no_line(count: int, lines: int) -> None:
+    view = block_view(reliability(*((0.2 * index, 0.2 * index) for index in range(1, count + 1))))
+    assert isinstance(view, ChartView)
+    assert (view.svg.count("<path"), view.svg.count("<circle")) == (lines, count)
+
+
+@pytest.mark.parametrize(
+    ("value", "axis", "log", "edge"),
+    [(60.0, "y", False, "upper"), (-60.0, "y", False, "lower"), (500.0, "x", False, "right"), (40.0, "y", False, ""),
+     (60.0, "y", True, ""), (1e7, "y", True, "upper")],
+)  # fmt: skip
+def test_a_line_far_off_is_an_arrow_at_the_edge(value: float, axis: Axis, log: bool, edge: str) -> None:
+    view = block_view(curve(Reference(label="limit", value=value, axis=axis), log=log))
+    assert isinstance(view, ChartView)
+    drawn = view.svg.count('stroke-dasharray="3,3"')
+    assert drawn == (0 if edge else 1)
+    assert f"far beyond the {edge} edge" in view.references[0].name if edge else view.references[0].name == "limit"
+    assert ('fill="var(--ink)"' in view.svg.replace("<text", "")) == bool(edge)
+
+
+def test_lines_that_follow_each_other_have_one_colour() -> None:
+    turns = tuple(Series(name=f"process {i}", x=(float(i), i + 0.9), y=(1.0, 2.0)) for i in range(1, 6))
+    view = block_view(curve().model_copy(update={"series": turns}))
+    assert isinstance(view, ChartView)
+    assert [key.name for key in view.keys] == ["process 1 to process 5, one after the other"]
+    assert "--series-2" not in view.svg
+    crossing = (*turns[:4], turns[4].model_copy(update={"x": (1.5, 2.0)}))
+    other = block_view(curve().model_copy(update={"series": crossing}))
+    assert isinstance(other, ChartView)
+    assert len(other.keys) == 5 and "--series-5" in other.svg
+
+
+def test_one_row_of_a_logarithmic_histogram_is_seen() -> None:
+    block = Histogram(
+        title="Confidences", x_label="confidence", y_label="rows", log_y=True, edges=(0.0, 0.5, 1.0),
+        counts={"right": (10, 1_000), "wrong": (0, 1)},
+    )  # fmt: skip
+    view = block_view(block)
+    assert isinstance(view, ChartView)
+    texts = [box.text for box in boxes(view.svg)]
+    assert {"1", "10", "100", "1,000"} <= set(texts)
+    inside = frame(view.svg)
+    heights = {float(y) for y in re.findall(r"L[\d.]+,([\d.]+)", view.svg)}
+    assert any(inside.bottom / 2 < height < inside.bottom - 5 for height in heights)

@@ -77,11 +77,11 @@ class Agreement(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "kappa", "score", "higher", "Cohen's kappa of two raters, Fleiss' of more.", interval=_INTERVAL,
-            least=-1.0, most=1.0,
+            least=-1.0, most=1.0, label="agreement of raters (kappa)",
         ),
         Metric(
             "alpha", "score", "higher", "Krippendorff's alpha; ratings may be missing.", interval=_INTERVAL,
-            least=-1.0, most=1.0,
+            least=-1.0, most=1.0, label="agreement of raters (alpha)",
         ),
     )  # fmt: skip
 

@@ -38,6 +38,7 @@ from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Fact
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
+from evalspec.evidence.remedies import MOST_ROWS, RemoveRows
 from evalspec.evidence.words import plural, verb
 from evalspec.language.inputs import Inputs
 from evalspec.language.parts import CheckResult
@@ -160,7 +161,30 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
             *further_notes(detectors),
         ),
         weakens=[line for one in spans for line in dropped_of(one, test, check.ngram)],
-        evidence=_write(inputs, compared, f"duplicates-{check.name}.parquet", check.show_examples),
+        remedies=_remedies(check, compared),
+        evidence=_write(inputs, compared, _file(check), check.show_examples),
+    )
+
+
+def _file(check: Contamination) -> str:
+    return f"duplicates-{check.name}.parquet"
+
+
+def _remedies(check: Contamination, compared: ContaminationResult) -> tuple[RemoveRows, ...]:
+    """Test rows to leave out, where any stands in training."""
+    metrics = tuple(dict.fromkeys(level.metric for level in compared.levels if level.metric in COPIES))
+    rows = np.flatnonzero(contaminated(compared.counting(*COPIES), len(compared.usable)) & compared.usable)
+    if not len(rows):
+        return ()
+    return (
+        RemoveRows(
+            metrics=metrics,
+            dataset=compared.test,
+            rows=tuple(int(row) for row in rows[:MOST_ROWS]),
+            total=len(rows),
+            also_in=tuple(compared.rows),
+            file=_file(check),
+        ),
     )
 
 

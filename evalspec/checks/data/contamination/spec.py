@@ -149,18 +149,61 @@ class Contamination(Check):
     dimension: ClassVar[Literal["data"]] = "data"
     uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("exact_duplicates", "rows", "lower", "Test rows that are equal to a training row.", exact=True),
-        Metric("near_duplicates", "%", "lower", "Test rows equal or nearly equal to a training row.", exact=True),
-        Metric("ngram_overlap", "%", "lower", "Test rows that share a span of words with training.", exact=True),
-        Metric("embedding_neighbours", "%", "lower", "Test rows with a neighbour in training.", exact=True),
-        Metric("shared_keys", "rows", "lower", "Test rows with the key of a training row.", exact=True),
-        Metric("prompt_overlap", "rows", "lower", "Test rows that stand in the prompt of a model.", exact=True),
+        Metric(
+            "exact_duplicates",
+            "rows",
+            "lower",
+            "Test rows that are equal to a training row.",
+            exact=True,
+            label="test rows that are also in training",
+        ),
+        Metric(
+            "near_duplicates",
+            "%",
+            "lower",
+            "Test rows equal or nearly equal to a training row.",
+            exact=True,
+            label="test rows equal or nearly equal to training rows",
+        ),
+        Metric(
+            "ngram_overlap",
+            "%",
+            "lower",
+            "Test rows that share a span of words with training.",
+            exact=True,
+            label="test texts that share a span with training",
+        ),
+        Metric(
+            "embedding_neighbours",
+            "%",
+            "lower",
+            "Test rows with a neighbour in training.",
+            exact=True,
+            label="test rows with a neighbour in training",
+        ),
+        Metric(
+            "shared_keys",
+            "rows",
+            "lower",
+            "Test rows with the key of a training row.",
+            exact=True,
+            label="test rows whose key is in training",
+        ),
+        Metric(
+            "prompt_overlap",
+            "rows",
+            "lower",
+            "Test rows that stand in the prompt of a model.",
+            exact=True,
+            label="test rows in the prompt",
+        ),
         Metric(
             "recited",
             "%",
             "lower",
             "Share of long test rows that a model goes on with in their own words.",
             interval="Clopper-Pearson, with clusters after Korn and Graubard",
+            label="test rows that the model recites",
         ),
         Metric(
             "clean_score_change",
@@ -170,6 +213,7 @@ class Contamination(Check):
             interval="share of dirty rows x the score interval of dirty less clean rows (MOVER with clusters and of "
             "means); BCa over rows of a metric that is no mean",
             shows=("clean score change",),
+            label="score that copies of training rows add",
         ),
         Metric(
             "clean_score",
@@ -178,6 +222,7 @@ class Contamination(Check):
             "`metric:` of the test rows not seen in training.",
             interval="that of the metric in `quality`",
             shows=("clean score",),
+            label="score without rows seen in training",
         ),
     )
 

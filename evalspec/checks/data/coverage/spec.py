@@ -148,16 +148,23 @@ class Coverage(Check):
             "missing_conditions", "count", "lower", "Declared conditions without a row.",
             exact=True, shows=("absent group",),
         ),
-        Metric("slices_too_small", "count", "lower", "Groups with fewer rows than they need.", exact=True),
-        Metric("class_imbalance", "x", "lower", "Rows of the largest class by those of the smallest.", exact=True),
         Metric(
-            "class_association", "score", "lower", "Cramer's V of class and group.", parts="group", exact=True, most=1.0
+            "slices_too_small", "count", "lower", "Groups with fewer rows than they need.", exact=True,
+            label="slices with too few rows",
+        ),
+        Metric(
+            "class_imbalance", "x", "lower", "Rows of the largest class by those of the smallest.", exact=True,
+            label="imbalance of classes",
+        ),
+        Metric(
+            "class_association", "score", "lower", "Cramer's V of class and group.", parts="group", exact=True,
+            most=1.0, label="association of class and group",
         ),
         Metric(
             "representation_gap", "pp", "lower", "How far shares of the test set are from those of the population.",
             parts="value", interval="a fact where shares are declared; of a sampled population Clopper-Pearson",
             shows=("rare group",),
-            extreme=True,
+            extreme=True, label="distance from the shares of the population",
         ),
     )  # fmt: skip
 

@@ -132,9 +132,23 @@ class Integrity(Check):
     dimension: ClassVar[Literal["data"]] = "data"
     uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("schema_violations", "count", "lower", "Cells, columns and files that break a rule.", exact=True),
         Metric(
-            "missing_rate", "%", "lower", "Share of cells that are missing.", parts="column", exact=True, whole=True
+            "schema_violations",
+            "count",
+            "lower",
+            "Cells, columns and files that break a rule.",
+            exact=True,
+            label="violations of the table's rules",
+        ),
+        Metric(
+            "missing_rate",
+            "%",
+            "lower",
+            "Share of cells that are missing.",
+            parts="column",
+            exact=True,
+            whole=True,
+            label="missing cells",
         ),
         Metric("duplicate_rows", "rows", "lower", "Rows that are equal to an earlier row.", exact=True),
     )

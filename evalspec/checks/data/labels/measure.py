@@ -92,6 +92,7 @@ def measure(check: Labels, inputs: Inputs) -> CheckResult:
         conditions=_conditions(found),
         notes=[*_notes(check, found, why), *notes],
         weakens=_copied(check, rows),
+        remedies=show.remedies(check, found),
         evidence=show.write(check, inputs, found),
     )
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from evalspec.evidence.blocks import AnyBlock, Column, Examples, Interval, Intervals, Reference, Table, Text
+from evalspec.evidence.remedies import MOST_ROWS, CorrectLabels
 from evalspec.evidence.units import from_unit
 from evalspec.evidence.words import in_percent
 from evalspec.scoring.show import cells_of, example
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.stats.shares.label_errors import TrueAccuracy
 
+RATES = ("label_error_rate", "label_error_concentration", "estimated_label_errors")
 EXAMPLES_SHOWN = 12
 PAIRS_SHOWN = 10
 SMALL_SHOWN = 20
@@ -112,7 +114,7 @@ def _by_slice(check: Labels, found: LabelsResult, confidence: float) -> Interval
         for name in order
     )  # fmt: skip
     references = [
-        Reference(label=one.sentence, value=from_unit(one.threshold, one.unit), axis="x")
+        Reference(label=one.sentence, value=from_unit(one.threshold, one.unit), axis="x", says_value=True)
         for one in check.requirements
         if one.metric == "label_error_rate"
     ]
@@ -219,12 +221,35 @@ def _small(probability: float) -> Cell:
     return round(probability, 4) if probability >= 0.0001 else "below 0.0001"
 
 
+def review_file(check: Labels) -> str:
+    """Name of the rows for review in the evidence."""
+    return f"{check.name}-to-review.csv"
+
+
+def remedies(check: Labels, found: LabelsResult) -> tuple[CorrectLabels, ...]:
+    """Rows to look at: those that confident learning takes for wrong, else those that the audit does.
+
+    Args:
+        check: Its name, and its dataset.
+        found: What was found.
+    """
+    if found.doubts is not None and found.doubts.flagged.any():
+        places = _order(found)[: int(found.doubts.flagged.sum())]
+        rows, file = found.doubts.rows[places], review_file(check)
+    else:
+        rows, file = np.flatnonzero(found.wrong), ""
+    if not len(rows):
+        return ()
+    first = tuple(int(row) for row in rows[:MOST_ROWS])
+    return (CorrectLabels(metrics=RATES, dataset=check.dataset, rows=first, total=len(rows), file=file),)
+
+
 def write(check: Labels, inputs: Inputs, found: LabelsResult) -> list[tuple[str, str]]:
     """The rows for review as a CSV file, the most suspicious first; nothing without confident learning."""
     doubts = found.doubts
     if doubts is None:
         return []
-    name = f"{check.name}-to-review.csv"
+    name = review_file(check)
     order = _order(found)
     rows, classes = doubts.rows[order], pa.array([*found.rows.names, None], pa.string())
     truth = np.where(found.rows.audited[rows], found.rows.truth[rows], len(found.rows.names))

@@ -107,16 +107,18 @@ class Labels(Check):
         Metric(
             "label_error_rate", "%", "lower", "Share of audited rows whose label is wrong.", parts="slice", whole=True,
             interval="over the audited rows Clopper-Pearson, with clusters after Korn and Graubard",
+            label="wrong labels",
         ),
         Metric(
             "label_error_concentration", "x", "lower",
             "How many times as often labels are wrong in a slice as outside of it.",
             parts="slice", whole=True,
             interval="exact binomial on where wrong labels lie, with clusters from both rates; partial conjunction",
+            label="concentration of wrong labels",
         ),
         Metric(
             "estimated_label_errors", "%", "lower", "Share of rows that confident learning takes for wrong.",
-            exact=True,
+            exact=True, label="labels that are probably wrong",
         ),
         Metric(
             TOO_SMALL, "count", "lower", "Slices taken from columns that have too few rows to count.", exact=True,

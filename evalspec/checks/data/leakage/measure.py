@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from evalspec.checks.data.leakage.columns import Ids, Places, TooFar, check_ids, coarser, scale_of
 from evalspec.checks.data.leakage.conflicts import Conflicts, check_labelled, descriptive, features_of
-from evalspec.checks.data.leakage.show import blocks, write
+from evalspec.checks.data.leakage.show import blocks, evidence_file, write
 from evalspec.checks.data.leakage.target import OTHERS, LabelSignal, judged_columns, target_leakage
 from evalspec.checks.data.leakage.train_side import TestRows, Trained
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.record import Counts
+from evalspec.evidence.remedies import MOST_ROWS, RemoveRows
 from evalspec.language.parts import CheckResult
 from evalspec.tables.row_names import row_names, row_names_note
 from evalspec.tables.shared_rows import Shared, counted
@@ -28,6 +29,9 @@ from evalspec.tables.shared_rows import Shared, counted
 if TYPE_CHECKING:
     from evalspec.checks.data.leakage.spec import Leakage
     from evalspec.language.inputs import Inputs
+
+MISPLACED = ("group_overlap", "time_overlap", "entity_time_overlap", "rows_before_cutoff", "index_overlap")
+"""Metrics of rows that have no place in a test set."""
 
 
 @dataclass
@@ -102,6 +106,17 @@ def measure(check: Leakage, inputs: Inputs) -> CheckResult:
         counts=Counts(attempted=rows, used=rows),
         conditions={"train": ", ".join(check.train) or "none", "test": check.test, "columns": len(features)},
         notes=notes,
+        remedies=[
+            RemoveRows(
+                metrics=(metric,),
+                dataset=check.test,
+                rows=tuple(int(row) for row in one.rows[:MOST_ROWS]),
+                total=len(one.rows),
+                file=evidence_file(check),
+            )
+            for metric, one in findings.shared.items()
+            if metric in MISPLACED and len(one.rows)
+        ],
         evidence=write(check, inputs, findings.shared),
     )
 

@@ -138,6 +138,11 @@ def _cell(scalar: pa.Scalar) -> Cell:
     return str(value)[:LETTERS_SHOWN]
 
 
+def evidence_file(check: Leakage) -> str:
+    """Name of the evidence that lists all rows that are counted."""
+    return f"leakage-{check.name}.parquet"
+
+
 def write(check: Leakage, inputs: Inputs, shared: Mapping[str, Shared]) -> list[tuple[str, str]]:
     """All rows that are counted, as row numbers of their sets.
 
@@ -162,6 +167,6 @@ def write(check: Leakage, inputs: Inputs, shared: Mapping[str, Shared]) -> list[
         )
     if not parts:
         return []
-    file = f"leakage-{check.name}.parquet"
+    file = evidence_file(check)
     pq.write_table(pa.concat_tables(parts), inputs.evidence / file)
     return [(file, "every test row that is counted, with a row that it shares something with")]

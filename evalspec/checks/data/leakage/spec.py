@@ -103,20 +103,34 @@ class Leakage(Check):
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
     uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("group_overlap", "rows", "lower", "Test rows whose entity occurs in training.", exact=True),
-        Metric("time_overlap", "rows", "lower", "Test rows not later than the last training row.", exact=True),
+        Metric(
+            "group_overlap", "rows", "lower", "Test rows whose entity occurs in training.", exact=True,
+            label="test rows whose entity is in training",
+        ),
+        Metric(
+            "time_overlap", "rows", "lower", "Test rows not later than the last training row.", exact=True,
+            label="test rows not later than training",
+        ),
         Metric(
             "entity_time_overlap", "rows", "lower", "Test rows not later than the last training row of their entity.",
-            exact=True,
+            exact=True, label="test rows not later than training rows of their entity",
         ),
-        Metric("rows_before_cutoff", "rows", "lower", "Test rows not later than the day in `after:`.", exact=True),
-        Metric("index_overlap", "rows", "lower", "Test rows that stand between two training rows.", exact=True),
         Metric(
-            "conflicting_labels", "rows", "lower", "Test rows that are equal to a row with another label.", exact=True
+            "rows_before_cutoff", "rows", "lower", "Test rows not later than the day in `after:`.", exact=True,
+            label="test rows before the cutoff",
+        ),
+        Metric(
+            "index_overlap", "rows", "lower", "Test rows that stand between two training rows.", exact=True,
+            label="test rows between training rows",
+        ),
+        Metric(
+            "conflicting_labels", "rows", "lower", "Test rows that are equal to a row with another label.", exact=True,
+            label="equal rows with different labels",
         ),
         Metric(
             "target_leakage", "score", "lower", "How well a column alone tells the label: 0 not at all, 1 always.",
             parts="column", interval="DeLong on the logit, Gaffke's bound very close to 1, on test rows", most=1.0,
+            label="single columns that give the label away",
         ),
     )  # fmt: skip
 

@@ -92,11 +92,20 @@ class Saturation(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "headroom", "pp", "higher", "What is left between the score and the ceiling.",
-            interval="that of the score, as `quality` makes it",
+            interval="that of the score, as `quality` makes it", label="room below the ceiling",
         ),
-        Metric("interval_width", "pp", "lower", "From the lower to the upper bound of the score.", exact=True),
-        Metric("data_age", "days", "lower", "From the day of collection to the day of the run.", exact=True),
-        Metric("after_cutoff", "%", "higher", "Share of rows of later days than the model learned from.", exact=True),
+        Metric(
+            "interval_width", "pp", "lower", "From the lower to the upper bound of the score.", exact=True,
+            label="width of the interval",
+        ),
+        Metric(
+            "data_age", "days", "lower", "From the day of collection to the day of the run.", exact=True,
+            label="age of the data",
+        ),
+        Metric(
+            "after_cutoff", "%", "higher", "Share of rows of later days than the model learned from.", exact=True,
+            label="rows later than the cutoff",
+        ),
     )  # fmt: skip
 
     check: Literal["saturation"] = "saturation"

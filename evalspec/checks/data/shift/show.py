@@ -178,13 +178,13 @@ def _categories(check: Shift, column: RawColumnPair) -> Bars:
     shares = a / a.sum(), b / b.sum()
     order = np.argsort(-np.abs(shares[0] - shares[1]), kind="stable")[:BARS_SHOWN]
     bars = [
-        Bar(label=names[i], value=100.0 * float(share[i]), group=group)
+        Bar(label=name, value=100.0 * float(share[i]), group=names[i])
         for i in order
-        for group, share in ((check.reference, shares[0]), (check.current, shares[1]))
+        for name, share in ((check.reference, shares[0]), (check.current, shares[1]))
     ]
-    more = f" The {BARS_SHOWN} that moved most of {len(names)}." if len(names) > BARS_SHOWN else ""
+    more = f"; the {BARS_SHOWN} of {len(names)} categories that moved most" if len(names) > BARS_SHOWN else ""
     title = f"{column.name}: {check.reference} and {check.current}"
-    return Bars(title=title, caption=f"Share of rows.{more}", unit="%", bars=tuple(bars))
+    return Bars(title=title, caption=f"Share of rows, largest difference first{more}.", unit="%", bars=tuple(bars))
 
 
 def _giveaway(check: Shift, told: ClassifierResult) -> Bars:

@@ -139,40 +139,42 @@ class Shift(Check):
         Metric(
             "drifted_columns", "%", "lower", "Share of columns that moved further than `tolerance:`.",
             interval="partial conjunction of the columns' p-values", edge_shown=True,
-            shows=("share of moved columns",),
+            shows=("share of moved columns",), label="columns that drifted",
         ),
         Metric(
             "shift", "score", "lower", "Distance between the two populations in a column.", parts="column",
             interval="point of largest difference (PASS), Kolmogorov's limit or permutations (FAIL)",
-            shows=("moved column",),
+            shows=("moved column",), label="drift of a column",
         ),
         Metric(
             "missingness_shift", "pp", "lower", "Difference in the share of missing cells of a column.",
             parts="column", interval="MOVER over Clopper-Pearson",
-            shows=("moved column",),
+            shows=("moved column",), label="change in missing cells",
         ),
         Metric(
             "c2st_auc", "fraction", "lower", "Area under the ROC curve of a classifier that tells the two apart.",
             interval="DeLong on the logit, on held-out rows",
-            scales="area",
+            scales="area", label="difference between the datasets (classifier AUC)",
         ),
         Metric(
             "unseen_categories", "%", "lower", "Share of current rows whose category the reference does not have.",
             parts="column", interval="Clopper-Pearson of the current rows, the reference as it is",
+            label="categories that the reference lacks",
         ),
         Metric(
             "prediction_shift", "score", "lower", "Distance between a model's answers on the two datasets.",
-            parts="output", interval="as of `shift`", most=1.0,
+            parts="output", interval="as of `shift`", most=1.0, label="drift of the answers",
         ),
         Metric(
             "embedding_shift", "fraction", "lower",
             "Area under the ROC curve of a classifier that tells the two apart by a model's embeddings.",
-            interval="DeLong on the logit, on held-out rows",
+            interval="DeLong on the logit, on held-out rows", label="drift of the embeddings",
         ),
         Metric(
             "reweighted_score_change", "pp", "lower",
             "How much worse `metric:` gets on the reference when it is reweighted to the current rows.",
             interval="MOVER over BCa of two means, cross-fitted; rows unlike the reference's at their worst",
+            label="loss of score on the current mix of rows",
         ),
     )  # fmt: skip
 

@@ -140,10 +140,19 @@ class WrittenAnswers(Check):
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
     metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("truncated", "%", "lower", "Share of answers that were cut off.", interval=_SHARE),
-        Metric("empty", "%", "lower", "Share of answers without a word.", interval=_SHARE),
-        Metric("unparsed", "%", "lower", "Share of answers that hold no answer where it should be.", interval=_SHARE),
-        Metric("repeated", "%", "lower", "Share of answers that run in circles.", interval=_SHARE),
+        Metric(
+            "truncated", "%", "lower", "Share of answers that were cut off.", interval=_SHARE,
+            label="answers that are cut off",
+        ),
+        Metric("empty", "%", "lower", "Share of answers without a word.", interval=_SHARE, label="empty answers"),
+        Metric(
+            "unparsed", "%", "lower", "Share of answers that hold no answer where it should be.", interval=_SHARE,
+            label="answers without an answer in them",
+        ),
+        Metric(
+            "repeated", "%", "lower", "Share of answers that run in circles.", interval=_SHARE,
+            label="answers that run in circles",
+        ),
         Metric(
             REFUSAL, "%", "neither", "Share of answers that are refusals, by people's word on a random sample.",
             interval="Clopper-Pearson of audited rows, weighed by what the pattern finds of all rows (MOVER)",

@@ -94,6 +94,7 @@ def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckR
         conditions={"bins": check.bins, "bins_after_merging": len(ece.bins.count), "scheme": check.scheme},
         notes=[*notes, *moved[1]],
         weakens=_never_fails(check, rows.probabilities.shape[1]),
+        remedies=recalibration.remedies(suggestion, file, inputs.confidence),
         blind=_blind(truth, rows.probabilities.shape[1]),
         evidence=[] if file is None else [(file, "the suggested recalibration, to be applied where the model serves")],
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Column, Table
+from evalspec.evidence.remedies import Recalibrate
 from evalspec.evidence.words import in_percent
 from evalspec.scoring.losses import brier_losses, log_losses
 from evalspec.stats.calibration import expected_error as calibration
@@ -168,6 +169,26 @@ def note(found: Suggestion, file: str | None) -> str:
         f"Suggested: {TITLES[found.chosen]} ({file}); on {after.n:,} rows that it was not fitted on ece is "
         f"{after.value:.3f} after it, {before.value:.3f} before."
     )
+
+
+def remedies(found: Suggestion, file: str | None, level: float) -> tuple[Recalibrate, ...]:
+    """Suggested map with the error that is left after it; none where no map is suggested.
+
+    Args:
+        found: The maps that were tried.
+        file: Where the map is written.
+        level: Confidence of the bound.
+    """
+    if found.chosen is None or file is None:
+        return ()
+    error = found.tried[found.chosen].error
+    method = "temperature scaling" if found.chosen == "temperature" else TITLES[found.chosen]
+    return (
+        Recalibrate(
+            metrics=("ece",), method=method, value=error.value, upper=error.bound(level, "upper"), unit="fraction",
+            n=error.n, file=file,
+        ),
+    )  # fmt: skip
 
 
 def export(check: Calibration, inputs: Inputs, rows: Predictions, found: Suggestion) -> str | None:

@@ -26,6 +26,8 @@ DEGREES_MOST = 1e6
 """Degrees of freedom from which on t is as good as a normal distribution."""
 CLASSES = 20
 """Classes that are listed, the worst first."""
+FEWEST_BINS = 3
+"""Of a reliability curve."""
 BANDS = "below 0.05 well, 0.05 to 0.10 moderately, above 0.10 poorly"
 
 
@@ -148,11 +150,24 @@ def _reliability(ece: CalibrationError, suggestion: Suggestion, level: float) ->
             series.append(_series(f"after {title}", tried.error, level))
     return Curve(
         title="Reliability",
-        caption=f"Below the diagonal the model is over-confident. Bands: {in_percent(level)} for each bin by itself.",
+        caption=_few_bins(ece)
+        or f"Below the diagonal the model is over-confident. Bands: {in_percent(level)} per bin.",
         x_label="mean confidence",
         y_label="accuracy",
         references=(Reference(label="calibrated", axis="diagonal"),),
         series=tuple(series),
+    )
+
+
+def _few_bins(error: CalibrationError) -> str:
+    """Sentence on rows that give no curve; empty: they give one."""
+    count = error.bins.count
+    if len(count) >= FEWEST_BINS:
+        return ""
+    wrong = int(count.sum() - error.bins.right.sum())
+    return (
+        f"{plural(int(count.sum()), 'row')} with {plural(wrong, 'wrong answer')} are too few for a curve: they give "
+        f"{plural(len(count), 'bin')}. Below the diagonal the model is over-confident."
     )
 
 
@@ -185,9 +200,10 @@ def _confidences(confidence: NDArray[np.float64], correct: NDArray[np.bool_], th
     line = () if threshold is None else (Reference(label="threshold", value=threshold, axis="x"),)
     return Histogram(
         title="Confidences",
-        caption="How sure the model was where it was right and where it was wrong.",
+        caption="How sure the model was where it was right and where it was wrong; the scale of rows is logarithmic.",
         x_label="confidence",
         y_label="rows",
+        log_y=True,
         edges=tuple(edges.tolist()),
         counts={"right": tuple(int(c) for c in right), "wrong": tuple(int(c) for c in wrong)},
         references=line,

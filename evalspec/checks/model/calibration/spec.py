@@ -140,44 +140,54 @@ class Calibration(Check):
     shows: ClassVar[tuple[Shows, ...]] = ("confidence",)
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
-            "ece", "fraction", "lower", "Mean gap between confidence and accuracy.", interval=_INVERSION, scales="error"
+            "ece", "fraction", "lower", "Mean gap between confidence and accuracy.", interval=_INVERSION,
+            scales="error", label="expected calibration error",
         ),
         Metric(
-            "rms_calibration", "fraction", "lower", "Root of the mean squared gap.", interval=_SQUARES, scales="error"
+            "rms_calibration", "fraction", "lower", "Root of the mean squared gap.", interval=_SQUARES, scales="error",
+            label="root mean squared calibration error",
         ),
-        Metric("mce", "fraction", "lower", "Largest gap of any bin.", interval=_BINS, scales="largest error"),
+        Metric(
+            "mce", "fraction", "lower", "Largest gap of any bin.", interval=_BINS, scales="largest error",
+            label="largest calibration error",
+        ),
         Metric(
             "classwise_ece", "fraction", "lower",
             "Mean gap of a class's own probability and its share; without a class the mean over classes.",
-            parts="class", interval=_CLASSES, whole=True, scales="error",
+            parts="class", interval=_CLASSES, whole=True, scales="error", label="calibration error by class",
         ),
         Metric(
-            "brier", "score", "lower", "Mean squared error of the probabilities.", interval=_BRIER, least=0.0, most=2.0
+            "brier", "score", "lower", "Mean squared error of the probabilities.", interval=_BRIER, least=0.0, most=2.0,
+            label="Brier score",
         ),
         Metric("temperature", "score", "neither", "What logits must be divided by; over 1: over-confident."),
         Metric(
             "ece_after_temperature", "fraction", "lower", "`ece` after temperature scaling.",
-            interval=_INVERSION, scales="error",
+            interval=_INVERSION, scales="error", label="calibration error after temperature scaling",
         ),
         Metric(
             "selective_accuracy", "fraction", "higher", "Accuracy at and above `threshold:`.",
             interval=f"on the rows at and above `threshold:` {_SHARE}",
+            label="accuracy above the confidence threshold",
         ),
         Metric(
             "selective_coverage", "fraction", "higher", "Share of rows at and above `threshold:`.",
-            interval=_PAIRED_SHARE,
+            interval=_PAIRED_SHARE, label="share of rows above the confidence threshold",
         ),
         Metric(
             "routing_change", "%", "lower",
             "Share of rows on another side of `threshold:` than with `baseline:`; by direction: to_person, to_auto.",
             parts="direction", interval=_SHARE, whole=True,
-            shows=("only a difference of models",),
+            shows=("only a difference of models",), label="rows that are routed otherwise",
         ),
         Metric(
             "interval_coverage", "%", "higher", "Share of rows inside the stated interval.",
-            interval=_PAIRED_SHARE,
+            interval=_PAIRED_SHARE, label="coverage of the stated intervals",
         ),
-        Metric("pinball", "label", "lower", "Mean pinball loss of the stated interval's ends.", interval=_MEAN),
+        Metric(
+            "pinball", "label", "lower", "Mean pinball loss of the stated interval's ends.", interval=_MEAN,
+            label="pinball loss",
+        ),
     )  # fmt: skip
 
     check: Literal["calibration"] = "calibration"

@@ -245,20 +245,24 @@ def _forest(check: Compression, slices: Estimate, confidence: float) -> Interval
     order = sorted(slices.parts.items(), key=lambda item: -(item[1].value if item[1].value is not None else -1.0))
     rows = tuple(
         Interval(
-            label=name, value=part.value, lower=part.bound(confidence, "lower"), upper=part.bound(confidence, "upper"),
-            n=part.n,
+            label=name, value=_points(part.value), lower=_points(part.bound(confidence, "lower")),
+            upper=_points(part.bound(confidence, "upper")), n=part.n,
         )
         for name, part in order
     )  # fmt: skip
     references = tuple(
-        Reference(label=requirement.sentence, value=requirement.threshold / 100.0, axis="x")
+        Reference(label=requirement.sentence, value=requirement.threshold, axis="x", says_value=True)
         for requirement in check.requirements
         if requirement.metric == "worst_slice_drop"
     )
     return Intervals(
         title="Accuracy lost by slice", caption=f"One-sided bounds at {in_percent(confidence)} each; worst first.",
-        unit="fraction", rows=rows, references=references,
+        unit="pp", rows=rows, references=references,
     )  # fmt: skip
+
+
+def _points(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share
 
 
 def tensors(found: Tensors | None) -> list[AnyBlock]:

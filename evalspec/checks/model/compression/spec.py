@@ -142,48 +142,57 @@ class Compression(Check):
         ),
         Metric(
             "accuracy_drop", "pp", "lower", "Accuracy of the baseline less the candidate's.",
-            interval=_TANGO, neutral=0.0,
+            interval=_TANGO, neutral=0.0, label="loss of accuracy against the baseline",
         ),
         Metric(
             "top_5_drop", "pp", "lower", "Top-5 accuracy of the baseline less the candidate's.",
-            interval=_TANGO, neutral=0.0,
+            interval=_TANGO, neutral=0.0, label="loss of top-5 accuracy against the baseline",
         ),
         Metric(
             "ece_increase", "fraction", "lower", "`ece` of the candidate less the baseline's.",
             interval="the bounds of both (test inversion), each at half the level", least=-1.0,
-            neutral=0.0, scales="increase of an error",
+            neutral=0.0, scales="increase of an error", label="rise of the calibration error",
         ),
-        Metric("flip_rate", "%", "lower", "Share of rows that get another class.", interval=_SHARE),
-        Metric("break_rate", "%", "lower", "Share of rows that only the baseline gets right.", interval=_SHARE),
+        Metric(
+            "flip_rate", "%", "lower", "Share of rows that get another class.", interval=_SHARE,
+            label="rows that get another class",
+        ),
+        Metric(
+            "break_rate", "%", "lower", "Share of rows that only the baseline gets right.", interval=_SHARE,
+            label="rows that only the baseline gets right",
+        ),
         Metric(
             "worst_slice_drop", "pp", "lower", "The largest loss of accuracy of a slice.",
             interval=f"all slices must clear the threshold, each by {_TANGO}",
             neutral=0.0,
-            extreme=True,
+            extreme=True, label="loss of accuracy in the worst slice",
         ),
         Metric(
             "slices_too_small", "count", "lower", "Cells enumerated from columns with fewer than min_n rows.",
-            exact=True,
+            exact=True, label="slices with too few rows",
         ),
         Metric(
             "output_divergence", "score", "lower", "Mean divergence of the outputs from the baseline's.",
-            interval="BCa of the mean (saddlepoint), from 200 rows on",
+            interval="BCa of the mean (saddlepoint), from 200 rows on", label="divergence of the outputs",
         ),
         Metric(
             "logit_distance", "score", "lower",
             "Mean distance of the scores before softmax from the baseline's, by the spread of those.",
             interval="BCa of the mean (saddlepoint), from 200 rows on",
         ),
-        Metric("operator_coverage", "%", "higher", "Operators that ran on the device asked for.", exact=True),
+        Metric(
+            "operator_coverage", "%", "higher", "Operators that ran on the device asked for.", exact=True,
+            label="operators on the device asked for",
+        ),
         Metric(
             "operators_lost", "count", "lower",
             "Convolutions, products, attention and recurrent operators of the baseline that it is written without.",
-            exact=True,
+            exact=True, label="operators that the baseline has and the candidate lacks",
         ),
         Metric(
             "mae_increase", "label", "lower", "Mean absolute error of the candidate less the baseline's.",
             interval="BCa of the paired differences (saddlepoint), from 200 rows on",
-            neutral=0.0,
+            neutral=0.0, label="rise of the mean absolute error",
         ),
     )  # fmt: skip
 

@@ -69,7 +69,7 @@ class Generalization(Check):
         Metric(
             "ood_gap", "pp", "lower", "How much worse `metric:` is outside than inside.", parts="origin",
             interval=_BETWEEN,
-            extreme=True,
+            extreme=True, label="loss outside of the training conditions",
         ),
         Metric(
             "ood_gap_mae", "label", "lower", "How much larger the mean absolute error is outside.", parts="origin",

@@ -86,7 +86,10 @@ class Likelihood(Check):
             "perplexity", "score", "lower", "Exponential of the mean nats of a token.", least=1.0,
             interval=f"{_MEAN}, tested at the logarithm of the threshold",
         ),
-        Metric("bits_per_byte", "score", "lower", "Bits that a byte of text takes.", least=0.0, interval=_MEAN),
+        Metric(
+            "bits_per_byte", "score", "lower", "Bits that a byte of text takes.", least=0.0, interval=_MEAN,
+            label="bits a byte of text",
+        ),
         Metric(
             "next_token_accuracy", "%", "higher", "Share of tokens that the model thought the likeliest.",
             interval=_SHARE,
@@ -98,6 +101,7 @@ class Likelihood(Check):
         Metric(
             "top_token_flips", "%", "lower", "Share of tokens for which another one than the baseline's is likeliest.",
             interval=_SHARE, shows=("only a difference of models",),
+            label="tokens that the baseline would not choose",
         ),
     )  # fmt: skip
 

@@ -96,24 +96,26 @@ class Robustness(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "corruption_accuracy", "fraction", "higher", "Accuracy on a corrupted copy.", parts="corruption",
-            interval=_SHARE,
+            interval=_SHARE, label="accuracy on corrupted rows",
         ),
         Metric(
             "worst_corruption_accuracy", "fraction", "higher", "The smallest accuracy of all corrupted copies.",
             interval=f"{_ALL} {_SHARE}",
-            extreme=True,
+            extreme=True, label="accuracy on the worst corruption",
         ),
         Metric(
             "mean_corruption_accuracy", "fraction", "higher", "Mean accuracy over all corrupted copies.",
             interval=f"{_ACCURACIES}; against a model the same of the differences",
+            label="mean accuracy on corrupted rows",
         ),
         Metric(
             "robustness_drop", "pp", "lower", "Accuracy on the rows as they are, less the mean over all copies.",
             interval=f"{_ACCURACIES}, paired by row; of one copy Tango's score interval",
+            label="loss of accuracy by corruption",
         ),
         Metric(
             "corruption_mae", "label", "lower", "Mean absolute error on a corrupted copy.", parts="corruption",
-            interval="BCa of the mean (saddlepoint), from 200 rows on",
+            interval="BCa of the mean (saddlepoint), from 200 rows on", label="error on corrupted rows",
         ),
         Metric(
             "worst_corruption_mae", "label", "lower", "The largest mean absolute error of all corrupted copies.",
@@ -121,11 +123,12 @@ class Robustness(Check):
             extreme=True,
         ),
         Metric(
-            "mean_corruption_mae", "label", "lower", "Mean over all copies of the mean absolute error.", interval=_MEAN
+            "mean_corruption_mae", "label", "lower", "Mean over all copies of the mean absolute error.", interval=_MEAN,
+            label="mean error on corrupted rows",
         ),
         Metric(
             "mae_increase", "label", "lower", "Mean absolute error over all copies, less that on the rows as they are.",
-            interval=f"{_MEAN}, paired by row",
+            interval=f"{_MEAN}, paired by row", label="rise of the mean absolute error",
         ),
     )  # fmt: skip
 

@@ -343,7 +343,12 @@ def _forest(check: Slices, sliced: Sliced, bounds: Mapping[str, Bounds], confide
         for name in order
     )  # fmt: skip
     references = [
-        Reference(label=requirement.sentence, value=from_unit(requirement.threshold, requirement.unit), axis="x")
+        Reference(
+            label=requirement.sentence,
+            value=from_unit(requirement.threshold, requirement.unit),
+            axis="x",
+            says_value=True,
+        )
         for requirement in check.requirements
         if requirement.model is None and requirement.metric in (sliced.metric, f"worst_{sliced.metric}")
     ]

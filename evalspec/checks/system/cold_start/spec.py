@@ -66,6 +66,7 @@ class ColdStart(Check):
             "From the model's file to the model in memory.",
             interval=INTERVAL,
             shows=("cost of loading",),
+            label="time to load the model",
         ),
         Metric(
             "first_inference",
@@ -74,9 +75,24 @@ class ColdStart(Check):
             "Latency of a process's first item.",
             interval=INTERVAL,
             shows=("cost of a first answer",),
+            label="latency of the first query",
         ),
-        Metric("first_token", "s", "lower", "Start, import, load and the first token together.", interval=INTERVAL),
-        Metric("ready_time", "s", "lower", "Start, import, load and first item together.", interval=INTERVAL),
+        Metric(
+            "first_token",
+            "s",
+            "lower",
+            "Start, import, load and the first token together.",
+            interval=INTERVAL,
+            label="time to the first token from a cold start",
+        ),
+        Metric(
+            "ready_time",
+            "s",
+            "lower",
+            "Start, import, load and first item together.",
+            interval=INTERVAL,
+            label="time until the first answer",
+        ),
     )
 
     check: Literal["cold_start"] = "cold_start"

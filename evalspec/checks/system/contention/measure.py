@@ -210,7 +210,7 @@ def _blocks(check: Contention, quantities: dict[str, PairedQuantity], confidence
                Column(name="unit"), Column(name="ratio", unit="x"))  # fmt: skip
     references = [Reference(label="no effect", value=1.0, axis="x")]
     references += [
-        Reference(label=one.sentence, value=one.threshold, axis="x")
+        Reference(label=one.sentence, value=one.threshold, axis="x", says_value=True)
         for one in check.requirements
         if one.metric == "contention_ratio"
     ]

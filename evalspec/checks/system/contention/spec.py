@@ -71,7 +71,7 @@ class Contention(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "contention_ratio", "x", "lower", "How many times as slow beside the load.", parts="percentile",
-            interval="t over pairs of processes (log ratios)",
+            interval="t over pairs of processes (log ratios)", label="slowdown beside other work",
         ),
     )  # fmt: skip
 

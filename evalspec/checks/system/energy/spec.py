@@ -80,9 +80,13 @@ class Energy(Check):
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
     metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("energy_per_inference", "J", "lower", "Energy of the window by its answered items.", interval=PAIRS),
+        Metric(
+            "energy_per_inference", "J", "lower", "Energy of the window by its answered items.", interval=PAIRS,
+            label="energy of an inference",
+        ),
         Metric("energy_per_token", "J", "lower", "Energy of the window by the tokens that arrived in it.",
-               interval=PAIRS),
+               interval=PAIRS, label="energy of a token",
+           ),
         Metric(
             "idle_power", "W", "lower", "Power with the model in memory and nothing to do.",
             interval=INTERVAL, shows=("cost of idling",),

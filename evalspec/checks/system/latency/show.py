@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -64,19 +64,23 @@ def _streamed(samples: Sequence[Samples]) -> list[AnyBlock]:
     return streams_show.blocks({"": samples}, {"": [timing_samples.steady(one) for one in samples]})
 
 
-def _thresholds(check: Latency) -> list[tuple[str, float]]:
-    """(label, ms) of every requirement on a percentile, and the deadline."""
-    found = [(r.sentence, r.threshold) for r in check.requirements if r.metric in PERCENTILES and r.model is None]
+def _thresholds(check: Latency) -> list[Reference]:
+    """Every requirement on a percentile, and the deadline, in milliseconds."""
+    found = [
+        Reference(label=r.sentence, value=r.threshold, says_value=True)
+        for r in check.requirements
+        if r.metric in PERCENTILES and r.model is None
+    ]
     if check.limit_ms is not None:
-        found.append(("deadline", check.limit_ms))
+        found.append(Reference(label="deadline", value=check.limit_ms))
     return found
 
 
-def _references(lines: Sequence[tuple[str, float]], axis: str) -> tuple[Reference, ...]:
-    return tuple(Reference(label=label, value=value, axis="x" if axis == "x" else "y") for label, value in lines)
+def _references(lines: Sequence[Reference], axis: Literal["x", "y"]) -> tuple[Reference, ...]:
+    return tuple(line.model_copy(update={"axis": axis}) for line in lines)
 
 
-def _histogram(answered: NDArray[np.float64], lines: Sequence[tuple[str, float]]) -> Histogram:
+def _histogram(answered: NDArray[np.float64], lines: Sequence[Reference]) -> Histogram:
     low, high = max(float(answered[0]), 1e-6), float(answered[-1])
     edges = np.geomspace(low, high if high > low else 1.01 * low, CELLS + 1)
     counts = np.histogram(np.clip(answered, edges[0], edges[-1]), edges)[0]
@@ -90,7 +94,7 @@ def _histogram(answered: NDArray[np.float64], lines: Sequence[tuple[str, float]]
     )  # fmt: skip
 
 
-def _tail(answered: NDArray[np.float64], total: int, lines: Sequence[tuple[str, float]]) -> Curve:
+def _tail(answered: NDArray[np.float64], total: int, lines: Sequence[Reference]) -> Curve:
     """Share of queries slower than each latency; points are densest in the tail."""
     slower = (total - np.arange(1, len(answered) + 1)) / total
     keep = np.unique(len(answered) - np.geomspace(1, len(answered), POINTS).astype(np.int64))
@@ -104,9 +108,7 @@ def _tail(answered: NDArray[np.float64], total: int, lines: Sequence[tuple[str, 
     )  # fmt: skip
 
 
-def _course(
-    samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]], lines: Sequence[tuple[str, float]]
-) -> Curve:
+def _course(samples: Sequence[Samples], latencies: Sequence[NDArray[np.float64]], lines: Sequence[Reference]) -> Curve:
     """Median of short stretches over time, with the fastest and slowest query of each as a band.
 
     Processes stand one after the other: bands over each other would hide the lines.

@@ -23,6 +23,7 @@ from evalspec.timing.budget import (
     USER_RATE,
     WARMUP_S,
     least_queries,
+    ordinal,
     shown_by,
     token_metrics,
 )
@@ -152,6 +153,7 @@ class Latency(Check):
                 f"Latency that {100 * p:g} % of queries stay within.",
                 interval=f"{_BINOMIAL}; {_PAIRS}",
                 shows=shown_by(name),
+                label=f"{ordinal(p)} percentile of latency",
             )
             for name, p in PERCENTILES.items()
         ),
@@ -170,6 +172,7 @@ class Latency(Check):
             "lower",
             "Mean absolute difference of successive latencies.",
             interval=f"t over processes; {_PAIRS}",
+            label="jitter",
         ),
         Metric(
             "deadline_miss_rate",
@@ -178,6 +181,7 @@ class Latency(Check):
             "Share of queries over `deadline:`.",
             interval=_BINOMIAL,
             shows=("late answers",),
+            label="queries over the deadline",
         ),
         *token_metrics(interval=_BINOMIAL),
     )

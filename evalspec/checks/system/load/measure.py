@@ -392,7 +392,7 @@ def _max_rate(check: Load, found: LoadResult, objective: Requirement, confidence
         invalid=gravest(*(one.invalid for one in asked.values())),
         withhold=next((one.withhold for one in asked.values() if one.withhold is not None), None),
         notes=tuple(
-            f"Measured, and not to be trusted: {name} {format_number(value)} ms at {part}."
+            f"Measured, and not judged: {name} {format_number(value)} ms at {part}."
             for part, run in found.planned.items()
             if (one := asked.get(run.traffic.asked_qps))
             and one.invalid
@@ -462,7 +462,7 @@ def _notes(check: Load, found: LoadResult, confidence: float) -> list[str]:
 
 
 def _void_notes(check: Load, run: AtRate, confidence: float) -> list[str]:
-    """Notes on a rate that is not to be trusted: all of it, or some percentiles, and whether anything hangs on it."""
+    """Notes on a rate that is not judged: all of it, or some percentiles, and whether anything hangs on it."""
     if isinstance(run.invalid, OnlyWorse):
         return [f"disturbed: {run.invalid}; only what held in spite of it counts."]
     if run.invalid is not None:
@@ -477,7 +477,7 @@ def _void_notes(check: Load, run: AtRate, confidence: float) -> list[str]:
         held.add(check.objective.metric)
     free = not any(metric.removeprefix("latency_") in void for metric in held)
     idle = f"; nothing is required of {'it' if len(names) == 1 else 'them'}" if free else ""
-    return [f"{which} {'is' if len(names) == 1 else 'are'} not to be trusted: {next(iter(void.values()))}{idle}."]
+    return [f"{which} {'is' if len(names) == 1 else 'are'} not judged: {next(iter(void.values()))}{idle}."]
 
 
 def _run_notes(run: AtRate) -> list[str]:

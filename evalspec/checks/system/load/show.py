@@ -63,7 +63,7 @@ def blocks(check: Load, found: LoadResult, confidence: float) -> list[AnyBlock]:
 def _lines(check: Load, parts: Collection[str | None], axis: Literal["x", "y"]) -> tuple[Reference, ...]:
     """Requirements on a percentile as lines; only those that hold at these rates, None: at every rate."""
     return tuple(
-        Reference(label=r.sentence, value=r.threshold, axis=axis)
+        Reference(label=r.sentence, value=r.threshold, axis=axis, says_value=True)
         for r in check.requirements
         if r.metric in PERCENTILES and r.model is None and r.part in parts
     )

@@ -28,6 +28,7 @@ from evalspec.timing.budget import (
     PERCENTILES,
     TOKEN_PERCENTILES,
     least_queries,
+    ordinal,
     rate_part,
     shown_by,
     token_metrics,
@@ -144,23 +145,29 @@ class Load(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         *(
             Metric(name, "ms", "lower", f"Latency from the due time that {100 * p:g} % of queries stay within.",
-                   parts="rate", interval=_COUNTED, shows=shown_by(name))
+                   parts="rate", interval=_COUNTED, shows=shown_by(name),
+                   label=f"{ordinal(p)} percentile of latency")
             for name, p in PERCENTILES.items()
         ),
         Metric("error_rate", "%", "lower", "Share of queries that failed or timed out.", parts="rate",
-               interval="binomial with a design effect"),
+               interval="binomial with a design effect", label="failed queries"),
         Metric("goodput", "qps", "higher", "Queries a second that were answered within the SLO.", parts="rate",
                interval="rate times the share in time; binomial with a design effect", shows=("late answers",)),
         Metric("max_rate", "qps", "higher", "Highest rate at which the SLO holds.",
-               interval="the SLO's own test on the planned queries at the rate", shows=("late answers",)),
+               interval="the SLO's own test on the planned queries at the rate", shows=("late answers",),
+               label="highest rate within the SLO"),
         Metric("good_share", "%", "higher", "Share of queries that were due in which all of `good:` held.",
-               parts="rate", interval="binomial with a design effect", shows=("late answers",)),
+               parts="rate", interval="binomial with a design effect", shows=("late answers",),
+               label="queries within all limits"),
         Metric("output_rate", "tokens/s", "higher", "Tokens that arrived a second, of all users together.",
                parts="rate", interval="t over blocks of time"),
         *token_metrics("rate", _COUNTED),
         Metric("spike_factor", "x", "lower", "p99 in the spike by p99 before it.", parts="rate",
                interval="quotient of two percentiles' bounds at half the level each", shows=("late answers",)),
-        Metric("generator_lag_p99", "ms", "lower", "How late the load generator was, at the worst rate.", exact=True),
+        Metric(
+            "generator_lag_p99", "ms", "lower", "How late the load generator was, at the worst rate.", exact=True,
+            label="lag of the load generator",
+        ),
         Metric("offline_server_ratio", "x", "neither", "Items a second with nothing waiting, by `max_rate`.",
                exact=True),
     )  # fmt: skip

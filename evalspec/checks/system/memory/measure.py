@@ -251,7 +251,7 @@ def _curve(check: Memory, used: Used) -> Curve:
         if peaks:
             series.append(Series(name=name, x=tuple(float(one) for one in peaks), y=tuple(peaks.values())))
     lines = tuple(
-        Reference(label=one.sentence, value=one.threshold, axis="y")
+        Reference(label=one.sentence, value=one.threshold, axis="y", says_value=True)
         for one in check.requirements
         if one.metric in (HOST, DEVICE) and one.model is None
     )

@@ -56,11 +56,16 @@ class Memory(Check):
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("peak_host_memory", "MiB", "lower", "Largest resident size; without a part, of all batch sizes.",
-               parts="batch", whole=True, exact=True, shows=("host memory",)),
+               parts="batch", whole=True, exact=True, shows=("host memory",), label="peak memory",
+           ),
         Metric("peak_device_memory", "MiB", "lower", "Most of the GPU's memory; without a part, of all batch sizes.",
-               parts="batch", whole=True, exact=True),
+               parts="batch", whole=True, exact=True, label="peak memory of the device",
+           ),
         Metric("model_size", "MiB", "lower", "Size of the artifact's files.", exact=True),
-        Metric("parameters", "count", "lower", "Numbers that training has set.", exact=True),
+        Metric(
+            "parameters", "count", "lower", "Numbers that training has set.", exact=True,
+            label="number of parameters",
+        ),
     )  # fmt: skip
 
     check: Literal["memory"] = "memory"

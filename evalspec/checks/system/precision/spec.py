@@ -64,9 +64,12 @@ class Precision(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "operator_coverage", "%", "higher", "Operators that ran on the device asked for.",
-            exact=True, shows=("covered operators",),
+            exact=True, shows=("covered operators",), label="operators on the device asked for",
         ),
-        Metric("precision_coverage", "%", "higher", "Operations computed in the precision asked for.", exact=True),
+        Metric(
+            "precision_coverage", "%", "higher", "Operations computed in the precision asked for.", exact=True,
+            label="operations in the precision asked for",
+        ),
         Metric("output_difference", "score", "lower", "Largest absolute difference from the reference.", exact=True),
         Metric(
             "relative_difference", "%", "lower", "Largest relative difference from the reference.", exact=True,
@@ -74,7 +77,7 @@ class Precision(Check):
         ),
         Metric(
             "argmax_disagreement", "%", "lower", "Rows whose predicted class is not the reference's.",
-            interval="Clopper-Pearson",
+            interval="Clopper-Pearson", label="rows that get another class than the reference's",
         ),
     )  # fmt: skip
 

@@ -49,7 +49,9 @@ def blocks(
                 x_label=name, x_unit="ms", y_label="requests", log_x=True,
                 edges=tuple(float(edge) for edge in edges),
                 counts={"requests": tuple(int(count) for count in counts)},
-                references=tuple(Reference(label=one.sentence, value=one.threshold, axis="x") for one in lines),
+                references=tuple(
+                    Reference(label=one.sentence, value=one.threshold, axis="x", says_value=True) for one in lines
+                ),
             )
         )  # fmt: skip
         rows.append((name, *(float(np.quantile(answered, p)) for p in QUANTILES), len(answered)))

@@ -12,7 +12,7 @@ from evalspec.checks.system.recorded_load.defects import log_defects
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
 from evalspec.language.parts import Check, DatasetName, Need, NeedRows
-from evalspec.timing.budget import EPISODES
+from evalspec.timing.budget import EPISODES, ordinal
 
 if TYPE_CHECKING:
     from evalspec.language.defects import Defect
@@ -81,10 +81,13 @@ class RecordedLoad(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         *(
             Metric(f"{time}_{name}", "ms", "lower", f"{what} that {100 * p:g} % of requests stay within.",
-                   interval=_BINOMIAL)
+                   interval=_BINOMIAL, label=f"{ordinal(p)} percentile of {what[:1].lower()}{what[1:]}")
             for time, what in TIMES.items() for name, p in SHARES.items()
         ),
-        Metric("error_rate", "%", "lower", "Share of requests that failed.", interval=_BINOMIAL),
+        Metric(
+            "error_rate", "%", "lower", "Share of requests that failed.", interval=_BINOMIAL,
+            label="failed queries",
+        ),
         Metric("output_rate", "tokens/s", "higher", "Tokens of answers a second, of all requests together.",
                interval="t over 10 blocks of time"),
     )  # fmt: skip

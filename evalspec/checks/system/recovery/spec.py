@@ -66,7 +66,12 @@ class Recovery(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("time_to_healthy", "s", "lower", "From the kill until the server is ready.", interval="t over kills"),
         Metric(
-            "first_token", "s", "lower", "From the kill until the first token of an answer.", interval="t over kills"
+            "first_token",
+            "s",
+            "lower",
+            "From the kill until the first token of an answer.",
+            interval="t over kills",
+            label="time to the first token from a cold start",
         ),
         Metric("lost_requests", "count", "lower", "Queries without an answer in the worst kill.", exact=True),
     )

@@ -73,7 +73,7 @@ class Roofline(Check):
         Metric(
             "roof_fraction", "%", "higher", "Shortest time under the ceilings by the time it took.",
             interval="t over processes",
-            shows=("share of the roof",),
+            shows=("share of the roof",), label="share of the attainable speed",
         ),
     )  # fmt: skip
 

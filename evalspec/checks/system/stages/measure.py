@@ -250,7 +250,7 @@ def _blocks(check: Stages, divided: Divided, confidence: float) -> list[AnyBlock
         title="Share of each stage", unit="%", rows=tuple(forest),
         caption="Over fresh processes; beside each the speed-up of a query if the stage took no time.",
         references=tuple(
-            Reference(label=one.sentence, value=one.threshold, axis="x")
+            Reference(label=one.sentence, value=one.threshold, axis="x", says_value=True)
             for one in check.requirements
             if one.metric == "stage_share"
         ),

@@ -99,11 +99,11 @@ class Stages(Check):
         Metric(
             "stage_share", "%", "neither", "Time of a stage by the time of the undivided query.", parts="stage",
             interval="t over processes",
-            shows=("share of a stage",),
+            shows=("share of a stage",), label="share of a stage",
         ),
         Metric(
             "amdahl_ceiling", "x", "neither", "Speed-up of a query if the stage took no time.", parts="stage",
-            interval="that of the share, carried over", least=1.0,
+            interval="that of the share, carried over", least=1.0, label="speed-up without the stage",
         ),
     )  # fmt: skip
 

@@ -71,12 +71,16 @@ class Sustained(Check):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("sustained_ratio", "x", "higher", "Throughput of the last fifth by that of the fastest first.",
                interval="t over processes (log ratios against the fastest start); from 5 processes on",
-               shows=("sustained share",)),
+               shows=("sustained share",), label="throughput that is sustained",
+           ),
         Metric(
             "throttled", "count", "lower", "1 where the device slowed itself down in this run, else 0.", exact=True,
             most=1.0,
         ),
-        Metric("temperature_max", "C", "lower", "Highest temperature of the device in this run.", exact=True),
+        Metric(
+            "temperature_max", "C", "lower", "Highest temperature of the device in this run.", exact=True,
+            label="highest temperature",
+        ),
     )  # fmt: skip
 
     check: Literal["sustained"] = "sustained"

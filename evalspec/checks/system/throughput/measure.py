@@ -109,6 +109,10 @@ class AtBatch:
         return saturated_server.AtLeast(throughput) if saturated_server.is_bottleneck(self.samples) else throughput
 
 
+FEWEST_BATCHES = 3
+"""Batch sizes that a curve is drawn through; fewer stand in the table."""
+
+
 def measure(check: Throughput, inputs: Inputs) -> CheckResult:
     """Times every batch size, alone and in pairs with every model that a requirement names.
 
@@ -276,7 +280,7 @@ def _blocks(
         {size: _batch_ms(at) for size, at in batches.items()},
         spent,
     )  # fmt: skip
-    return [_curve(check, batches, confidence), table, best]
+    return [*([_curve(check, batches, confidence)] if len(batches) >= FEWEST_BATCHES else []), table, best]
 
 
 def _curve(check: Throughput, batches: Mapping[int, AtBatch], confidence: float) -> Curve:
@@ -288,7 +292,7 @@ def _curve(check: Throughput, batches: Mapping[int, AtBatch], confidence: float)
         points.append((float(size), value, value if lower is None else lower, value if upper is None else upper))
     x, y, low, high = (tuple(column) for column in zip(*points, strict=True))
     lines = tuple(
-        Reference(label=r.sentence, value=r.threshold, axis="y")
+        Reference(label=r.sentence, value=r.threshold, axis="y", says_value=True)
         for r in check.requirements
         if r.metric == "throughput" and r.model is None
     )

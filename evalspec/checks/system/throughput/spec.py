@@ -98,9 +98,11 @@ class Throughput(Check):
         Metric("output_rate", "tokens/s", "higher", "Tokens that arrived a second, of all requests under way.",
                parts="batch", whole=True, interval=TOKENS),
         Metric("prefill_rate", "tokens/s", "higher", "Tokens of prompts a second, of one request alone.",
-               parts="batch", whole=True, interval=TOKENS),
+               parts="batch", whole=True, interval=TOKENS, label="tokens of prompts a second",
+           ),
         Metric("decode_rate", "tokens/s", "higher", "Tokens a second of one answer, after its first piece.",
-               parts="batch", whole=True, interval=TOKENS),
+               parts="batch", whole=True, interval=TOKENS, label="tokens of answers a second",
+           ),
     )  # fmt: skip
 
     check: Literal["throughput"] = "throughput"

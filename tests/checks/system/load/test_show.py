@@ -32,7 +32,7 @@ def test_only_the_percentiles_that_are_void_are_called_so(tmp_path: Path) -> Non
     check = load(rates=["20 qps"], queries=50_000, require=BOTH)
     result = run(tmp_path, late(0.005, 15.0, 0.2), check)
     assert remarks(result) == {"20 qps": "p99_9 void"}
-    assert f"At 20 qps: p99_9 is not to be trusted: {LATE} 15 ms late" in said(result)
+    assert f"At 20 qps: p99_9 is not judged: {LATE} 15 ms late" in said(result)
     assert "nothing is required of it" not in said(result)
     assert status(result, check, "load/latency_p90(20 qps)") == "PASS"
 
@@ -42,14 +42,14 @@ def test_void_percentiles_on_which_nothing_hangs_are_no_reason_to_doubt_a_ready(
     result = run(tmp_path, late(0.02, 15.0, 0.2), check)
     assert status(result, check, "load/latency_p90(20 qps)") == "PASS"
     assert remarks(result) == {"20 qps": "p99, p99_9 void"}
-    assert "At 20 qps: p99 and p99_9 are not to be trusted" in said(result)
+    assert "At 20 qps: p99 and p99_9 are not judged" in said(result)
     assert "; nothing is required of them." in said(result)
 
 
 def test_a_rate_without_lag_has_no_remark(tmp_path: Path) -> None:
     result = run(tmp_path, by(exponential(0.2)), load(rates=["20 qps"], require=BOTH[:1]))
     assert remarks(result) == {"20 qps": ""}
-    assert "not to be trusted" not in said(result)
+    assert "not judged" not in said(result)
 
 
 def test_a_rate_that_is_void_as_a_whole_says_so(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_max_rate_that_is_void_still_tells_what_was_measured(tmp_path: Path) -
     test = written(result, check)["load/max_rate"]
     assert test.invalid is not None and test.value is None
     assert [note.split(" ms ")[1] for note in test.notes] == ["at 20 qps."]
-    assert test.notes[0].startswith("Measured, and not to be trusted: latency_p99_9 15")
+    assert test.notes[0].startswith("Measured, and not judged: latency_p99_9 15")
 
 
 def test_each_rate_has_its_course_with_the_lines_that_hold_there(tmp_path: Path) -> None:
