@@ -123,6 +123,23 @@ class Histogram(Axes):
     counts: dict[str, tuple[int, ...]]
 
 
+class SmallHistogram(Frozen):
+    """One column, as shares of the rows of each dataset in the same cells."""
+
+    label: str
+    note: str = ""
+    first: str = Field(description="Under the first cell: its lower end, or its category.")
+    last: str = Field("", description="Under the last one; empty: each cell is a category.")
+    shares: dict[str, tuple[float, ...]] = Field(description="Dataset: percent of its rows in each cell.")
+
+
+class SmallHistograms(Block):
+    """Many columns, a small histogram each, all on a page at once."""
+
+    block: Literal["small_histograms"] = "small_histograms"
+    items: tuple[SmallHistogram, ...]
+
+
 class Matrix(Block):
     """A matrix with named rows and columns, such as a confusion matrix."""
 
@@ -161,6 +178,6 @@ class Text(Block):
 
 
 AnyBlock = Annotated[
-    Table | Curve | Points | Bars | Intervals | Histogram | Matrix | Examples | Text,
+    Table | Curve | Points | Bars | Intervals | Histogram | SmallHistograms | Matrix | Examples | Text,
     Field(discriminator="block"),
 ]

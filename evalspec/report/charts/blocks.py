@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,24 +11,25 @@ from evalspec.evidence.blocks import (
     Bar,
     Bars,
     Curve,
-    Example,
     Examples,
     Histogram,
     Intervals,
     Matrix,
     Points,
     Reference,
+    SmallHistograms,
     Table,
     Text,
 )
 from evalspec.report.charts.curves import ChartView, chart_view
+from evalspec.report.charts.examples import ExamplesView, examples_view
 from evalspec.report.charts.frames import far_from
+from evalspec.report.charts.small import SmallHistogramsView, small_histograms
 from evalspec.report.charts.strips import Strip, StripScale, Tick, axis_ticks, strip, text_room
-from evalspec.report.charts.tables import MAX_ROWS, TableView, aligned, cell, table_view, with_unit
-from evalspec.report.names import quantity, shorten
+from evalspec.report.charts.tables import MAX_ROWS, TableView, aligned, table_view, with_unit
+from evalspec.report.names import quantity
 from evalspec.report.requirements import interval_words
 
-MAX_EXAMPLES = 24
 MAX_MATRIX = 40
 HALF = 500.0
 """Pixels of a little more than half of the page's width."""
@@ -42,9 +41,6 @@ LONG_HEAD = 3
 """Characters of the head of a column that stands upright."""
 MOST_BESIDE = 3
 """Bars of one row."""
-MAX_TEXT = 2_000
-MAX_PICTURE = 64_000
-PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,30 +180,6 @@ class MatrixView:
 
 
 @dataclass(frozen=True, slots=True)
-class ExampleView:
-    """One row to look at. ``picture`` is a data URI or empty; ``trouble`` says why there is none."""
-
-    title: str
-    fields: tuple[tuple[str, str], ...]
-    text: str
-    picture: str
-    trouble: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExamplesView:
-    """Rows to look at, in ones or in pairs."""
-
-    title: str
-    caption: str
-    groups: tuple[tuple[ExampleView, ...], ...]
-    shown: int
-    total: int
-    pairs: bool
-    kind: str = "examples"
-
-
-@dataclass(frozen=True, slots=True)
 class TextView:
     """Paragraphs."""
 
@@ -217,7 +189,17 @@ class TextView:
     kind: str = "text"
 
 
-BlockView = TableView | ForestView | BarsView | BesideView | MatrixView | ExamplesView | TextView | ChartView
+BlockView = (
+    TableView
+    | ForestView
+    | BarsView
+    | BesideView
+    | MatrixView
+    | ExamplesView
+    | SmallHistogramsView
+    | TextView
+    | ChartView
+)
 
 
 def block_view(block: AnyBlock) -> BlockView:
@@ -232,7 +214,9 @@ def block_view(block: AnyBlock) -> BlockView:
         case Matrix():
             return _matrix(block)
         case Examples():
-            return _examples(block)
+            return examples_view(block)
+        case SmallHistograms():
+            return small_histograms(block)
         case Text():
             paragraphs = tuple(part.strip() for part in block.text.split("\n\n") if part.strip())
             return TextView(block.title, block.caption, paragraphs)
@@ -376,32 +360,3 @@ def _matrix(block: Matrix) -> MatrixView:
 def _heat(value: float, top: float) -> int:
     # The root lifts small counts, so that confusions are seen beside the diagonal.
     return 0 if top == 0 or value == 0 else max(1, min(9, round(9 * math.sqrt(abs(value) / top))))
-
-
-def _examples(block: Examples) -> ExamplesView:
-    size = 2 if block.pairs else 1
-    shown = block.examples[:MAX_EXAMPLES]
-    views = [_example(example) for example in shown]
-    groups = tuple(tuple(views[start : start + size]) for start in range(0, len(views), size))
-    return ExamplesView(block.title, block.caption, groups, len(views), block.total, block.pairs)
-
-
-def _example(example: Example) -> ExampleView:
-    picture, trouble = "", ""
-    if example.image is not None:
-        trouble = _picture_trouble(example.image)
-        picture = "" if trouble else f"data:image/png;base64,{example.image}"
-    told = {name: value for name, value in example.fields.items() if f"{name} {value}" != example.title}
-    fields = tuple((name, shorten(cell(value).text, 200)) for name, value in told.items())
-    return ExampleView(example.title, fields, shorten(example.text or "", MAX_TEXT), picture, trouble)
-
-
-def _picture_trouble(image: str) -> str:
-    """Why a picture can't be shown; empty: it can."""
-    if len(image) > MAX_PICTURE:
-        return "The picture is too large for this page."
-    try:
-        data = base64.b64decode(image, validate=True)
-    except (binascii.Error, ValueError):
-        return "The picture is not base64."
-    return "" if data.startswith(PNG) else "The picture is not a PNG."

@@ -17,6 +17,8 @@ from evalspec.evidence.blocks import (
     Interval,
     Intervals,
     Reference,
+    SmallHistogram,
+    SmallHistograms,
     Table,
 )
 from evalspec.evidence.estimate import Estimate
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 60
 WORST_SHOWN = 4
-CELLS = 30
+CELLS, SMALL_CELLS = 30, 16
 BARS_SHOWN = 12
 PER = 1_000
 
@@ -63,6 +65,8 @@ def blocks(
         _table(check, worst, distances, missing, confidence),
     ]
     shown += [_overlay(check, column) for column in worst[:WORST_SHOWN] if _both(column)]
+    if len(worst) > WORST_SHOWN:
+        shown.append(_all_columns(check, worst, distances))
     if told is not None:
         shown.append(_giveaway(check, told))
     return shown
@@ -146,10 +150,7 @@ def _overlay(check: Shift, column: RawColumnPair) -> AnyBlock:
     if isinstance(column.reference, CategoryCounts) or isinstance(column.current, CategoryCounts):
         return _categories(check, column)
     first, second = column.reference.ranks(), column.current.ranks()
-    # Equal weight to both sides, so that the larger one does not set the range.
-    ends = first.quantile([0.005, 0.995]), second.quantile([0.005, 0.995])
-    low, high = min(float(end[0]) for end in ends), max(float(end[1]) for end in ends)
-    edges = np.linspace(low, high if high > low else low + 1.0, CELLS + 1)
+    edges = _edges((first, second), CELLS)
     counts = {
         name: tuple(int(c) for c in np.round(PER * _in_cells(ranks, edges) / ranks.n))
         for name, ranks in ((check.reference, first), (check.current, second))
@@ -162,6 +163,45 @@ def _overlay(check: Shift, column: RawColumnPair) -> AnyBlock:
         edges=tuple(float(edge) for edge in edges),
         counts=counts,
     )
+
+
+def _all_columns(check: Shift, columns: Sequence[RawColumnPair], distances: Mapping[str, Distance]) -> SmallHistograms:
+    both = [column for column in columns if _both(column)]
+    items = tuple(_small(check, column, distances[column.name].value) for column in both[:ROWS_SHOWN])
+    more = f"; the {ROWS_SHOWN} of {len(both)} columns that moved most" if len(both) > ROWS_SHOWN else ""
+    caption = f"Share of rows in each cell, filled for {check.reference}; largest distance first{more}."
+    return SmallHistograms(title="Every column", caption=caption, items=items)
+
+
+def _small(check: Shift, column: RawColumnPair, distance: float | None) -> SmallHistogram:
+    first, second = column.reference, column.current
+    if isinstance(first, CategoryCounts) or isinstance(second, CategoryCounts):
+        shares, low, high = *_category_shares(check, column), ""
+    else:
+        ranks = {check.reference: first.ranks(), check.current: second.ranks()}
+        edges = _edges(list(ranks.values()), SMALL_CELLS)
+        shares = {name: 100.0 * _in_cells(one, edges) / one.n for name, one in ranks.items()}
+        low, high = f"{edges[0]:.3g}", f"{edges[-1]:.3g}"
+    told = {name: tuple(float(f"{share:.3g}") for share in values) for name, values in shares.items()}
+    note = "" if distance is None else f"{distance:.2f}"
+    return SmallHistogram(label=column.name, note=note, first=low, last=high, shares=told)
+
+
+def _category_shares(check: Shift, column: RawColumnPair) -> tuple[dict[str, NDArray[np.float64]], str]:
+    """Percent of rows in the most frequent categories, and the name of the first, with how many follow."""
+    assert isinstance(column.reference, CategoryCounts) and isinstance(column.current, CategoryCounts)
+    names, a, b = matched_counts(column.reference.counts, column.current.counts)
+    order = np.argsort(-(a / a.sum() + b / b.sum()), kind="stable")[:BARS_SHOWN]
+    shares = {check.reference: 100.0 * a[order] / a.sum(), check.current: 100.0 * b[order] / b.sum()}
+    first = names[order[0]]
+    return shares, first if len(order) == 1 else f"{first}, {len(order) - 1} more"
+
+
+def _edges(sides: Sequence[Ranks], cells: int) -> NDArray[np.float64]:
+    """Ends of cells that hold 99 % of all sides, with equal weight, so that the largest one does not set the range."""
+    ends = [side.quantile([0.005, 0.995]) for side in sides]
+    low, high = min(float(end[0]) for end in ends), max(float(end[1]) for end in ends)
+    return np.linspace(low, high if high > low else low + 1.0, cells + 1)
 
 
 def _in_cells(ranks: Ranks, edges: NDArray[np.float64]) -> NDArray[np.float64]:
