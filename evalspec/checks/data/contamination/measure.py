@@ -158,8 +158,9 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
             *blank.notes,
             *_span_notes(spans, compared, check.ngram),
             *further_notes(detectors),
+            *language.notes,
         ),
-        weakens=[line for one in spans for line in dropped_of(one, test, check.ngram)],
+        weakens=[*(line for one in spans for line in dropped_of(one, test, check.ngram)), *language.weakens],
         evidence=_write(inputs, compared, f"duplicates-{check.name}.parquet", check.show_examples),
     )
 
