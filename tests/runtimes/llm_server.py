@@ -22,8 +22,19 @@ MODES = (
     "none", "role", "role_with_word", "early", "fast", "error", "cut", "broken", "empty", "burst", "characters",
     "usage3", "no_usage", "length", "slow",
     "pairs", "split", "comments", "no_done", "reasoning", "tool", "whole", "401", "429", "500", "404", "html", "serial",
-    "cache", "prefix", "batching",
+    "cache", "prefix", "batching", "echo", "long", *(REFUSALS := {
+        "context": {"message": "The prompt is too long for this model.", "code": "context_length_exceeded"},
+        "slot": {"message": "the request exceeds the available context size, try increasing it", "code": 400,
+                 "type": "exceed_context_size_error"},
+        "window": {"message": "This model's maximum context length is 512 tokens. However, you requested 700."},
+        "unknown": {"message": "no such model", "code": "model_not_found"},
+        "template": {"message": "default chat template is no longer allowed, so you must provide a chat template"},
+        "logprobs": {"message": "Requested sample logprobs of 20, which is greater than max allowed: 5"},
+        "field": {"message": "Unrecognized request argument supplied: seed"},
+    }),
 )  # fmt: skip
+LONG = 200
+"""Letters of a prompt beyond which the mode ``long`` refuses it."""
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 Event = tuple[float, bytes]
 """When it is sent, ms after the request, and its bytes."""
@@ -93,6 +104,8 @@ class Script:
         self.server = server
 
     def words(self, body: dict[str, Any]) -> list[str]:
+        if "said" in body:
+            return [body["said"]]
         if self.server.say is not None:
             said = self.server.say(body).split(" ")
             return [said[0], *(f" {one}" for one in said[1:])]
@@ -204,12 +217,19 @@ class _Handler(BaseHTTPRequestHandler):
         mode, _, every = self.path.split("/")[1].partition("@")
         if every and number % int(every):
             mode = "none"
+        if mode == "long":
+            mode = "context" if len(json.dumps(body.get("messages", body.get("prompt")))) > LONG else "none"
+        key = self.headers.get("Authorization", "none")
         statuses = {
-            "401": "Incorrect API key provided: sk-secret", "429": "Rate limit reached", "500": "engine crashed",
+            "401": f"Incorrect API key provided: {key}", "429": "Rate limit reached", "500": "engine crashed",
             "404": "The model `x` does not exist",
         }  # fmt: skip
-        if mode in statuses and not (mode == "401" and self.headers.get("Authorization") == "Bearer sk-secret"):
+        if mode in REFUSALS:
+            self._json(400, {"error": REFUSALS[mode]})
+        elif mode in statuses and not (mode == "401" and self.headers.get("Authorization") == "Bearer sk-secret"):
             self._json(int(mode), {"error": {"message": statuses[mode]}}, {"Retry-After": "1"} if mode == "429" else {})
+        elif mode == "echo":
+            self._stream("none", body | {"said": f"key: {key}"}, began)
         elif self.server.choose is not None and body.get("logprobs"):
             self._chosen(body, self.server.choose(body), streamed=mode != "whole")
         elif mode == "whole":

@@ -15,7 +15,7 @@ from evalspec.language.streams import FINISHES
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.options import CHOSEN, TOP, brought_back, chosen_outputs, letter_shares, rotated
 from evalspec.runtimes.http_client import json_template as template
-from evalspec.runtimes.http_client import oip, openai
+from evalspec.runtimes.http_client import oip, openai, refusals
 from evalspec.runtimes.http_client import oip_statistics as statistics
 from evalspec.runtimes.http_client.connection import Connection
 from evalspec.runtimes.http_client.readiness import ASK_S, SAID, TRIES, said, told, wait_for
@@ -172,24 +172,8 @@ class LoadedHttp(Loaded):
         return reply
 
     def _remedy(self, reply: Reply) -> str | None:
-        """Remedy for a status of an OpenAI server, as far as it is known."""
-        if reply.status in (401, 403) and any(name.lower() == "authorization" for name in self.headers):
-            return "it refuses the key that it was sent: look at `api_key:`, or at the header"
-        if reply.status in (401, 403):
-            return "name its key in `api_key: {env: NAME}`, and pass --env NAME"
-        if reply.status == 404 and self.names:
-            return f"`url:` ends in /v1, and `model_name:` is one of: {', '.join(self.names)}"
-        if reply.status == 404:
-            return openai.WHERE_IT_BEGINS
-        if reply.status == 400:
-            return "where the prompt is too long for the model, take a smaller `max_tokens:` or shorter rows"
-        if reply.status == 429:
-            return (
-                "it was asked again after the time that it named; raise its limit, or measure when nobody else uses it"
-            )
-        if reply.status >= 500:
-            return "its own log says why; once it answers, `--resume` goes on with this run"
-        return None
+        sent_key = any(name.lower() == "authorization" for name in self.headers)
+        return refusals.remedy(reply, sent_key=sent_key, models=self.names)
 
     def decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
         """The outputs in an answer.

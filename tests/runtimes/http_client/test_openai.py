@@ -34,7 +34,7 @@ from evalspec.running.samples import read_samples as read_kept
 from evalspec.running.samples import write_samples
 from evalspec.runtimes.http import Http
 from evalspec.runtimes.http_client.openai import events, read
-from evalspec.runtimes.http_client.wire import HttpError, Reply
+from evalspec.runtimes.http_client.wire import HttpError, Reply, again_after_s
 from evalspec.timing.streams import counts_differ, facts, miscounted, times_ms, tokens, truncated
 from tests.runtimes.llm_server import Playing, playing
 
@@ -202,9 +202,11 @@ def test_what_is_sent(server: Playing, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("401", "api_key"), ("404", "small, large"), ("429", "429"), ("500", "engine crashed"),
-        ("error", "engine died"),
-        ("cut", "no reason for ending"), ("html", "neither a stream nor"),
+        ("401", "--env NAME"), ("404", "one of: small, large"), ("429", "raise its limit"), ("500", "--resume"),
+        ("context", "leave long rows out with `where:`"), ("slot", "leave long rows out"), ("window", "longer context"),
+        ("unknown", "one of: small, large"), ("template", "api: completions"), ("logprobs", "--max-logprobs"),
+        ("field", "`generate:` and `prompt:` hold what is sent"), ("error", "engine died"),
+        ("cut", "no reason for ending"), ("html", "`url:` is where /chat/completions begins"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing, tmp_path: Path) -> None:
@@ -215,6 +217,19 @@ def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing,
         served.predict_all(TABLE.slice(0, 1))
     served.loaded.close()
     assert words in str(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None), ({b"retry-after": b"7"}, 7.0), ({b"retry-after": b"soon"}, None),
+        ({b"retry-after": b"Wed, 21 Oct 2026 07:28:09 GMT", b"date": b"Wed, 21 Oct 2026 07:28:00 GMT"}, 9.0),
+        ({b"retry-after": b"Wed, 21 Oct 2026 07:27:00 GMT", b"date": b"Wed, 21 Oct 2026 07:28:00 GMT"}, 0.0),
+        ({b"retry-after": b"Wed, 21 Oct 2026 07:28:09 GMT"}, None),
+    ],
+)  # fmt: skip
+def test_a_server_says_when_to_ask_again(headers: dict[bytes, bytes], seconds: float | None) -> None:
+    assert again_after_s(Reply(429, headers, b"")) == seconds
 
 
 def test_a_stream_without_a_piece_is_an_empty_answer(server: Playing, tmp_path: Path) -> None:
