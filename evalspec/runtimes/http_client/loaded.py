@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import ANSWERED, BROKE, CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OUTCOMES
-from evalspec.language.streams import FINISHES
+from evalspec.language.streams import FINISHES, NOT_COUNTED
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.options import CHOSEN, TOP, brought_back, chosen_outputs, letter_shares, rotated
 from evalspec.runtimes.http_client import json_template as template
@@ -40,7 +40,7 @@ Read = TypeVar("Read")
 AGAIN = (BROKE, CUT_OFF, ERROR_IN_STREAM)
 """Outcomes after which a query that is not timed is sent again."""
 LONGEST_WAIT_S = 30.0
-OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_reason"}
+OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_reason", "tokens": "tokens"}
 """Of a language model."""
 
 
@@ -188,12 +188,14 @@ class LoadedHttp(Loaded):
         return oip.decode(reply)
 
     def streamed(self, reply: Reply) -> StreamedAnswer:
-        """The answer of a server that streams.
+        """The answer of a server that streams, without secrets that it says.
 
         Raises:
             HttpError: The stream holds an error, was cut off, is empty, or is none.
         """
-        return openai.read(reply, self.count, self.model.hidden)
+        hidden = self.model.hidden
+        answer = openai.read(reply, self.count, hidden)
+        return replace(answer, text=hidden.text(answer.text)) if hidden else answer
 
     def counted(self) -> ServerTiming | None:
         """Counters of the server for this model until now; None: it does not tell."""
@@ -305,17 +307,20 @@ def _observed(
 
 def empty_outputs() -> dict[str, NDArray[Any]]:
     """Outputs of one row that was answered with nothing."""
-    import numpy as np
-
-    return {"text": np.array([""], dtype=object), "finish_reason": np.array(["stop"], dtype=object)}
+    return _outputs({"text": "", "finish_reason": "stop", "tokens": 0})
 
 
 def outputs_of(answer: StreamedAnswer) -> dict[str, NDArray[Any]]:
-    """An answer as outputs of one row."""
+    """An answer as outputs of one row; its tokens are None where nobody counted them."""
+    counts = [one for one in (answer.usage_tokens, answer.counted_tokens) if one != NOT_COUNTED]
+    tokens = min(counts, default=None)
+    return _outputs({"text": answer.text, "finish_reason": FINISHES[answer.finish], "tokens": tokens})
+
+
+def _outputs(values: Mapping[str, str | int | None]) -> dict[str, NDArray[Any]]:
     import numpy as np
 
-    outputs = {"text": answer.text, "finish_reason": FINISHES[answer.finish]}
-    return {name: np.array([value], dtype=object) for name, value in outputs.items()}
+    return {name: np.array([value], dtype=object) for name, value in values.items()}
 
 
 def _text(name: str, array: NDArray[Any]) -> str:

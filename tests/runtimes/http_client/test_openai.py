@@ -219,6 +219,17 @@ def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing,
     assert words in str(caught.value), str(caught.value)
 
 
+@pytest.mark.parametrize(("mode", "tokens"), [("none", [TOKENS] * 2), ("empty", [0, 0]), ("no_usage", None)])
+def test_tokens_of_answers_are_counted_where_somebody_does(
+    mode: str, tokens: list[int] | None, server: Playing, tmp_path: Path
+) -> None:
+    http = Http.model_validate({k: v for k, v in fields(server, mode).items() if k != "tokenizer"})
+    served = Served(http, http.load(Access(tmp_path)), Access(tmp_path), DatasetFacts("d"))
+    answers = served.predict_all(TABLE.slice(0, 2))
+    served.loaded.close()
+    assert (None if answers.tokens is None else answers.tokens.tolist()) == tokens
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
