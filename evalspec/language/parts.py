@@ -359,6 +359,14 @@ class Model(Part):
         """
         return None
 
+    def kept_facts(self, access: Access) -> Mapping[str, Cell]:
+        """Facts about what was asked for the kept answers: digests of its prompt and chat template; empty: none.
+
+        Raises:
+            InputError: What was kept can't be read.
+        """
+        return {}
+
     def kept_digest(self, access: Access) -> str | None:
         """Digest of the artifact that gave the kept answers; None: there is none.
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, PrivateAttr, StringConstraints, field_validator, model_validator
 
 from evalspec.errors import InputError, Problem
+from evalspec.evidence.record import PROMPT
 from evalspec.language.parts import Access, Dataset, DatasetName, Part, ShownRows
 from evalspec.language.units import custom_error
 
@@ -240,7 +241,7 @@ class Prompt(Part):
         """Facts for the record: digest of what is sent around the inputs, and how many examples are among it."""
         places = {name: f"{{{name}}}" for name in self.inputs}
         sent = json.dumps(self.turns(places), ensure_ascii=True)
-        facts: dict[str, str | int] = {"prompt_digest": hashlib.sha256(sent.encode()).hexdigest()}
+        facts: dict[str, str | int] = {PROMPT: hashlib.sha256(sent.encode()).hexdigest()}
         return facts | ({"examples_shown": len(self._examples)} if self._examples else {})
 
 

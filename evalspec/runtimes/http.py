@@ -36,10 +36,11 @@ Protocol = Literal["oip", "json", "openai"]
 BELONGS: Mapping[str, Protocol] = {
     "version": "oip", "binary": "oip", "request": "json", "response": "json", "per_row": "json", "api": "openai",
     "prompt": "openai", "generate": "openai", "options": "openai", "tokenizer": "openai", "prefix": "openai",
-    "api_key": "openai",
+    "api_key": "openai", "chat_template": "openai",
 }  # fmt: skip
 """Field: the protocol that it belongs to."""
 AUTHORIZATION = "Authorization"
+STATED = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 class Secret(Part):
@@ -91,6 +92,12 @@ class Http(PromptedModel):
         min_length=1,
         description="openai: tokenizer.json, from the spec's folder, that counts the tokens of answers beside the "
         "server's own count.",
+    )
+    chat_template: str | None = Field(
+        None,
+        min_length=1,
+        description="openai: the chat template that the server should have: a file, from the spec's folder, or "
+        "sha256:...; what it tells of itself (llama.cpp, at /props) must be that.",
     )
     prefix: Literal["salted", "as_is"] = Field(
         "salted",
@@ -212,12 +219,33 @@ class Http(PromptedModel):
         check_host(self.address, access)
         if self.ca is not None:
             self.trusted(access)
+        self.template_digest(access)
         if self.tokenizer is not None:
             access.path(self.tokenizer)
             if find_spec("tokenizers") is None:
                 remedy = "pip install 'evalspec-gate[text]'"
                 raise InputError("`tokenizer:` needs the package tokenizers", remedy=remedy)
         return ()
+
+    def template_digest(self, access: Access) -> str | None:
+        """Digest of the chat template that the server should have; None: the spec does not say.
+
+        Raises:
+            InputError: The file is not there, or holds no text.
+        """
+        if self.chat_template is None:
+            return None
+        if (stated := STATED.fullmatch(self.chat_template)) is not None:
+            return stated[1]
+        from evalspec.runtimes.http_client.served_facts import template_digest
+
+        try:
+            return template_digest(access.path(self.chat_template).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"`chat_template: {self.chat_template}` can't be read",
+                remedy="name a file of the spec's folder, or write sha256: and 64 digits",
+            ) from error
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
         """Files of the spec's folder that the command in ``start`` names.
@@ -257,7 +285,8 @@ class Http(PromptedModel):
 
         check_host(self.address, access)
         tokenizer = None if self.tokenizer is None else access.path(self.tokenizer)
-        return load(self.with_examples(access), secrets(self, access), self.trusted(access), tokenizer)
+        planned = self.template_digest(access)
+        return load(self.with_examples(access), secrets(self, access), self.trusted(access), tokenizer, planned)
 
 
 def secrets(model: Http, access: Access) -> dict[str, str]:

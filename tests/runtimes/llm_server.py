@@ -50,6 +50,7 @@ class Playing(ThreadingHTTPServer):
         tokens: Of an answer.
         say: Text of an answer to a request; None: words that are counted up.
         choose: Likeliest first tokens of an answer with their probabilities; None: it tells none.
+        template: Its chat template, as llama.cpp tells it beside other facts; None: it tells none of them.
     """
 
     daemon_threads = True
@@ -58,10 +59,11 @@ class Playing(ThreadingHTTPServer):
     def __init__(
         self, port: int = 0, first_ms: float = 300.0, gap_ms: float = 10.0, tokens: int = 40,
         say: Callable[[dict[str, Any]], str] | None = None,
-        choose: Callable[[dict[str, Any]], dict[str, float]] | None = None,
+        choose: Callable[[dict[str, Any]], dict[str, float]] | None = None, template: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(("127.0.0.1", port), _Handler)
         self.first_ms, self.gap_ms, self.tokens, self.say, self.choose = first_ms, gap_ms, tokens, say, choose
+        self.template = template
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.lock = threading.Lock()
@@ -202,6 +204,10 @@ class _Handler(BaseHTTPRequestHandler):
         mode = self._mode()
         if mode == "401" and not self.headers.get("Authorization"):
             self._json(200, {"data": [{"id": "small"}]})
+        elif self.path.endswith("/props") and self.server.template is not None:
+            facts = {"chat_template": self.server.template, "build_info": "b10549", "total_slots": 4}
+            facts |= {"model_path": "/models/small.gguf", "default_generation_settings": {"n_ctx": 512}}
+            self._json(200, facts)
         elif self.path.endswith("/models"):
             self._json(200, {"object": "list", "data": [{"id": "small"}, {"id": "large"}]})
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,7 @@ from evalspec.runtimes.http_client import oip, openai, refusals
 from evalspec.runtimes.http_client import oip_statistics as statistics
 from evalspec.runtimes.http_client.connection import Connection
 from evalspec.runtimes.http_client.readiness import ASK_S, SAID, TRIES, said, told, wait_for
+from evalspec.runtimes.http_client.served_facts import served_facts
 from evalspec.runtimes.http_client.wire import HttpError, Reply, again_after_s, request_bytes, status_outcome
 
 if TYPE_CHECKING:
@@ -231,6 +232,7 @@ def load(
     headers: Mapping[str, str],
     trusted: ssl.SSLContext | None = None,
     tokenizer: Path | None = None,
+    planned: str | None = None,
 ) -> LoadedHttp:
     """The server, ready.
 
@@ -239,6 +241,7 @@ def load(
         headers: To send.
         trusted: As `Http.trusted` gives it.
         tokenizer: File that counts tokens, or None.
+        planned: Digest of the chat template that it should have, or None.
 
     Raises:
         InputError: Nobody answers, or it is not ready.
@@ -246,13 +249,13 @@ def load(
     count = None if tokenizer is None else _counter(tokenizer)
     connection = Connection(model.address, ASK_S, trusted)
     try:
-        return replace(_asked(model, headers, connection), count=count)
+        return replace(_asked(model, headers, connection, planned), count=count)
     except InputError:
         connection.close()
         raise
 
 
-def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connection) -> LoadedHttp:
+def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connection, planned: str | None) -> LoadedHttp:
     wait_for(model, headers, connection)
     server = told(model, headers, connection, "/v2") if model.protocol == "oip" else {}
     metadata = told(model, headers, connection, model.model_path) if model.protocol == "oip" else {}
@@ -262,13 +265,14 @@ def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connecti
     given = OUTPUTS if model.options is None else CHOSEN
     inputs = tuple(tensors)
     listed: tuple[str, ...] = ()
+    facts: dict[str, Cell] = {}
     if model.protocol == "json":
         inputs, outputs = template.placeholders(model.request), tuple(model.response)
     elif model.protocol == "openai":
         inputs, outputs = model.texts_taken, tuple(given)
-        listed = openai.listed_models(told(model, headers, connection, openai.MODELS))
+        listed, facts = served_facts(model, headers, connection, planned)
     return LoadedHttp(
-        observed=_observed(model, server, metadata, listed) | _encryption(connection),
+        observed=_observed(model, server, metadata) | facts | _encryption(connection),
         input_names=inputs,
         output_names=outputs,
         default_outputs=given if model.protocol == "openai" else {},
@@ -282,9 +286,7 @@ def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connecti
     )
 
 
-def _observed(
-    model: ServerFields, server: Mapping[str, Any], metadata: Mapping[str, Any], listed: Sequence[str]
-) -> dict[str, Cell]:
+def _observed(model: ServerFields, server: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Cell]:
     """Facts for the record: server, version, platform, and what the model's versions are."""
     name = " ".join(str(server[key]) for key in ("name", "version") if server.get(key))
     facts: dict[str, Cell] = {
@@ -297,8 +299,6 @@ def _observed(
     if model.protocol == "openai":
         facts |= {"prefix": model.prefix, "streams": model.options is None}
         facts |= {} if model.prompt is None else model.prompt.facts()
-        if listed:
-            facts["models_listed"] = model.hidden.text(", ".join(listed))[:SAID]
     versions = metadata.get("versions")
     if isinstance(versions, list) and versions:
         facts["model_versions"] = model.hidden.text(", ".join(str(one) for one in versions))[:SAID]

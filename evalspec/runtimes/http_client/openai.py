@@ -32,7 +32,7 @@ WHERE_IT_BEGINS = "`url:` is where /chat/completions begins, mostly http://HOST:
 REASONING = ("reasoning_content", "reasoning")
 """Names under which servers send what a model thinks before it answers."""
 TEXT, THOUGHT, TOOL_CALL = range(len(PIECES))
-SHOWN, SHOWN_MODELS = 200, 8
+SHOWN = 200
 
 
 def body(
@@ -155,13 +155,6 @@ def events(stream: bytes) -> Iterator[tuple[bytes, int]]:
             data = []
     if data:
         yield b"\n".join(data), end
-
-
-def listed_models(answer: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the models in the answer to `MODELS`; empty where there is none."""
-    data = answer.get("data")
-    names = [one.get("id") for one in data if isinstance(one, dict)] if isinstance(data, list) else []
-    return tuple(name for name in names if isinstance(name, str))[:SHOWN_MODELS]
 
 
 class _Stream:

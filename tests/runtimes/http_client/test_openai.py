@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.errors import InputError
+from evalspec.evidence.record import ModelRecord
 from evalspec.language.inputs import (
     ANSWERED,
     BROKE,
@@ -32,6 +34,7 @@ from evalspec.pipeline.serve import Served
 from evalspec.redaction import NOTHING
 from evalspec.running.samples import read_samples as read_kept
 from evalspec.running.samples import write_samples
+from evalspec.running.subjects import not_as_asked
 from evalspec.runtimes.http import Http
 from evalspec.runtimes.http_client.openai import events, read
 from evalspec.runtimes.http_client.wire import HttpError, Reply, again_after_s
@@ -217,6 +220,45 @@ def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing,
         served.predict_all(TABLE.slice(0, 1))
     served.loaded.close()
     assert words in str(caught.value), str(caught.value)
+
+
+def observed(model: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    loaded = Http.model_validate(model).load(Access(folder))
+    loaded.close()  # type: ignore[attr-defined]
+    return loaded.observed
+
+
+def test_what_a_server_tells_of_itself_is_kept(tmp_path: Path) -> None:
+    with playing(first_ms=1.0, gap_ms=0.0, tokens=2, template="{{ messages }}\n") as told, playing() as silent:
+        digest = hashlib.sha256(b"{{ messages }}").hexdigest()
+        (tmp_path / "template.jinja").write_text("{{ messages }}\n")
+        plain = {k: v for k, v in fields(told, "none", chat_template="template.jinja").items() if k != "tokenizer"}
+        known = observed(plain, tmp_path)
+        assert known | {
+            "models_listed": "small, large", "server_version": "b10549", "server_slots": 4, "server_context": 512,
+            "served_from": "/models/small.gguf", "template_digest": digest, "template_planned": digest,
+        } == known  # fmt: skip
+        other = plain | {"url": silent.url(), "chat_template": f"sha256:{'0' * 64}"}
+        known = observed(other, tmp_path)
+        assert known["template_planned"] == "0" * 64 and not {"template_digest", "server_version"} & set(known)
+    missing = Http.model_validate(plain | {"chat_template": "gone.jinja"})
+    with pytest.raises(InputError, match=r"no file or folder 'gone\.jinja'"):
+        missing.files(Access(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("details", "words"),
+    [
+        ({}, None), ({"template_digest": "a" * 64}, None),
+        ({"template_digest": "a" * 64, "template_planned": "a" * 64}, None),
+        ({"template_digest": "a" * 64, "template_planned": "b" * 64}, "its server has aaaaaaaaaaaa"),
+        ({"template_planned": "b" * 64}, "its server does not tell its own"),
+    ],
+)  # fmt: skip
+def test_another_template_than_planned_voids_what_was_measured(details: dict[str, Any], words: str | None) -> None:
+    found = not_as_asked([ModelRecord(name="m", kind="http", digest=None, details=details)])
+    assert (found is None) == (words is None)
+    assert words is None or (words in str(found) and "models.m.chat_template" in str(found))
 
 
 @pytest.mark.parametrize(("mode", "tokens"), [("none", [TOKENS] * 2), ("empty", [0, 0]), ("no_usage", None)])
