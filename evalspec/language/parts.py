@@ -269,6 +269,11 @@ class Model(Part):
         """Number of answers to each row that its fields ask for."""
         return 1
 
+    @property
+    def exact_tokens(self) -> int | None:
+        """Tokens that each of its answers has, whatever it says; None: it ends where it ends."""
+        return None
+
     def bound(self, datasets: Mapping[str, Dataset]) -> Model:
         """The same, knowing those datasets of the spec that it reads itself."""
         return self

@@ -196,6 +196,9 @@ class LoadedHttp(Loaded):
         """
         hidden = self.model.hidden
         answer = openai.read(reply, self.count, hidden)
+        generate = self.model.generate
+        if generate is not None and generate.tokens is not None:
+            openai.refuse_ended(answer, generate.max_tokens)
         return replace(answer, text=hidden.text(answer.text)) if hidden else answer
 
     def counted(self) -> ServerTiming | None:

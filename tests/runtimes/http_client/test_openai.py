@@ -261,6 +261,27 @@ def test_another_template_than_planned_voids_what_was_measured(details: dict[str
     assert words is None or (words in str(found) and "models.m.chat_template" in str(found))
 
 
+@pytest.mark.parametrize(("mode", "answered"), [("length", True), ("none", False), ("usage3", False)])
+def test_an_answer_of_exactly_so_many_tokens_is_one_or_has_failed(
+    mode: str, answered: bool, server: Playing, tmp_path: Path
+) -> None:
+    """`length` is a server that knows `ignore_eos`; the others end when they have said all."""
+    plain = {k: v for k, v in fields(server, mode).items() if k != "tokenizer"}
+    http = Http.model_validate(plain | {"generate": {"tokens": f"exactly {TOKENS}"}})
+    assert http.exact_tokens == TOKENS
+    served = Served(http, http.load(Access(tmp_path)), Access(tmp_path), DatasetFacts("d"))
+    try:
+        if answered:
+            assert served.predict_all(TABLE.slice(0, 1)).texts is not None
+        else:
+            with pytest.raises(InputError, match="does not know `ignore_eos`"):
+                served.predict_all(TABLE.slice(0, 1))
+    finally:
+        served.loaded.close()
+    sent = server.requests[-1]
+    assert (sent["ignore_eos"], sent["min_tokens"], sent["max_tokens"]) == (True, TOKENS, TOKENS)
+
+
 @pytest.mark.parametrize(("mode", "tokens"), [("none", [TOKENS] * 2), ("empty", [0, 0]), ("no_usage", None)])
 def test_tokens_of_answers_are_counted_where_somebody_does(
     mode: str, tokens: list[int] | None, server: Playing, tmp_path: Path
@@ -312,7 +333,10 @@ def test_the_key_is_sent_and_never_written(server: Playing, tmp_path: Path, monk
     ("changed", "words"),
     [
         ({"prompt": None}, "needs `prompt:`"), ({"generate": None}, "needs `generate:`"),
-        ({"generate": {}}, "max_tokens"), ({"prompt": {"user": "no place"}}, "no place for an input"),
+        ({"generate": {}}, "max_tokens"), ({"generate": {"tokens": "exactly 8", "max_tokens": 8}}, "both say how long"),
+        ({"generate": {"tokens": "exactly 8", "stop": ["x"]}}, "nothing ends an answer"),
+        ({"generate": {"tokens": "exactly 0"}}, "pattern"), ({"generate": {"tokens": "about 8"}}, "pattern"),
+        ({"prompt": {"user": "no place"}}, "no place for an input"),
         ({"prompt": {"user": "{question} {topic}"}}, "'topic'"), ({"prompt": {"user": "a { b {question}"}}, "brace"),
         ({"url": "http://127.0.0.1:1/v1/chat/completions"}, "names one path"),
         ({"request": {"a": "{question}"}}, "belongs to `protocol: json`"),
