@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_a
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from evalspec.errors import InputError, Problem
-from evalspec.language.parts import Access, OutputName, Part
+from evalspec.language.parts import Access, OptionScore, OutputName, Part
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.prompt import Generate, Prompt
@@ -20,7 +20,7 @@ from evalspec.pipeline.prompt_places import unplaced
 from evalspec.pipeline.prompted import PromptedModel
 from evalspec.redaction import Redaction
 from evalspec.runtimes.http_client import json_template as template
-from evalspec.runtimes.http_client.openai import MODELS, PATHS
+from evalspec.runtimes.http_client.openai import MODELS, PATHS, Api
 from evalspec.runtimes.http_client.wire import Address, check_host, is_loopback, parse_url
 
 if TYPE_CHECKING:
@@ -353,11 +353,8 @@ def _oip_problem(model: Http) -> Problem | None:
 def _openai_problem(model: Http) -> Problem | None:
     if model.prompt is None:
         return Problem("`protocol: openai` needs `prompt:`", remedy='such as prompt: {user: "{question}"}')
-    if model.options is not None and model.options.score != "letter":
-        remedy = "say `score: letter`; `kind: transformers` has the likelihood of texts"
-        return Problem(
-            f"`score: {model.options.score}` needs the likelihood of a text, which no server tells", remedy=remedy
-        )
+    if model.options is not None and (problem := _score_problem(model.options.score, model.api)) is not None:
+        return problem
     if model.generate is None and model.options is None:
         remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
         return Problem("`protocol: openai` needs `generate:`", remedy=remedy)
@@ -372,6 +369,19 @@ def _openai_problem(model: Http) -> Problem | None:
     if not names:
         return Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
     return unplaced(model.inputs, model.texts_taken, "prompt")
+
+
+def _score_problem(score: OptionScore, api: Api) -> Problem | None:
+    """A score of options that no server tells, or not in this way."""
+    if score == "letter":
+        return None
+    remedy = "say `score: letter`; `kind: transformers` has the likelihood of texts"
+    if score == "pmi":
+        return Problem("`score: pmi` needs the likelihood of an option alone, which no server tells", remedy=remedy)
+    if api == "chat":
+        message = f"`score: {score}` needs the likelihood of a text, which servers tell of plain texts alone"
+        return Problem(message, remedy=f"say `api: completions`, or {remedy[4:]}")
+    return None
 
 
 def _json_problem(model: Http) -> Problem | None:

@@ -50,6 +50,7 @@ class Playing(ThreadingHTTPServer):
         tokens: Of an answer.
         say: Text of an answer to a request; None: words that are counted up.
         choose: Likeliest first tokens of an answer with their probabilities; None: it tells none.
+        score: Logarithm of the likelihood of each token of a prompt, None of the first; None: it echoes nothing.
         template: Its chat template, as llama.cpp tells it beside other facts; None: it tells none of them.
     """
 
@@ -60,10 +61,11 @@ class Playing(ThreadingHTTPServer):
         self, port: int = 0, first_ms: float = 300.0, gap_ms: float = 10.0, tokens: int = 40,
         say: Callable[[dict[str, Any]], str] | None = None,
         choose: Callable[[dict[str, Any]], dict[str, float]] | None = None, template: str | None = None,
+        score: Callable[[str], list[float | None]] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(("127.0.0.1", port), _Handler)
         self.first_ms, self.gap_ms, self.tokens, self.say, self.choose = first_ms, gap_ms, tokens, say, choose
-        self.template = template
+        self.template, self.score = template, score
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.lock = threading.Lock()
@@ -213,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._json(404, {"error": {"message": "not found"}})
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: C901
         began = time.monotonic()
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with self.server.lock:
@@ -236,6 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(int(mode), {"error": {"message": statuses[mode]}}, {"Retry-After": "1"} if mode == "429" else {})
         elif mode == "echo":
             self._stream("none", body | {"said": f"key: {key}"}, began)
+        elif self.server.score is not None and body.get("echo"):
+            self._json(200, self._echoed(mode, body["prompt"], self.server.score))
         elif self.server.choose is not None and body.get("logprobs"):
             self._chosen(body, self.server.choose(body), streamed=mode != "whole")
         elif mode == "whole":
@@ -283,6 +287,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         event = b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\ndata: [DONE]\n\n"
         self._bytes(200, event, "text/event-stream")
+
+    def _echoed(self, mode: str, prompt: str, score: Callable[[str], list[float | None]]) -> dict[str, Any]:
+        """A prompt with the logprobs of its tokens and a generated one; ``cut`` tells of that one alone."""
+        told = score(prompt)
+        values = [0.0] if mode == "cut" else [*told, -0.5]
+        values = [None] * len(values) if mode == "empty" else values
+        choice = {"index": 0, "text": f"{prompt}!", "finish_reason": "length"}
+        choice["logprobs"] = None if mode == "no_done" else {"token_logprobs": values}
+        usage = {} if mode == "no_usage" else {"usage": {"prompt_tokens": len(told), "completion_tokens": 1}}
+        return {"choices": [choice], **usage}
 
     def _whole(self, body: dict[str, Any]) -> dict[str, Any]:
         words = Script(self.server).words(body)

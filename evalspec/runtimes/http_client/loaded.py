@@ -15,7 +15,7 @@ from evalspec.language.streams import FINISHES, NOT_COUNTED
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.options import CHOSEN, TOP, brought_back, chosen_outputs, letter_shares, rotated
 from evalspec.runtimes.http_client import json_template as template
-from evalspec.runtimes.http_client import oip, openai, refusals
+from evalspec.runtimes.http_client import oip, openai, option_texts, refusals
 from evalspec.runtimes.http_client import oip_statistics as statistics
 from evalspec.runtimes.http_client.connection import Connection
 from evalspec.runtimes.http_client.readiness import ASK_S, SAID, TRIES, said, told, wait_for
@@ -76,6 +76,8 @@ class LoadedHttp(Loaded):
             HttpError: There is no answer, or none that can be used.
         """
         rows = len(next(iter(inputs.values())))
+        if self.model.options is not None and self.model.options.score != "letter":
+            return self._by_text(self.model.options, inputs)
         if self.model.options is not None:
             return self._chosen(self.model.options, inputs)
         return self._again(self.request(inputs), lambda reply: self._decoded(reply, rows))
@@ -108,6 +110,23 @@ class LoadedHttp(Loaded):
             return brought_back(shares, order), mass
 
         return chosen_outputs([[asked(order) for order in orders]])
+
+    def _by_text(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Probabilities of the options of one row, by the likelihoods of their texts."""
+        prompt = self.model.prompt
+        assert prompt is not None
+        listed = [str(one) for one in inputs[self.model.options_input].reshape(-1).tolist()]
+        others = {name: _text(name, one) for name, one in inputs.items() if name != self.model.options_input}
+
+        def ask(text: str) -> option_texts.EchoedPrompt:
+            request = self._bytes(option_texts.body(self.model.model_name, text))
+            return self._again(request, lambda reply: option_texts.EchoedPrompt(reply, self.model.hidden))
+
+        shares = []
+        for order in range(options.order_count(len(listed))) if self.order is None else (self.order,):
+            values = others | {self.model.options_input: options.listed(rotated(listed, order))}
+            shares.append(option_texts.scored(options, prompt, values, listed, order, ask))
+        return option_texts.outputs(shares)
 
     def otherwise(self, template: int, sample: int, order: int | None) -> LoadedHttp:
         """As `evalspec.language.abilities.GivesVariants`."""
