@@ -223,7 +223,7 @@ class Http(PromptedModel):
         if self.tokenizer is not None:
             access.path(self.tokenizer)
             if find_spec("tokenizers") is None:
-                remedy = "pip install 'evalspec-gate[text]'"
+                remedy = "pip install 'evalspec-gate[openai]'"
                 raise InputError("`tokenizer:` needs the package tokenizers", remedy=remedy)
         return ()
 
