@@ -754,6 +754,11 @@ class Check(Part):
         """Requirements that hold two models against each other token by token, each with the other model."""
         return ()
 
+    @property
+    def assumed_design_effect(self) -> float | None:
+        """Design effect of queries that it plans with; None: it plans with none."""
+        return None
+
     def missing_from(self, requirement: Requirement, model: Model) -> str | None:
         """Reason why a requirement says nothing about its model, as the spec has that; None: it does.
 

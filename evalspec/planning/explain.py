@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evalspec.evidence.estimate import Side
-from evalspec.evidence.methods import IntervalFamily, is_distance, is_timed, processes_in, units_in
+from evalspec.evidence.methods import IntervalFamily, design_effect_in, is_distance, is_timed, processes_in, units_in
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
@@ -70,6 +70,7 @@ class Detects:
         chance: Of PASS if the truth is as it was measured before; None where nothing was.
         blocking: It blocks.
         note: Why something is not known.
+        effects: Design effect that a run saw, and the one that is planned with; None: either is not known.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Detects:
     chance: float | None
     blocking: bool
     note: str = ""
+    effects: tuple[float, float] | None = None
 
 
 def detects(plan: Plan, before: Record | None) -> list[Detects]:
@@ -105,8 +107,14 @@ def detects(plan: Plan, before: Record | None) -> list[Detects]:
             if void is not None:
                 lines.append(_not_known(one, one.name(check.name), None, None, blocking, void))
             else:
-                lines.append(_detects(plan, check, one, metric, test, blocking=blocking))
+                found = _detects(plan, check, one, metric, test, blocking=blocking)
+                lines.append(replace(found, effects=_effects(check, test)))
     return lines
+
+
+def _effects(check: Check, test: Test | None) -> tuple[float, float] | None:
+    seen, planned = None if test is None else design_effect_in(test.method), check.assumed_design_effect
+    return None if seen is None or planned is None else (seen, planned)
 
 
 def _void(record: CheckRecord, test: Test) -> str | None:
@@ -392,6 +400,12 @@ def _lines(row: Detects) -> list[str]:
         lines.append("  no possible violation fails in 4 of 5 runs at this n")
     if row.assumed:
         lines.append(f"  assumes {row.assumed}")
+    if row.effects is not None:
+        seen, planned = row.effects
+        more = "more" if seen > planned else "fewer" if seen < planned else "as many"
+        lines.append(
+            f"  design effect {seen:g} in that run, {planned:g} planned with: {more} queries would say as much"
+        )
     if row.chance is not None:
         lines.append(f"  chance of PASS {row.chance:.3f}")
     return lines
@@ -437,6 +451,8 @@ def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
                 "chance_of_pass": row.chance,
                 "blocking": row.blocking,
                 "note": row.note,
+                "design_effect_seen": None if row.effects is None else row.effects[0],
+                "design_effect_planned": None if row.effects is None else row.effects[1],
             }
             for row in found
         ],
