@@ -76,7 +76,7 @@ def joined(parts: Sequence[Mapped], n: int, classes: tuple[str, ...] | None, det
 
     def whole(name: str) -> Any:
         arrays = [getattr(part, name) for part in parts]
-        return np.concatenate(arrays) if arrays and arrays[0] is not None else None
+        return np.concatenate(arrays) if arrays and all(one is not None for one in arrays) else None
 
     values, texts = whole("values"), whole("texts")
     batches = [(part.n, part.boxes) for part in parts if part.boxes is not None]

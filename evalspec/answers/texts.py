@@ -63,8 +63,8 @@ def said_reasons(array: NDArray[Any], name: str, first_row: int) -> Texts:
     return reasons
 
 
-def said_tokens(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.int64]:
-    """Tokens of each text, shape (n,).
+def said_tokens(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.int64] | None:
+    """Tokens of each text, shape (n,); None where an object None says of a text that nobody counted them.
 
     Args:
         array: One whole number a row.
@@ -76,6 +76,10 @@ def said_tokens(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.in
     """
     what = f"the tokens output {name!r}"
     flat = _one_a_row(array, what)
+    if flat.dtype.kind == "O" and all(one is None or type(one) is int for one in flat.tolist()):
+        if None in flat.tolist():
+            return None
+        flat = flat.astype(np.int64)
     if flat.dtype.kind not in "iuf":
         raise InputError(f"{what} holds {flat.dtype}, not how many tokens each text has")
     numbers = flat.astype(np.float64)

@@ -15,6 +15,7 @@ _TIMED = "binomial on the share of queries over"
 _DISTANCE = "upper bound at the point of largest difference"
 _PROCESSES = re.compile(r"\bt over (\d+) (?:processes|pairs|kills)")
 _UNITS = re.compile(r"\bover ([\d,]+) (?:clusters|groups)")
+_EFFECT = re.compile(r"\bdesign effect ([\d,]*\.?\d+)")
 
 
 class IntervalFamily(StrEnum):
@@ -65,3 +66,9 @@ def units_in(method: str) -> int | None:
     """Clusters or groups that the interval rests on; None: rows."""
     found = _UNITS.search(method)
     return None if found is None else int(found[1].replace(",", ""))
+
+
+def design_effect_in(method: str) -> float | None:
+    """How many dependent queries said as much as one; None: the method tells of none."""
+    found = _EFFECT.search(method)
+    return None if found is None else float(found[1].replace(",", ""))

@@ -25,6 +25,10 @@ Control = Literal["applied", "unavailable", "not attempted"]
 Direction = Literal["loosened", "tightened", "changed"]
 
 
+PROMPT, TEMPLATE, TEMPLATE_PLANNED = "prompt_digest", "template_digest", "template_planned"
+"""Details of a language model: digests of what is sent around the inputs, of its chat template, of the one planned."""
+
+
 class ContentFile(Frozen):
     """A file that decides what a model answers."""
 

@@ -270,6 +270,11 @@ class Model(Part):
         """Number of answers to each row that its fields ask for."""
         return 1
 
+    @property
+    def exact_tokens(self) -> int | None:
+        """Tokens that each of its answers has, whatever it says; None: it ends where it ends."""
+        return None
+
     def bound(self, datasets: Mapping[str, Dataset]) -> Model:
         """The same, knowing those datasets of the spec that it reads itself."""
         return self
@@ -359,6 +364,14 @@ class Model(Part):
             InputError: It can't be read.
         """
         return None
+
+    def kept_facts(self, access: Access) -> Mapping[str, Cell]:
+        """Facts about what was asked for the kept answers: digests of its prompt and chat template; empty: none.
+
+        Raises:
+            InputError: What was kept can't be read.
+        """
+        return {}
 
     def kept_digest(self, access: Access) -> str | None:
         """Digest of the artifact that gave the kept answers; None: there is none.
@@ -743,6 +756,11 @@ class Check(Part):
     def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
         """Requirements that hold two models against each other token by token, each with the other model."""
         return ()
+
+    @property
+    def assumed_design_effect(self) -> float | None:
+        """Design effect of queries that it plans with; None: it plans with none."""
+        return None
 
     def missing_from(self, requirement: Requirement, model: Model) -> str | None:
         """Reason why a requirement says nothing about its model, as the spec has that; None: it does.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.record import CheckRecord, Dimension, ModelRecord, Record
+from evalspec.evidence.record import PROMPT, TEMPLATE, CheckRecord, Dimension, ModelRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.words import short_digest
 from evalspec.lineage.declared import is_shown
@@ -23,6 +23,8 @@ SUBJECT = ("precision", "framework", "provider", "stages")
 """Fields that may change with the subject on purpose: they are named, and the numbers still compared."""
 MAY_BE_NONE = ("provider", "power limit", "threads")
 """Fields that some runs truly have none of, so that their absence alone makes nothing incomparable."""
+ASKED = {"prompt": PROMPT, "chat template": TEMPLATE}
+"""Field: detail of a language model, both digests. They may change on purpose, and are named."""
 BASELINE = "model "
 """Prefix of a field that names the artifact which a number is held against."""
 
@@ -85,7 +87,9 @@ def own_fields(record: Record, check: CheckRecord, test: Test) -> dict[str, str]
         against["label"] = ", ".join(f"{label} of {name}" for name, label in labels.items())
     own = [name for name in check.models if name not in check.baseline_models and name in models]
     if own:
-        return holds_for(record, check, models[own[0]]) | against
+        details = models[own[0]].details
+        asked = {field: short_digest(str(details[name])) for field, name in ASKED.items() if name in details}
+        return holds_for(record, check, models[own[0]]) | asked | against
     digests = {one.name: short_digest(one.digest) for one in record.datasets}
     datasets = ", ".join(f"{name} {digests.get(name, NOT_SHOWN)}" for name in check.datasets) or NOT_SHOWN
     return {"dataset": datasets, **against}
@@ -115,16 +119,37 @@ def apart(dimension: Dimension, ours: Mapping[str, str], theirs: Mapping[str, st
         theirs: Of the later run.
     """
     others = sorted(name for name in {**ours, **theirs} if name.startswith(BASELINE))
-    wanted = (*(FIELDS if dimension == "system" else ("dataset", "label")), *others)
+    wanted = (*(FIELDS if dimension == "system" else ("dataset", "label")), *ASKED, *others)
     words = {
         name: f"{name}: {ours.get(name, NOT_SHOWN)}, then {theirs.get(name, NOT_SHOWN)}"
         for name in wanted
         if ours.get(name, NOT_SHOWN) != theirs.get(name, NOT_SHOWN) or (name in others and ours.get(name) == NOT_SHOWN)
     }
     return Dissimilarity(
-        tuple(text for name, text in words.items() if name not in SUBJECT),
-        tuple(text for name, text in words.items() if name in SUBJECT),
+        tuple(text for name, text in words.items() if name not in (*SUBJECT, *ASKED)),
+        tuple(text for name, text in words.items() if name in (*SUBJECT, *ASKED)),
     )
+
+
+def asked_unlike(record: Record) -> tuple[str, ...]:
+    """Sentences on models of one run that are held against each other and were not asked alike."""
+    models = {one.name: one for one in record.models}
+    lines = []
+    for check in record.checks:
+        own = next((name for name in check.models if name not in check.baseline_models), "")
+        for other in check.baseline_models:
+            both = [models[name].details for name in (own, other) if name in models]
+            differ = [
+                field
+                for field, name in ASKED.items()
+                if len(both) > 1 and all(name in one for one in both) and both[0][name] != both[1][name]
+            ]
+            if differ:
+                lines.append(
+                    f"{check.id}: {own} and {other} have not the same {' and '.join(differ)}: what lies between them "
+                    "is not the model's alone"
+                )
+    return tuple(lines)
 
 
 def _text(value: Cell) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evalspec.errors import InputError, Problem
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Model, NeedLikelihoods, NeedRows
+from evalspec.language.parts import Access, Model, NeedLikelihoods, NeedPredictions, NeedRows
 from evalspec.loading.entries import Entry
 from evalspec.loading.files import unknown_column
 from evalspec.loading.problems import Problems
@@ -27,11 +27,24 @@ def check_abilities(problems: Problems, entries: Sequence[Entry], models: Mappin
                         entry.path,
                         Problem(message, remedy="give it `prompt:` and `generate:`, or ask it in `likelihood`"),
                     )
+                elif isinstance(need, NeedPredictions) and need.model in models:
+                    _check_ends(problems, entry, need.model, models[need.model])
                 continue
             for asked in (need.model, *([] if need.together is None else [need.together])):
                 if asked in models and not models[asked].gives_likelihoods:
                     message = f"{name} needs likelihoods of tokens, and {asked} (kind: {models[asked].kind}) gives none"
                     problems.add(entry.path, Problem(message, remedy="name a model of `kind: transformers`"))
+
+
+def _check_ends(problems: Problems, entry: Entry, name: str, model: Model) -> None:
+    """Answers that go on to a number of tokens are for capacity: nothing can be claimed of what they say."""
+    if model.exact_tokens is not None:
+        message = (
+            f"{entry.check.name} is about the answers of {name}, which go on to exactly {model.exact_tokens:,} tokens "
+            "whatever they say"
+        )
+        remedy = "say `max_tokens` in its place, or time such answers as a model of their own"
+        problems.add(entry.path, Problem(message, remedy=remedy))
 
 
 def check_vocabularies(

@@ -9,15 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, PrivateAttr, StringConstraints, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, StringConstraints, field_validator, model_validator
 
 from evalspec.errors import InputError, Problem
+from evalspec.evidence.record import PROMPT
 from evalspec.language.parts import Access, Dataset, DatasetName, Part, ShownRows
 from evalspec.language.units import custom_error
 
 PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """A brace that stands for itself, a place for an input, or a brace that is neither."""
 
+EXACTLY = re.compile(r"^exactly ([1-9][0-9]{0,5})$")
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 
 
@@ -240,14 +242,26 @@ class Prompt(Part):
         """Facts for the record: digest of what is sent around the inputs, and how many examples are among it."""
         places = {name: f"{{{name}}}" for name in self.inputs}
         sent = json.dumps(self.turns(places), ensure_ascii=True)
-        facts: dict[str, str | int] = {"prompt_digest": hashlib.sha256(sent.encode()).hexdigest()}
+        facts: dict[str, str | int] = {PROMPT: hashlib.sha256(sent.encode()).hexdigest()}
         return facts | ({"examples_shown": len(self._examples)} if self._examples else {})
+
+
+def _either_length(schema: dict[str, Any]) -> None:
+    schema["required"] = [name for name in schema["required"] if name != "max_tokens"]
+    schema["anyOf"] = [{"required": [name]} for name in ("max_tokens", "tokens")]
 
 
 class Generate(Part):
     """How an answer is made. All of it is sent, since servers have defaults of their own."""
 
+    model_config = ConfigDict(json_schema_extra=_either_length)
+
     max_tokens: int = Field(ge=1, le=1_000_000, description="Tokens of an answer at the most.")
+    tokens: Annotated[str, StringConstraints(pattern=EXACTLY.pattern)] | None = Field(
+        None,
+        description="exactly 128: that many, though the answer has ended before; for capacity only, in the place of "
+        "max_tokens.",
+    )
     temperature: float = Field(0.0, ge=0, le=2, description="0: always the most likely token.")
     top_p: float | None = Field(None, gt=0, le=1, description="Sample from the likeliest tokens of this mass only.")
     stop: tuple[Text, ...] = Field((), max_length=4, description="Texts that end an answer.")
@@ -258,6 +272,20 @@ class Generate(Part):
         le=100,
         description="Answers to each row, for pass_at, pass_all, unlike; over 1 needs a temperature.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_one_length(cls, given: Any) -> Any:
+        exact = EXACTLY.fullmatch(str(given.get("tokens"))) if isinstance(given, dict) else None
+        if exact is None:
+            return given
+        if "max_tokens" in given:
+            message = f"`max_tokens` and `tokens: {given['tokens']}` both say how long an answer is"
+            raise custom_error(Problem(message, remedy="keep one of them"))
+        if given.get("stop"):
+            message = f"with `tokens: {given['tokens']}` nothing ends an answer, and `stop` would"
+            raise custom_error(Problem(message, remedy="take `stop` out"))
+        return {**given, "max_tokens": int(exact[1])}
 
     @model_validator(mode="after")
     def _samples_differ(self) -> Self:
@@ -271,6 +299,9 @@ class Generate(Part):
         fields: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature}
         if self.top_p is not None:
             fields["top_p"] = self.top_p
+        if self.tokens is not None:
+            # What vLLM, llama.cpp and SGLang understand; the protocol itself has nothing of the kind.
+            fields |= {"ignore_eos": True, "min_tokens": self.max_tokens}
         if self.stop:
             fields["stop"] = list(self.stop)
         if self.seed is not None:

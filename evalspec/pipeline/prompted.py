@@ -108,6 +108,11 @@ class PromptedModel(RuntimeModel):
         """As `generate` has it."""
         return 1 if self.generate is None else self.generate.samples
 
+    @property
+    def exact_tokens(self) -> int | None:
+        """As `generate` has it."""
+        return None if self.generate is None or self.generate.tokens is None else self.generate.max_tokens
+
     def bound(self, datasets: Mapping[str, Dataset]) -> Self:
         """With the dataset of its prompt's examples."""
         if self.prompt is None or self.prompt.shots is None:

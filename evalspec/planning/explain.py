@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evalspec.evidence.estimate import Side
-from evalspec.evidence.methods import IntervalFamily, is_distance, is_timed, processes_in, units_in
+from evalspec.evidence.methods import IntervalFamily, design_effect_in, is_distance, is_timed, processes_in, units_in
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
@@ -74,6 +74,7 @@ class Detects:
         threshold: Of the requirement, in its unit.
         upper: Its value must lie below the threshold.
         written_unit: Unit that it is written in, where that is another one.
+        effects: Design effect that a run saw, and the one that is planned with; None: either is not known.
     """
 
     name: str
@@ -100,6 +101,8 @@ class Detects:
         """Truth from which on FAIL comes out in 4 of 5 runs; None: not known, or never."""
         return None if self.violation is None else self.threshold + (self.violation if self.upper else -self.violation)
 
+    effects: tuple[float, float] | None = None
+
 
 def detects(plan: Plan, before: Record | None) -> list[Detects]:
     """For each requirement what it can detect at the n that is known.
@@ -122,8 +125,14 @@ def detects(plan: Plan, before: Record | None) -> list[Detects]:
             if void is not None:
                 lines.append(_not_known(one, one.name(check.name), None, None, blocking, void))
             else:
-                lines.append(_detects(plan, check, one, metric, test, blocking=blocking))
+                found = _detects(plan, check, one, metric, test, blocking=blocking)
+                lines.append(replace(found, effects=_effects(check, test)))
     return lines
+
+
+def _effects(check: Check, test: Test | None) -> tuple[float, float] | None:
+    seen, planned = None if test is None else design_effect_in(test.method), check.assumed_design_effect
+    return None if seen is None or planned is None else (seen, planned)
 
 
 def _void(record: CheckRecord, test: Test) -> str | None:
@@ -411,6 +420,10 @@ def _table(found: Sequence[Detects]) -> list[str]:
         lines.append(_aligned((*row[:2], one.note) if beside else row, widths))
         if one.note and not beside:
             lines.append(f"  {one.note}")
+        if one.effects is not None:
+            seen, planned = one.effects
+            more = "more" if seen > planned else "fewer" if seen < planned else "as many"
+            lines.append(f"  design effect {seen:g} in that run, {planned:g} planned: {more} queries would say as much")
     lines += ["", "passes from: at this truth or better, PASS comes out in nearly all runs;",
               "fails from: at this truth or worse, FAIL comes out in 4 of 5 runs"]  # fmt: skip
     assumed: dict[str, list[str]] = {}
@@ -481,6 +494,8 @@ def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
                 "chance_of_pass": row.chance,
                 "blocking": row.blocking,
                 "note": row.note,
+                "design_effect_seen": None if row.effects is None else row.effects[0],
+                "design_effect_planned": None if row.effects is None else row.effects[1],
             }
             for row in found
         ],

@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING
 
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.words import plural
+from evalspec.language.streams import NOT_COUNTED
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from evalspec.language.inputs import Predictions, Samples
     from evalspec.language.parts import Check
     from evalspec.pipeline.answer_place import AnswerPlace
+
+
+SHORTEST = 0.9
+"""Length of timed answers by that of the calm ones, which MLPerf asks for (TEST09): shorter ones are sooner done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,8 @@ class GradedAnswers:
         compared: Of these, rows that were answered while timing.
         calm: Mean score of these rows where quality is computed.
         timed: Their mean score while timing; of a row that was asked for several times, the mean of its answers.
+        length: Length of the timed answers by that of the calm ones to the same rows; None: the calm ones have none.
+        unit: Lengths are counted in.
     """
 
     model: str
@@ -41,6 +51,8 @@ class GradedAnswers:
     compared: int
     calm: float
     timed: float
+    length: float | None = None
+    unit: str = "words"
 
     @property
     def lost(self) -> float:
@@ -70,6 +82,17 @@ class GradedAnswers:
         )
 
     @property
+    def shorter(self) -> str | None:
+        """Why the speed does not count, as that of answers which are too short; None: they are long enough."""
+        if self.length is None or self.length >= SHORTEST:
+            return None
+        return (
+            f"while it was timed, the answers of {self.model} had {100 * self.length:.0f} % of the {self.unit} that "
+            f"they have where quality is computed, and at least {100 * SHORTEST:.0f} % are asked for: shorter answers "
+            "are sooner done"
+        )
+
+    @property
     def doubt(self) -> str:
         """Why the speed does not count, where it is not `shown`."""
         if self.lost > self.margin * self.compared:
@@ -94,8 +117,9 @@ def graded(
     import numpy as np
 
     from evalspec.measure.servable import rows_of_queries
+    from evalspec.timing.streams import tokens
 
-    rows, texts = [], []
+    rows, texts, counts = [], [], []
     for one in samples:
         if one.streams is None:
             return None
@@ -103,6 +127,7 @@ def graded(
         given = one.ok & np.array([text is not None for text in one.streams.texts], dtype=np.bool_)
         rows.append(first[given])
         texts.append(one.streams.texts[given])
+        counts.append(tokens(one.streams)[given])
     asked, said = np.concatenate(rows), np.concatenate(texts)
     before = grader.row_scores(calm)
     if before is None or not len(asked) or calm.truth is None:
@@ -118,10 +143,33 @@ def graded(
     count = np.bincount(asked, minlength=calm.n)
     mean = np.bincount(asked, weights=after.scores, minlength=calm.n) / np.maximum(count, 1)
     there = count > 0
+    length, unit = _length(calm, asked, said.tolist(), np.concatenate(counts))
     return GradedAnswers(
         calm.model, before.name, before.margin, calm.n, int(there.sum()), float(before.scores[there].mean()),
-        float(mean[there].mean()),
+        float(mean[there].mean()), length, unit,
     )  # fmt: skip
+
+
+def _length(
+    calm: Predictions, asked: NDArray[np.int64], said: list[str], tokens_said: NDArray[np.int64]
+) -> tuple[float | None, str]:
+    """Length of timed answers by that of the calm ones, each row as often as it was timed; and what it is counted in.
+
+    Args:
+        calm: Answers where quality is computed.
+        asked: shape (k,), row of each timed answer.
+        said: k texts.
+        tokens_said: shape (k,), their tokens, or `NOT_COUNTED`.
+    """
+    import numpy as np
+
+    assert calm.texts is not None
+    if calm.tokens is not None and not (tokens_said == NOT_COUNTED).any():
+        before, after, unit = calm.tokens[asked].sum(), tokens_said.sum(), "tokens"
+    else:
+        words = np.array([len(text.split()) for text in calm.texts.tolist()])
+        before, after, unit = words[asked].sum(), sum(len(text.split()) for text in said), "words"
+    return (float(after / before) if before else None), unit
 
 
 def side_by_side(found: Sequence[GradedAnswers]) -> Table:
@@ -129,9 +177,19 @@ def side_by_side(found: Sequence[GradedAnswers]) -> Table:
     columns = (
         Column(name="model"), Column(name="metric"), Column(name="calm", unit="%"),
         Column(name="while timing", unit="%"), Column(name="rows", unit="count"), Column(name="may be lost", unit="%"),
+        Column(name="length while timing, by calm", unit="%"),
     )  # fmt: skip
     rows = tuple(
-        (one.model, one.metric, 100.0 * one.calm, 100.0 * one.timed, one.compared, 100.0 * one.margin) for one in found
+        (
+            one.model,
+            one.metric,
+            100.0 * one.calm,
+            100.0 * one.timed,
+            one.compared,
+            100.0 * one.margin,
+            None if one.length is None else 100.0 * one.length,
+        )
+        for one in found
     )
     caption = "Answers that were given while timing, and those that quality is computed on, to the same rows."
     return Table(title="Speed and quality on the same answers", caption=caption, columns=columns, rows=rows)

@@ -88,6 +88,7 @@ def guarded(
         good = [one for one in grades.values() if draft or one.shown(confidence)]
         notes += [one.sentence for one in good]
         reasons += [one.doubt for one in grades.values() if one not in good]
+        reasons += [why for one in grades.values() if (why := one.shorter) is not None and not draft]
         result = replace(result, blocks=(*result.blocks, side_by_side(list(grades.values()))))
     for model in dict.fromkeys(one.model for one in made if one.model not in (grades or {})):
         if model not in answers:

@@ -15,8 +15,17 @@ from typing import Any, Protocol, runtime_checkable
 
 from evalspec.errors import EvalspecError, InputError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.record import CheckRecord, ContentFile, DatasetRecord, EvidenceFile, ModelRecord
+from evalspec.evidence.record import (
+    TEMPLATE,
+    TEMPLATE_PLANNED,
+    CheckRecord,
+    ContentFile,
+    DatasetRecord,
+    EvidenceFile,
+    ModelRecord,
+)
 from evalspec.evidence.subject import subject_model
+from evalspec.evidence.words import short_digest
 from evalspec.language.parts import Access
 from evalspec.logs import scrub
 from evalspec.redaction import Redaction
@@ -299,7 +308,8 @@ class Subjects:
         make_folder(file.parent)
         shutil.copyfile(kept, file)
         rows = self.datasets[dataset].rows
-        observed = {"framework": "answers of a blessed run"}
+        kept_of = self.parts.models[model].kept_facts(self.parts.access)
+        observed = {"framework": "answers of a blessed run", **kept_of}
         return {"observed": observed, "rows": rows, "read": {}, "digest": sha256_of(file)}
 
     def observe(self, model: str, observed: Mapping[str, Any]) -> None:
@@ -400,9 +410,16 @@ def observed_of(record: ModelRecord, observed: Mapping[str, Any]) -> ModelRecord
 
 
 def not_as_asked(models: Iterable[ModelRecord]) -> str | None:
-    """Sentence on the first model that ran in another precision or elsewhere than asked; None where none did."""
+    """Sentence on the first model that ran in another precision or elsewhere than asked, or with another template."""
     for record in models:
         name = record.name
+        planned, template = (record.details.get(one) for one in (TEMPLATE_PLANNED, TEMPLATE))
+        if planned is not None and planned != template:
+            has = f"has {short_digest(str(template))}" if template else "does not tell its own"
+            return (
+                f"model {name} is to have the chat template {short_digest(str(planned))}, and its server {has}; "
+                f"correct models.{name}.chat_template, or start the server with that template"
+            )
         if record.device_observed is not None and _kind(record.device) != _kind(record.device_observed):
             return (
                 f"model {name} is to run on {record.device} and was seen to run on {record.device_observed}; "

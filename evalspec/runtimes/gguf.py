@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from evalspec.errors import InputError, Problem
+from evalspec.evidence.record import TEMPLATE
 from evalspec.language.parts import Access
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.model_fields import FileModel, usable_cpus
@@ -168,7 +169,8 @@ def _meta(loaded: LoadedHttp) -> dict[str, Any]:
 
 def _prompt_facts(loaded: LoadedHttp) -> dict[str, Cell]:
     prompt = loaded.model.prompt
-    return {} if prompt is None else dict(prompt.facts())
+    template = {name: value for name, value in loaded.observed.items() if name == TEMPLATE}
+    return template if prompt is None else {**prompt.facts(), **template}
 
 
 def _observed(meta: dict[str, Any], threads: int, slots: int) -> dict[str, Cell]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_a
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from evalspec.errors import InputError, Problem
-from evalspec.language.parts import Access, OutputName, Part
+from evalspec.language.parts import Access, OptionScore, OutputName, Part
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.prompt import Generate, Prompt
@@ -20,7 +20,7 @@ from evalspec.pipeline.prompt_places import unplaced
 from evalspec.pipeline.prompted import PromptedModel
 from evalspec.redaction import Redaction
 from evalspec.runtimes.http_client import json_template as template
-from evalspec.runtimes.http_client.openai import MODELS, PATHS
+from evalspec.runtimes.http_client.openai import MODELS, PATHS, Api
 from evalspec.runtimes.http_client.wire import Address, check_host, is_loopback, parse_url
 
 if TYPE_CHECKING:
@@ -36,10 +36,11 @@ Protocol = Literal["oip", "json", "openai"]
 BELONGS: Mapping[str, Protocol] = {
     "version": "oip", "binary": "oip", "request": "json", "response": "json", "per_row": "json", "api": "openai",
     "prompt": "openai", "generate": "openai", "options": "openai", "tokenizer": "openai", "prefix": "openai",
-    "api_key": "openai",
+    "api_key": "openai", "chat_template": "openai",
 }  # fmt: skip
 """Field: the protocol that it belongs to."""
 AUTHORIZATION = "Authorization"
+STATED = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 class Secret(Part):
@@ -91,6 +92,12 @@ class Http(PromptedModel):
         min_length=1,
         description="openai: tokenizer.json, from the spec's folder, that counts the tokens of answers beside the "
         "server's own count.",
+    )
+    chat_template: str | None = Field(
+        None,
+        min_length=1,
+        description="openai: the chat template that the server should have: a file, from the spec's folder, or "
+        "sha256:...; what it tells of itself (llama.cpp, at /props) must be that.",
     )
     prefix: Literal["salted", "as_is"] = Field(
         "salted",
@@ -212,12 +219,33 @@ class Http(PromptedModel):
         check_host(self.address, access)
         if self.ca is not None:
             self.trusted(access)
+        self.template_digest(access)
         if self.tokenizer is not None:
             access.path(self.tokenizer)
             if find_spec("tokenizers") is None:
-                remedy = "pip install 'evalspec-gate[text]'"
+                remedy = "pip install 'evalspec-gate[openai]'"
                 raise InputError("`tokenizer:` needs the package tokenizers", remedy=remedy)
         return ()
+
+    def template_digest(self, access: Access) -> str | None:
+        """Digest of the chat template that the server should have; None: the spec does not say.
+
+        Raises:
+            InputError: The file is not there, or holds no text.
+        """
+        if self.chat_template is None:
+            return None
+        if (stated := STATED.fullmatch(self.chat_template)) is not None:
+            return stated[1]
+        from evalspec.runtimes.http_client.served_facts import template_digest
+
+        try:
+            return template_digest(access.path(self.chat_template).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"`chat_template: {self.chat_template}` can't be read",
+                remedy="name a file of the spec's folder, or write sha256: and 64 digits",
+            ) from error
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
         """Files of the spec's folder that the command in ``start`` names.
@@ -257,7 +285,8 @@ class Http(PromptedModel):
 
         check_host(self.address, access)
         tokenizer = None if self.tokenizer is None else access.path(self.tokenizer)
-        return load(self.with_examples(access), secrets(self, access), self.trusted(access), tokenizer)
+        planned = self.template_digest(access)
+        return load(self.with_examples(access), secrets(self, access), self.trusted(access), tokenizer, planned)
 
 
 def secrets(model: Http, access: Access) -> dict[str, str]:
@@ -324,11 +353,8 @@ def _oip_problem(model: Http) -> Problem | None:
 def _openai_problem(model: Http) -> Problem | None:
     if model.prompt is None:
         return Problem("`protocol: openai` needs `prompt:`", remedy='such as prompt: {user: "{question}"}')
-    if model.options is not None and model.options.score != "letter":
-        remedy = "say `score: letter`; `kind: transformers` has the likelihood of texts"
-        return Problem(
-            f"`score: {model.options.score}` needs the likelihood of a text, which no server tells", remedy=remedy
-        )
+    if model.options is not None and (problem := _score_problem(model.options.score, model.api)) is not None:
+        return problem
     if model.generate is None and model.options is None:
         remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
         return Problem("`protocol: openai` needs `generate:`", remedy=remedy)
@@ -343,6 +369,19 @@ def _openai_problem(model: Http) -> Problem | None:
     if not names:
         return Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
     return unplaced(model.inputs, model.texts_taken, "prompt")
+
+
+def _score_problem(score: OptionScore, api: Api) -> Problem | None:
+    """A score of options that no server tells, or not in this way."""
+    if score == "letter":
+        return None
+    remedy = "say `score: letter`; `kind: transformers` has the likelihood of texts"
+    if score == "pmi":
+        return Problem("`score: pmi` needs the likelihood of an option alone, which no server tells", remedy=remedy)
+    if api == "chat":
+        message = f"`score: {score}` needs the likelihood of a text, which servers tell of plain texts alone"
+        return Problem(message, remedy=f"say `api: completions`, or {remedy[4:]}")
+    return None
 
 
 def _json_problem(model: Http) -> Problem | None:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from evalspec.errors import InputError, NotRunError
+from evalspec.evidence.record import PROMPT, TEMPLATE
 from evalspec.evidence.words import short_digest
 from evalspec.language.bounded import read_bounded
 from evalspec.language.parts import Access, LoadedModel, Model, ModelName
 
 if TYPE_CHECKING:
+    from evalspec.evidence.frozen import Cell
     from evalspec.evidence.record import Record as RunRecord
 
 RECORD_BYTES = 256 * 2**20
@@ -60,6 +62,11 @@ class BlessedRun(Model):
             raise NotRunError(f"the run in {self.path} kept no answers of {self.of} on {dataset}")
         self._unchanged(path, written[path.name])
         return path
+
+    def kept_facts(self, access: Access) -> Mapping[str, Cell]:
+        models = {one.name: one for one in self._read(access).models}
+        details = models[self.of].details if self.of in models else {}
+        return {name: details[name] for name in (PROMPT, TEMPLATE) if name in details}
 
     def kept_digest(self, access: Access) -> str | None:
         models = {one.name: one for one in self._read(access).models}

@@ -106,7 +106,9 @@ def never_shown(
     return _too_few(requirement, sample, needed, f"were {best}")
 
 
-def never_shown_of_pairs(requirement: Requirement, sample: Sample) -> str | None:
+def never_shown_of_pairs(
+    requirement: Requirement, sample: Sample, best: str = "were every answer the same as the baseline's"
+) -> str | None:
     """Reason why so many pairs can't rule out a loss against another model, were every answer the other's.
 
     For copies of a model, which are not made to be better than it: one that gains rows needs fewer. A margin of 0 or
@@ -115,12 +117,13 @@ def never_shown_of_pairs(requirement: Requirement, sample: Sample) -> str | None
     Args:
         requirement: That the loss is at most so large.
         sample: What it is to be shown by.
+        best: The best outcome, as it stands in the sentence.
     """
     margin = from_unit(requirement.threshold, requirement.unit)
     if not requirement.upper or not 0.0 < margin < 1.0 or sample.rows is None:
         return None
     needed = fewest_pairs(margin, sample.confidence)
-    return _too_few(requirement, sample, needed, "were every answer the same as the baseline's")
+    return _too_few(requirement, sample, needed, best)
 
 
 def fewest(kind: Literal["mean", "resampled"]) -> int:

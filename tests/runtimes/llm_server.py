@@ -22,8 +22,19 @@ MODES = (
     "none", "role", "role_with_word", "early", "fast", "error", "cut", "broken", "empty", "burst", "characters",
     "usage3", "no_usage", "length", "slow",
     "pairs", "split", "comments", "no_done", "reasoning", "tool", "whole", "401", "429", "500", "404", "html", "serial",
-    "cache", "prefix", "batching",
+    "cache", "prefix", "batching", "echo", "long", *(REFUSALS := {
+        "context": {"message": "The prompt is too long for this model.", "code": "context_length_exceeded"},
+        "slot": {"message": "the request exceeds the available context size, try increasing it", "code": 400,
+                 "type": "exceed_context_size_error"},
+        "window": {"message": "This model's maximum context length is 512 tokens. However, you requested 700."},
+        "unknown": {"message": "no such model", "code": "model_not_found"},
+        "template": {"message": "default chat template is no longer allowed, so you must provide a chat template"},
+        "logprobs": {"message": "Requested sample logprobs of 20, which is greater than max allowed: 5"},
+        "field": {"message": "Unrecognized request argument supplied: seed"},
+    }),
 )  # fmt: skip
+LONG = 200
+"""Letters of a prompt beyond which the mode ``long`` refuses it."""
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 Event = tuple[float, bytes]
 """When it is sent, ms after the request, and its bytes."""
@@ -39,6 +50,8 @@ class Playing(ThreadingHTTPServer):
         tokens: Of an answer.
         say: Text of an answer to a request; None: words that are counted up.
         choose: Likeliest first tokens of an answer with their probabilities; None: it tells none.
+        score: Logarithm of the likelihood of each token of a prompt, None of the first; None: it echoes nothing.
+        template: Its chat template, as llama.cpp tells it beside other facts; None: it tells none of them.
     """
 
     daemon_threads = True
@@ -47,10 +60,12 @@ class Playing(ThreadingHTTPServer):
     def __init__(
         self, port: int = 0, first_ms: float = 300.0, gap_ms: float = 10.0, tokens: int = 40,
         say: Callable[[dict[str, Any]], str] | None = None,
-        choose: Callable[[dict[str, Any]], dict[str, float]] | None = None,
+        choose: Callable[[dict[str, Any]], dict[str, float]] | None = None, template: str | None = None,
+        score: Callable[[str], list[float | None]] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(("127.0.0.1", port), _Handler)
         self.first_ms, self.gap_ms, self.tokens, self.say, self.choose = first_ms, gap_ms, tokens, say, choose
+        self.template, self.score = template, score
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.lock = threading.Lock()
@@ -93,6 +108,8 @@ class Script:
         self.server = server
 
     def words(self, body: dict[str, Any]) -> list[str]:
+        if "said" in body:
+            return [body["said"]]
         if self.server.say is not None:
             said = self.server.say(body).split(" ")
             return [said[0], *(f" {one}" for one in said[1:])]
@@ -189,12 +206,16 @@ class _Handler(BaseHTTPRequestHandler):
         mode = self._mode()
         if mode == "401" and not self.headers.get("Authorization"):
             self._json(200, {"data": [{"id": "small"}]})
+        elif self.path.endswith("/props") and self.server.template is not None:
+            facts = {"chat_template": self.server.template, "build_info": "b10549", "total_slots": 4}
+            facts |= {"model_path": "/models/small.gguf", "default_generation_settings": {"n_ctx": 512}}
+            self._json(200, facts)
         elif self.path.endswith("/models"):
             self._json(200, {"object": "list", "data": [{"id": "small"}, {"id": "large"}]})
         else:
             self._json(404, {"error": {"message": "not found"}})
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: C901
         began = time.monotonic()
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with self.server.lock:
@@ -204,12 +225,21 @@ class _Handler(BaseHTTPRequestHandler):
         mode, _, every = self.path.split("/")[1].partition("@")
         if every and number % int(every):
             mode = "none"
+        if mode == "long":
+            mode = "context" if len(json.dumps(body.get("messages", body.get("prompt")))) > LONG else "none"
+        key = self.headers.get("Authorization", "none")
         statuses = {
-            "401": "Incorrect API key provided: sk-secret", "429": "Rate limit reached", "500": "engine crashed",
+            "401": f"Incorrect API key provided: {key}", "429": "Rate limit reached", "500": "engine crashed",
             "404": "The model `x` does not exist",
         }  # fmt: skip
-        if mode in statuses and not (mode == "401" and self.headers.get("Authorization") == "Bearer sk-secret"):
+        if mode in REFUSALS:
+            self._json(400, {"error": REFUSALS[mode]})
+        elif mode in statuses and not (mode == "401" and self.headers.get("Authorization") == "Bearer sk-secret"):
             self._json(int(mode), {"error": {"message": statuses[mode]}}, {"Retry-After": "1"} if mode == "429" else {})
+        elif mode == "echo":
+            self._stream("none", body | {"said": f"key: {key}"}, began)
+        elif self.server.score is not None and body.get("echo"):
+            self._json(200, self._echoed(mode, body["prompt"], self.server.score))
         elif self.server.choose is not None and body.get("logprobs"):
             self._chosen(body, self.server.choose(body), streamed=mode != "whole")
         elif mode == "whole":
@@ -257,6 +287,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         event = b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\ndata: [DONE]\n\n"
         self._bytes(200, event, "text/event-stream")
+
+    def _echoed(self, mode: str, prompt: str, score: Callable[[str], list[float | None]]) -> dict[str, Any]:
+        """A prompt with the logprobs of its tokens and a generated one; ``cut`` tells of that one alone."""
+        told = score(prompt)
+        values = [0.0] if mode == "cut" else [*told, -0.5]
+        values = [None] * len(values) if mode == "empty" else values
+        choice = {"index": 0, "text": f"{prompt}!", "finish_reason": "length"}
+        choice["logprobs"] = None if mode == "no_done" else {"token_logprobs": values}
+        usage = {} if mode == "no_usage" else {"usage": {"prompt_tokens": len(told), "completion_tokens": 1}}
+        return {"choices": [choice], **usage}
 
     def _whole(self, body: dict[str, Any]) -> dict[str, Any]:
         words = Script(self.server).words(body)

@@ -127,4 +127,19 @@ def test_a_batch_of_this_process_has_the_tokens_of_all_its_rows(in_process: bool
     of = sampled(streams([10, 20, 30], [60, 70, 80]), sent_ns=np.array([0, 40 * MS]), end_ns=np.array([30, 100]) * MS)
     batch = replace(of, batch=8, details={} if in_process is None else {"in_process": in_process})
     assert (rate_of(batch, OUTPUT_RATE) == pytest.approx(6 / 0.1)) is known
-    assert "several answers" in str(rate_of(batch, DECODE_RATE))
+    assert ("several answers" in str(rate_of(batch, DECODE_RATE))) is not known
+
+
+@pytest.mark.parametrize("batch", [1, 8])
+def test_the_prefill_of_this_process_is_timed_apart_for_each_batch(batch: int) -> None:
+    """Prompts of one length, of which a slope could say nothing; their first token comes after 40 and 60 ms."""
+    of = sampled(
+        replace(streams([40, 50, 60], [160, 170, 180]), prompt_tokens=np.array([400, 600])), batch=batch,
+        sent_ns=np.array([0, 100]) * MS, end_ns=np.array([60, 180]) * MS, details={"in_process": True},
+    )  # fmt: skip
+    assert rate_of(of, PREFILL_RATE) == pytest.approx(1000 / 0.1)
+    assert rate_of(of, DECODE_RATE) == pytest.approx(4 / 0.04)
+    unknown = replace(of, streams=replace(of.streams, prompt_tokens=np.full(2, NOT_COUNTED)))
+    assert rate_of(unknown, PREFILL_RATE) == "no prompt was answered"
+    served = replace(of, details={"in_process": False})
+    assert "too few" in str(rate_of(served, PREFILL_RATE)) or "several answers" in str(rate_of(served, PREFILL_RATE))

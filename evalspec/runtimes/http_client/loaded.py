@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import ANSWERED, BROKE, CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OUTCOMES
-from evalspec.language.streams import FINISHES
+from evalspec.language.streams import FINISHES, NOT_COUNTED
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.options import CHOSEN, TOP, brought_back, chosen_outputs, letter_shares, rotated
 from evalspec.runtimes.http_client import json_template as template
-from evalspec.runtimes.http_client import oip, openai
+from evalspec.runtimes.http_client import oip, openai, option_texts, refusals
 from evalspec.runtimes.http_client import oip_statistics as statistics
 from evalspec.runtimes.http_client.connection import Connection
 from evalspec.runtimes.http_client.readiness import ASK_S, SAID, TRIES, said, told, wait_for
+from evalspec.runtimes.http_client.served_facts import served_facts
 from evalspec.runtimes.http_client.wire import HttpError, Reply, again_after_s, request_bytes, status_outcome
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ Read = TypeVar("Read")
 AGAIN = (BROKE, CUT_OFF, ERROR_IN_STREAM)
 """Outcomes after which a query that is not timed is sent again."""
 LONGEST_WAIT_S = 30.0
-OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_reason"}
+OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_reason", "tokens": "tokens"}
 """Of a language model."""
 
 
@@ -75,6 +76,8 @@ class LoadedHttp(Loaded):
             HttpError: There is no answer, or none that can be used.
         """
         rows = len(next(iter(inputs.values())))
+        if self.model.options is not None and self.model.options.score != "letter":
+            return self._by_text(self.model.options, inputs)
         if self.model.options is not None:
             return self._chosen(self.model.options, inputs)
         return self._again(self.request(inputs), lambda reply: self._decoded(reply, rows))
@@ -107,6 +110,23 @@ class LoadedHttp(Loaded):
             return brought_back(shares, order), mass
 
         return chosen_outputs([[asked(order) for order in orders]])
+
+    def _by_text(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Probabilities of the options of one row, by the likelihoods of their texts."""
+        prompt = self.model.prompt
+        assert prompt is not None
+        listed = [str(one) for one in inputs[self.model.options_input].reshape(-1).tolist()]
+        others = {name: _text(name, one) for name, one in inputs.items() if name != self.model.options_input}
+
+        def ask(text: str) -> option_texts.EchoedPrompt:
+            request = self._bytes(option_texts.body(self.model.model_name, text))
+            return self._again(request, lambda reply: option_texts.EchoedPrompt(reply, self.model.hidden))
+
+        shares = []
+        for order in range(options.order_count(len(listed))) if self.order is None else (self.order,):
+            values = others | {self.model.options_input: options.listed(rotated(listed, order))}
+            shares.append(option_texts.scored(options, prompt, values, listed, order, ask))
+        return option_texts.outputs(shares)
 
     def otherwise(self, template: int, sample: int, order: int | None) -> LoadedHttp:
         """As `evalspec.language.abilities.GivesVariants`."""
@@ -172,24 +192,8 @@ class LoadedHttp(Loaded):
         return reply
 
     def _remedy(self, reply: Reply) -> str | None:
-        """Remedy for a status of an OpenAI server, as far as it is known."""
-        if reply.status in (401, 403) and any(name.lower() == "authorization" for name in self.headers):
-            return "it refuses the key that it was sent: look at `api_key:`, or at the header"
-        if reply.status in (401, 403):
-            return "name its key in `api_key: {env: NAME}`, and pass --env NAME"
-        if reply.status == 404 and self.names:
-            return f"`url:` ends in /v1, and `model_name:` is one of: {', '.join(self.names)}"
-        if reply.status == 404:
-            return openai.WHERE_IT_BEGINS
-        if reply.status == 400:
-            return "where the prompt is too long for the model, take a smaller `max_tokens:` or shorter rows"
-        if reply.status == 429:
-            return (
-                "it was asked again after the time that it named; raise its limit, or measure when nobody else uses it"
-            )
-        if reply.status >= 500:
-            return "its own log says why; once it answers, `--resume` goes on with this run"
-        return None
+        sent_key = any(name.lower() == "authorization" for name in self.headers)
+        return refusals.remedy(reply, sent_key=sent_key, models=self.names)
 
     def decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
         """The outputs in an answer.
@@ -204,12 +208,17 @@ class LoadedHttp(Loaded):
         return oip.decode(reply)
 
     def streamed(self, reply: Reply) -> StreamedAnswer:
-        """The answer of a server that streams.
+        """The answer of a server that streams, without secrets that it says.
 
         Raises:
             HttpError: The stream holds an error, was cut off, is empty, or is none.
         """
-        return openai.read(reply, self.count, self.model.hidden)
+        hidden = self.model.hidden
+        answer = openai.read(reply, self.count, hidden)
+        generate = self.model.generate
+        if generate is not None and generate.tokens is not None:
+            openai.refuse_ended(answer, generate.max_tokens)
+        return replace(answer, text=hidden.text(answer.text)) if hidden else answer
 
     def counted(self) -> ServerTiming | None:
         """Counters of the server for this model until now; None: it does not tell."""
@@ -245,6 +254,7 @@ def load(
     headers: Mapping[str, str],
     trusted: ssl.SSLContext | None = None,
     tokenizer: Path | None = None,
+    planned: str | None = None,
 ) -> LoadedHttp:
     """The server, ready.
 
@@ -253,6 +263,7 @@ def load(
         headers: To send.
         trusted: As `Http.trusted` gives it.
         tokenizer: File that counts tokens, or None.
+        planned: Digest of the chat template that it should have, or None.
 
     Raises:
         InputError: Nobody answers, or it is not ready.
@@ -260,13 +271,13 @@ def load(
     count = None if tokenizer is None else _counter(tokenizer)
     connection = Connection(model.address, ASK_S, trusted)
     try:
-        return replace(_asked(model, headers, connection), count=count)
+        return replace(_asked(model, headers, connection, planned), count=count)
     except InputError:
         connection.close()
         raise
 
 
-def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connection) -> LoadedHttp:
+def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connection, planned: str | None) -> LoadedHttp:
     wait_for(model, headers, connection)
     server = told(model, headers, connection, "/v2") if model.protocol == "oip" else {}
     metadata = told(model, headers, connection, model.model_path) if model.protocol == "oip" else {}
@@ -276,13 +287,14 @@ def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connecti
     given = OUTPUTS if model.options is None else CHOSEN
     inputs = tuple(tensors)
     listed: tuple[str, ...] = ()
+    facts: dict[str, Cell] = {}
     if model.protocol == "json":
         inputs, outputs = template.placeholders(model.request), tuple(model.response)
     elif model.protocol == "openai":
         inputs, outputs = model.texts_taken, tuple(given)
-        listed = openai.listed_models(told(model, headers, connection, openai.MODELS))
+        listed, facts = served_facts(model, headers, connection, planned)
     return LoadedHttp(
-        observed=_observed(model, server, metadata, listed) | _encryption(connection),
+        observed=_observed(model, server, metadata) | facts | _encryption(connection),
         input_names=inputs,
         output_names=outputs,
         default_outputs=given if model.protocol == "openai" else {},
@@ -296,9 +308,7 @@ def _asked(model: ServerFields, headers: Mapping[str, str], connection: Connecti
     )
 
 
-def _observed(
-    model: ServerFields, server: Mapping[str, Any], metadata: Mapping[str, Any], listed: Sequence[str]
-) -> dict[str, Cell]:
+def _observed(model: ServerFields, server: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Cell]:
     """Facts for the record: server, version, platform, and what the model's versions are."""
     name = " ".join(str(server[key]) for key in ("name", "version") if server.get(key))
     facts: dict[str, Cell] = {
@@ -311,8 +321,6 @@ def _observed(
     if model.protocol == "openai":
         facts |= {"prefix": model.prefix, "streams": model.options is None}
         facts |= {} if model.prompt is None else model.prompt.facts()
-        if listed:
-            facts["models_listed"] = model.hidden.text(", ".join(listed))[:SAID]
     versions = metadata.get("versions")
     if isinstance(versions, list) and versions:
         facts["model_versions"] = model.hidden.text(", ".join(str(one) for one in versions))[:SAID]
@@ -321,17 +329,20 @@ def _observed(
 
 def empty_outputs() -> dict[str, NDArray[Any]]:
     """Outputs of one row that was answered with nothing."""
-    import numpy as np
-
-    return {"text": np.array([""], dtype=object), "finish_reason": np.array(["stop"], dtype=object)}
+    return _outputs({"text": "", "finish_reason": "stop", "tokens": 0})
 
 
 def outputs_of(answer: StreamedAnswer) -> dict[str, NDArray[Any]]:
-    """An answer as outputs of one row."""
+    """An answer as outputs of one row; its tokens are None where nobody counted them."""
+    counts = [one for one in (answer.usage_tokens, answer.counted_tokens) if one != NOT_COUNTED]
+    tokens = min(counts, default=None)
+    return _outputs({"text": answer.text, "finish_reason": FINISHES[answer.finish], "tokens": tokens})
+
+
+def _outputs(values: Mapping[str, str | int | None]) -> dict[str, NDArray[Any]]:
     import numpy as np
 
-    outputs = {"text": answer.text, "finish_reason": FINISHES[answer.finish]}
-    return {name: np.array([value], dtype=object) for name, value in outputs.items()}
+    return {name: np.array([value], dtype=object) for name, value in values.items()}
 
 
 def _text(name: str, array: NDArray[Any]) -> str:

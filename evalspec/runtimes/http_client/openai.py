@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import to_json
 
-from evalspec.language.inputs import CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD
+from evalspec.language.inputs import CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OTHER_SHAPE
 from evalspec.language.streams import FINISHES, NOT_COUNTED, PIECES, StreamedAnswer
 from evalspec.runtimes.http_client.wire import HttpError, Reply, parse_json
 
@@ -32,7 +32,9 @@ WHERE_IT_BEGINS = "`url:` is where /chat/completions begins, mostly http://HOST:
 REASONING = ("reasoning_content", "reasoning")
 """Names under which servers send what a model thinks before it answers."""
 TEXT, THOUGHT, TOOL_CALL = range(len(PIECES))
-SHOWN, SHOWN_MODELS = 200, 8
+SHOWN = 200
+END_TOKENS = 1
+"""Servers count the token that ends an answer, or not."""
 
 
 def body(
@@ -157,13 +159,6 @@ def events(stream: bytes) -> Iterator[tuple[bytes, int]]:
         yield b"\n".join(data), end
 
 
-def listed_models(answer: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the models in the answer to `MODELS`; empty where there is none."""
-    data = answer.get("data")
-    names = [one.get("id") for one in data if isinstance(one, dict)] if isinstance(data, list) else []
-    return tuple(name for name in names if isinstance(name, str))[:SHOWN_MODELS]
-
-
 class _Stream:
     """A streamed answer, event by event."""
 
@@ -226,6 +221,24 @@ def refuse_error(event: Mapping[str, Any], hidden: Redaction) -> None:
     message = error.get("message") if isinstance(error, dict) else error if error is not None else event.get("message")
     text = " ".join(hidden.text(str(message or "no message")).split())[:SHOWN]
     raise HttpError(ERROR_IN_STREAM, f"the server reports an error in its stream: {text}")
+
+
+def refuse_ended(answer: StreamedAnswer, tokens: int) -> None:
+    """Stop where an answer ended though it was to go on to a number of tokens.
+
+    Raises:
+        HttpError: It did, or its server counts others.
+    """
+    counted = answer.usage_tokens
+    cut = FINISHES[answer.finish] == "length"
+    if not cut or (counted != NOT_COUNTED and abs(counted - tokens) > END_TOKENS):
+        made = f"{counted:,} tokens" if counted != NOT_COUNTED else f"{len(answer.piece_ns):,} pieces"
+        raise HttpError(
+            OTHER_SHAPE,
+            f"an answer of exactly {tokens:,} tokens was asked for, and one ended ({FINISHES[answer.finish]}) after "
+            f"{made}",
+            remedy="the server does not know `ignore_eos`: say `max_tokens` in the place of `tokens`",
+        )
 
 
 def _pieces(choice: Mapping[str, Any]) -> Iterator[tuple[int, str]]:

@@ -99,9 +99,14 @@ def _base(model: ServerFields, path: str) -> Address:
 
 def told(model: ServerFields, headers: Mapping[str, str], connection: Connection, path: str) -> dict[str, Any]:
     """Facts that a server tells of itself, or of a model; empty where it tells none."""
+    return told_at(model.address, headers, connection, path)
+
+
+def told_at(address: Address, headers: Mapping[str, str], connection: Connection, path: str) -> dict[str, Any]:
+    """As `told`, of a path that counts from another place of the server."""
     for _ in range(TRIES):
         try:
-            reply = connection.ask(request_bytes(model.address, path, headers), ASK_S)
+            reply = connection.ask(request_bytes(address, path, headers), ASK_S)
             found = parse_json(reply.body) if status_outcome(reply.status) == ANSWERED else None
         except HttpError as error:
             if error.outcome == BROKE:

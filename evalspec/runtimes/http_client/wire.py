@@ -147,9 +147,21 @@ class Reply:
 
 
 def again_after_s(reply: Reply) -> float | None:
-    """Seconds after which a server wants to be asked again, as ``Retry-After`` says; None: not so."""
+    """Seconds after which a server wants to be asked again, as ``Retry-After`` says; None: not so.
+
+    It names them, or a date, which is held against the server's own clock.
+    """
     text = reply.headers.get(b"retry-after", b"").decode("latin-1").strip()
-    return float(text) if text.isdigit() else None
+    if text.isdecimal():
+        return float(text)
+    from email.utils import parsedate_to_datetime
+
+    try:
+        then = parsedate_to_datetime(text)
+        now = parsedate_to_datetime(reply.headers.get(b"date", b"").decode("latin-1"))
+        return max(0.0, (then - now).total_seconds())
+    except (TypeError, ValueError):
+        return None
 
 
 def status_outcome(status: int) -> int:

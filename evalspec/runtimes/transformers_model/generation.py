@@ -131,7 +131,7 @@ class Generator:
         for token, one in zip(tokens, pieces, strict=True):
             if one.finish:
                 continue
-            if token in self.ends:
+            if token in self.ends and self.generate.tokens is None:
                 one.end("stop", at_ns)
             elif not one.take(token, at_ns) and last:
                 one.end("length", at_ns)

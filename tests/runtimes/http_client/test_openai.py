@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.errors import InputError
+from evalspec.evidence.record import ModelRecord
 from evalspec.language.inputs import (
     ANSWERED,
     BROKE,
@@ -32,9 +34,10 @@ from evalspec.pipeline.serve import Served
 from evalspec.redaction import NOTHING
 from evalspec.running.samples import read_samples as read_kept
 from evalspec.running.samples import write_samples
+from evalspec.running.subjects import not_as_asked
 from evalspec.runtimes.http import Http
 from evalspec.runtimes.http_client.openai import events, read
-from evalspec.runtimes.http_client.wire import HttpError, Reply
+from evalspec.runtimes.http_client.wire import HttpError, Reply, again_after_s
 from evalspec.timing.streams import counts_differ, facts, miscounted, times_ms, tokens, truncated
 from tests.runtimes.llm_server import Playing, playing
 
@@ -202,9 +205,11 @@ def test_what_is_sent(server: Playing, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("401", "api_key"), ("404", "small, large"), ("429", "429"), ("500", "engine crashed"),
-        ("error", "engine died"),
-        ("cut", "no reason for ending"), ("html", "neither a stream nor"),
+        ("401", "--env NAME"), ("404", "one of: small, large"), ("429", "raise its limit"), ("500", "--resume"),
+        ("context", "leave long rows out with `where:`"), ("slot", "leave long rows out"), ("window", "longer context"),
+        ("unknown", "one of: small, large"), ("template", "api: completions"), ("logprobs", "--max-logprobs"),
+        ("field", "`generate:` and `prompt:` hold what is sent"), ("error", "engine died"),
+        ("cut", "no reason for ending"), ("html", "`url:` is where /chat/completions begins"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing, tmp_path: Path) -> None:
@@ -215,6 +220,90 @@ def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing,
         served.predict_all(TABLE.slice(0, 1))
     served.loaded.close()
     assert words in str(caught.value), str(caught.value)
+
+
+def observed(model: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    loaded = Http.model_validate(model).load(Access(folder))
+    loaded.close()  # type: ignore[attr-defined]
+    return loaded.observed
+
+
+def test_what_a_server_tells_of_itself_is_kept(tmp_path: Path) -> None:
+    with playing(first_ms=1.0, gap_ms=0.0, tokens=2, template="{{ messages }}\n") as told, playing() as silent:
+        digest = hashlib.sha256(b"{{ messages }}").hexdigest()
+        (tmp_path / "template.jinja").write_text("{{ messages }}\n")
+        plain = {k: v for k, v in fields(told, "none", chat_template="template.jinja").items() if k != "tokenizer"}
+        known = observed(plain, tmp_path)
+        assert known | {
+            "models_listed": "small, large", "server_version": "b10549", "server_slots": 4, "server_context": 512,
+            "served_from": "/models/small.gguf", "template_digest": digest, "template_planned": digest,
+        } == known  # fmt: skip
+        other = plain | {"url": silent.url(), "chat_template": f"sha256:{'0' * 64}"}
+        known = observed(other, tmp_path)
+        assert known["template_planned"] == "0" * 64 and not {"template_digest", "server_version"} & set(known)
+    missing = Http.model_validate(plain | {"chat_template": "gone.jinja"})
+    with pytest.raises(InputError, match=r"no file or folder 'gone\.jinja'"):
+        missing.files(Access(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("details", "words"),
+    [
+        ({}, None), ({"template_digest": "a" * 64}, None),
+        ({"template_digest": "a" * 64, "template_planned": "a" * 64}, None),
+        ({"template_digest": "a" * 64, "template_planned": "b" * 64}, "its server has aaaaaaaaaaaa"),
+        ({"template_planned": "b" * 64}, "its server does not tell its own"),
+    ],
+)  # fmt: skip
+def test_another_template_than_planned_voids_what_was_measured(details: dict[str, Any], words: str | None) -> None:
+    found = not_as_asked([ModelRecord(name="m", kind="http", digest=None, details=details)])
+    assert (found is None) == (words is None)
+    assert words is None or (words in str(found) and "models.m.chat_template" in str(found))
+
+
+@pytest.mark.parametrize(("mode", "answered"), [("length", True), ("none", False), ("usage3", False)])
+def test_an_answer_of_exactly_so_many_tokens_is_one_or_has_failed(
+    mode: str, answered: bool, server: Playing, tmp_path: Path
+) -> None:
+    """`length` is a server that knows `ignore_eos`; the others end when they have said all."""
+    plain = {k: v for k, v in fields(server, mode).items() if k != "tokenizer"}
+    http = Http.model_validate(plain | {"generate": {"tokens": f"exactly {TOKENS}"}})
+    assert http.exact_tokens == TOKENS
+    served = Served(http, http.load(Access(tmp_path)), Access(tmp_path), DatasetFacts("d"))
+    try:
+        if answered:
+            assert served.predict_all(TABLE.slice(0, 1)).texts is not None
+        else:
+            with pytest.raises(InputError, match="does not know `ignore_eos`"):
+                served.predict_all(TABLE.slice(0, 1))
+    finally:
+        served.loaded.close()
+    sent = server.requests[-1]
+    assert (sent["ignore_eos"], sent["min_tokens"], sent["max_tokens"]) == (True, TOKENS, TOKENS)
+
+
+@pytest.mark.parametrize(("mode", "tokens"), [("none", [TOKENS] * 2), ("empty", [0, 0]), ("no_usage", None)])
+def test_tokens_of_answers_are_counted_where_somebody_does(
+    mode: str, tokens: list[int] | None, server: Playing, tmp_path: Path
+) -> None:
+    http = Http.model_validate({k: v for k, v in fields(server, mode).items() if k != "tokenizer"})
+    served = Served(http, http.load(Access(tmp_path)), Access(tmp_path), DatasetFacts("d"))
+    answers = served.predict_all(TABLE.slice(0, 2))
+    served.loaded.close()
+    assert (None if answers.tokens is None else answers.tokens.tolist()) == tokens
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None), ({b"retry-after": b"7"}, 7.0), ({b"retry-after": b"soon"}, None),
+        ({b"retry-after": b"Wed, 21 Oct 2026 07:28:09 GMT", b"date": b"Wed, 21 Oct 2026 07:28:00 GMT"}, 9.0),
+        ({b"retry-after": b"Wed, 21 Oct 2026 07:27:00 GMT", b"date": b"Wed, 21 Oct 2026 07:28:00 GMT"}, 0.0),
+        ({b"retry-after": b"Wed, 21 Oct 2026 07:28:09 GMT"}, None),
+    ],
+)  # fmt: skip
+def test_a_server_says_when_to_ask_again(headers: dict[bytes, bytes], seconds: float | None) -> None:
+    assert again_after_s(Reply(429, headers, b"")) == seconds
 
 
 def test_a_stream_without_a_piece_is_an_empty_answer(server: Playing, tmp_path: Path) -> None:
@@ -244,7 +333,10 @@ def test_the_key_is_sent_and_never_written(server: Playing, tmp_path: Path, monk
     ("changed", "words"),
     [
         ({"prompt": None}, "needs `prompt:`"), ({"generate": None}, "needs `generate:`"),
-        ({"generate": {}}, "max_tokens"), ({"prompt": {"user": "no place"}}, "no place for an input"),
+        ({"generate": {}}, "max_tokens"), ({"generate": {"tokens": "exactly 8", "max_tokens": 8}}, "both say how long"),
+        ({"generate": {"tokens": "exactly 8", "stop": ["x"]}}, "nothing ends an answer"),
+        ({"generate": {"tokens": "exactly 0"}}, "pattern"), ({"generate": {"tokens": "about 8"}}, "pattern"),
+        ({"prompt": {"user": "no place"}}, "no place for an input"),
         ({"prompt": {"user": "{question} {topic}"}}, "'topic'"), ({"prompt": {"user": "a { b {question}"}}, "brace"),
         ({"url": "http://127.0.0.1:1/v1/chat/completions"}, "names one path"),
         ({"request": {"a": "{question}"}}, "belongs to `protocol: json`"),

@@ -121,6 +121,13 @@ def test_a_batch_answers_as_each_alone(folder: Path) -> None:
     ]
 
 
+def test_answers_of_exactly_so_many_tokens_go_on_past_their_end(folder: Path) -> None:
+    said = asked(load(folder, generate={"max_tokens": 30}), QUESTIONS)
+    exact = asked(load(folder, generate={"tokens": "exactly 30"}), QUESTIONS)
+    assert [(one.usage_tokens, FINISHES[one.finish]) for one in exact] == [(30, "length")] * len(QUESTIONS)
+    assert all(b.text.startswith(a.text) for a, b in zip(said, exact, strict=True))
+
+
 def test_the_cache_of_keys_and_values_changes_no_token(folder: Path) -> None:
     """A loop that computes everything anew each time says the same."""
     import torch

@@ -25,7 +25,8 @@ from evalspec.checks.data.contamination.pictures import PictureDetector
 from evalspec.checks.data.contamination.prompts import METRIC as IN_PROMPT
 from evalspec.checks.data.contamination.prompts import prompt_rows
 from evalspec.checks.data.contamination.recitation import METRIC as RECITED
-from evalspec.checks.data.contamination.recitation import recited_rows
+from evalspec.checks.data.contamination.recitation import longest_column, recited_rows
+from evalspec.checks.data.contamination.row_order import row_order
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.reasons import NoEvidence
@@ -102,11 +103,15 @@ class LanguageModel:
         estimates: By metric.
         missing: Metric: why it can't be told.
         blocks: Rows beside what they stand in.
+        notes: What could not be looked at.
+        weakens: That the order of the rows gives it away.
     """
 
     estimates: dict[str, Fact | Estimate] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     blocks: list[AnyBlock] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    weakens: list[str] = field(default_factory=list)
 
 
 def language_model(check: Contamination, inputs: Inputs) -> LanguageModel:
@@ -128,10 +133,29 @@ def language_model(check: Contamination, inputs: Inputs) -> LanguageModel:
         try:
             recited = recited_rows(check, inputs)
             found.estimates[RECITED] = recited.share()
+            found.blocks.append(recited.table())
             found.blocks += recited.shown() if check.show_examples else ()
         except NotRunError as reason:
             found.missing[RECITED] = str(reason)
+    if check.shuffles:
+        _look_at_order(check, inputs, found)
     return found
+
+
+def _look_at_order(check: Contamination, inputs: Inputs, found: LanguageModel) -> None:
+    """Add whether the model knows the order of the rows."""
+    assert check.recite is not None
+    sent, table = inputs.sent_texts(check.recite), inputs.table(check.test)
+    try:
+        columns = list(check.named) if sent is None else [longest_column(check, table, sent)]
+        if len(columns) != 1:
+            raise NotRunError(f"the order of {check.test} is that of one text: name it in `column:`")
+        order = row_order(check, inputs, [str(one or "") for one in table.column(columns[0]).to_pylist()])
+    except NotRunError as reason:
+        found.notes.append(f"Not looked at: {reason}.")
+        return
+    found.blocks.append(order.table())
+    found.weakens += order.suspicion
 
 
 def consequence(check: Contamination, inputs: Inputs, asked: TestSide, levels: Sequence[Level]) -> CleanScore:

@@ -159,8 +159,9 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
             *blank.notes,
             *_span_notes(spans, compared, check.ngram),
             *further_notes(detectors),
+            *language.notes,
         ),
-        weakens=[line for one in spans for line in dropped_of(one, test, check.ngram)],
+        weakens=[*(line for one in spans for line in dropped_of(one, test, check.ngram)), *language.weakens],
         remedies=_remedies(check, compared),
         evidence=_write(inputs, compared, _file(check), check.show_examples),
     )

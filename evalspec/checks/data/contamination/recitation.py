@@ -1,4 +1,9 @@
-"""Test rows that a model goes on with in their own words, which nobody told it."""
+"""Test rows that a model goes on with in their own words, less those of their twins: two words of them swapped.
+
+References:
+    Carlini and others (2021), Extracting training data from large language models. Golchin and Surdeanu (2023), Time
+    travel in LLMs.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from evalspec.errors import NotRunError
-from evalspec.evidence.blocks import Example, Examples
+from evalspec.evidence.blocks import Column, Example, Examples, Table
 from evalspec.evidence.words import plural
 from evalspec.sources.reading.text import tokenised
 from evalspec.stats.sets.tokens import Tokens, windows
-from evalspec.stats.shares.proportion import proportion
+from evalspec.stats.shares.paired import paired_proportion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
     from evalspec.checks.data.contamination.detector import Mask
     from evalspec.checks.data.contamination.spec import Contamination
     from evalspec.evidence.estimate import Estimate
-    from evalspec.language.inputs import Inputs
+    from evalspec.language.inputs import Inputs, SentTexts
 
 METRIC = "recited"
 RUN = 8
@@ -39,8 +44,10 @@ class RecitedRows:
     """Rows whose second half a model was not shown.
 
     Args:
-        judged: shape (m,), long enough, and going on as no other row does.
+        judged: shape (m,), long enough, going on as no other row does, and with words that the model is not sent.
         rows: shape (m,), the model went on with the row's own words.
+        twins: shape (m,), it went on with them after two neighbours among them were swapped.
+        left_out: Why rows are not judged: how many.
         clusters: shape (m,), or None.
         ends: shape (m,), the words that came next.
         texts: shape (m,), what the model wrote.
@@ -48,14 +55,27 @@ class RecitedRows:
 
     judged: Mask
     rows: Mask
+    twins: Mask
+    left_out: dict[str, int]
     clusters: NDArray[np.int64] | None
     ends: list[str]
     texts: list[str]
 
     def share(self) -> Estimate:
-        """Share of the rows that were judged."""
+        """Share of the rows that were judged, less that of their twins."""
         clusters = None if self.clusters is None else self.clusters[self.judged]
-        return proportion(self.rows[self.judged], clusters)
+        return paired_proportion(self.rows[self.judged], self.twins[self.judged], clusters).difference()
+
+    def table(self) -> Table:
+        """Counts behind the share."""
+        counts = {
+            "judged": int(self.judged.sum()),
+            f"went on with the row's next {RUN} words": int(self.rows.sum()),
+            "went on with them, two of them swapped": int(self.twins.sum()),
+            **{f"left out: {why}": count for why, count in self.left_out.items() if count},
+        }
+        columns = (Column(name="of the test set"), Column(name="rows", unit="rows"))
+        return Table(title="Recitation", columns=columns, rows=tuple(counts.items()))
 
     def shown(self) -> tuple[Examples, ...]:
         """Some of them."""
@@ -81,36 +101,58 @@ def recited_rows(check: Contamination, inputs: Inputs) -> RecitedRows:
     if sent is None:
         raise NotRunError(f"model {check.recite} is sent no prompt")
     table = inputs.table(check.test)
-    column = _longest(table, [one for one in sent.places.values() if one in table.column_names], check)
+    column = longest_column(check, table, sent)
     words = [str(one or "").split() for one in table.column(column).to_pylist()]
     long = np.array([len(one) >= FEWEST_WORDS for one in words])
     if not long.any():
         raise NotRunError(f"no row of {check.test} has {FEWEST_WORDS} words in {column}, to be cut in half")
     halves = [len(one) // 2 if enough else len(one) for one, enough in zip(words, long.tolist(), strict=True)]
-    begins = pa.array([" ".join(one[:half]) for one, half in zip(words, halves, strict=True)], pa.string())
-    rows = table.set_column(table.column_names.index(column), column, begins)
+    shown = [" ".join(one[:half]) for one, half in zip(words, halves, strict=True)]
+    rows = table.set_column(table.column_names.index(column), column, pa.array(shown, pa.string()))
     ends = [" ".join(one[half:]) for one, half in zip(words, halves, strict=True)]
-    nexts, runs = _first_runs(tokenised(pa.array(ends, pa.large_string())).tokens)
+    following = tokenised(pa.array(ends, pa.large_string())).tokens
+    nexts, twins, swapped = _first_runs(following)
+    told = _holds(tokenised(pa.array(shown, pa.large_string())).tokens, nexts) | _sent_to_all(sent, nexts)
+    alone = _unique(nexts, long & swapped)
+    judged = long & swapped & alone & ~told
+    if not judged.any():
+        raise NotRunError(
+            f"the rows of {check.test} go on alike, or with words that {check.recite} is sent, so nothing shows that "
+            "one was known"
+        )
     answers = inputs.predict(rows, check.test, METRIC, check.recite)
     if answers.texts is None:
         raise NotRunError(f"{check.recite} writes no texts")
     written = tokenised(pa.array(answers.texts.tolist(), pa.large_string())).tokens
-    judged = long & runs & _unique(nexts, long & runs)
     enough = written.counts[judged] >= RUN
-    if not judged.any():
-        raise NotRunError(f"the rows of {check.test} go on alike, so nothing shows that one was known")
     if enough.mean() < WROTE_ENOUGH:
         raise NotRunError(
             f"only {plural(int(enough.sum()), 'answer')} of {len(enough):,} of {check.recite} have {RUN} words, so it "
             "could not have gone on; name a model entry whose prompt is the text alone (`api: completions`)"
         )
-    hits = judged & _holds(written, nexts)
+    left_out = {
+        "too few words": int((~long | ~swapped).sum()),
+        "goes on as another row does": int((long & swapped & ~alone).sum()),
+        "its next words stand in what the model is sent": int((long & swapped & alone & told).sum()),
+    }
     return RecitedRows(
-        judged, hits, answers.clusters, [" ".join(one.split()[:RUN]) for one in ends], answers.texts.tolist()
+        judged,
+        judged & _holds(written, nexts),
+        judged & _holds(written, twins),
+        left_out,
+        answers.clusters,
+        [" ".join(one.split()[:RUN]) for one in ends],
+        answers.texts.tolist(),
     )
 
 
-def _longest(table: pa.Table, columns: list[str], check: Contamination) -> str:
+def longest_column(check: Contamination, table: pa.Table, sent: SentTexts) -> str:
+    """Column of the longest texts among those that fill the places of a prompt.
+
+    Raises:
+        NotRunError: No text fills one.
+    """
+    columns = [one for one in sent.places.values() if one in table.column_names]
     texts = [one for one in columns if pa.types.is_string(table.schema.field(one).type)
              or pa.types.is_large_string(table.schema.field(one).type)]  # fmt: skip
     if not texts:
@@ -119,12 +161,32 @@ def _longest(table: pa.Table, columns: list[str], check: Contamination) -> str:
     return max(texts, key=lambda one: lengths[one])
 
 
-def _first_runs(texts: Tokens) -> tuple[NDArray[np.uint64], Mask]:
-    """Hash of the first words of each text, shape (m,), and whether it has as many."""
-    runs = texts.counts >= RUN
-    hashes = np.zeros(len(texts), np.uint64)
-    hashes[runs] = windows(texts.hashes, RUN)[texts.offsets[:-1][runs]]
-    return hashes, runs
+def _first_runs(texts: Tokens) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Mask]:
+    """Hash of the first words of each text, and of the same with two neighbours swapped, each of shape (m,).
+
+    The first two neighbours that differ are swapped. Third: texts that have as many words and such neighbours.
+    """
+    hashes, twins = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.uint64)
+    rows = np.flatnonzero(texts.counts >= RUN)
+    words = texts.hashes[texts.offsets[:-1][rows][:, None] + np.arange(RUN)]
+    differ = words[:, :-1] != words[:, 1:]
+    rows, words, differ = (one[differ.any(axis=1)] for one in (rows, words, differ))
+    first, at = differ.argmax(axis=1), np.arange(len(rows))
+    changed = words.copy()
+    changed[at, first], changed[at, first + 1] = words[at, first + 1], words[at, first]
+    hashes[rows], twins[rows] = (windows(one.ravel(), RUN)[::RUN] for one in (words, changed))
+    return hashes, twins, np.isin(np.arange(len(texts)), rows)
+
+
+def _sent_to_all(sent: SentTexts, nexts: NDArray[np.uint64]) -> Mask:
+    """Rows whose next words stand in the system text or in an example, shape (m,)."""
+    examples = zip(sent.examples, sent.answers, strict=True)
+    texts = [sent.system or "", *("\n".join((*one.values(), answer)) for one, answer in examples)]
+    known = tokenised(pa.array(texts, pa.large_string())).tokens
+    begins = np.arange(len(known.hashes) - RUN + 1)
+    whole = known.text_of(begins) == known.text_of(begins + RUN - 1)
+    found: Mask = np.isin(nexts, windows(known.hashes, RUN)[whole])
+    return found
 
 
 def _unique(hashes: NDArray[np.uint64], counted: Mask) -> Mask:

@@ -15,6 +15,7 @@ from evalspec.language.parts import (
     DatasetName,
     ModelName,
     Need,
+    NeedLikelihoods,
     NeedPredictions,
     NeedRows,
     SpecNames,
@@ -22,7 +23,7 @@ from evalspec.language.parts import (
 from evalspec.language.reach import check_rows
 from evalspec.language.units import Share
 from evalspec.scoring.catalogue.metrics import SLICED, SliceMetric
-from evalspec.scoring.sample_size import Sample, never_shown
+from evalspec.scoring.sample_size import Sample, never_shown_of_pairs
 from evalspec.tables.ngram import Ngram
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 FRACTIONS = tuple(metric.name for metric in SLICED if metric.unit == "fraction" and metric.better == "higher")
 """Metrics whose change is in points, up being better."""
+
+FEWEST_SHUFFLES = 99
 
 
 class Contamination(Check):
@@ -57,7 +60,10 @@ class Contamination(Check):
     - `prompts: MODEL`: `prompt_overlap`, test rows whose text stands in that language model's system text, or is one of
       the examples that it is shown (`shots:`), word for word or nearly.
     - `recite: MODEL`: `recited`, share of test rows whose next 8 words a language model writes when it is shown the
-      first half of the row. Of rows of 24 words and more, and of those that go on as no other row does.
+      first half of the row, less the share whose next 8 words it writes with two neighbours among them swapped. Of rows
+      of 24 words and more, of those that go on as no other row does, and with words that the model is not sent.
+      With `shuffles: 999` also the rank of the published order of the rows among shuffled ones, by the likelihood that
+      the model gives them: no metric, but told in the report.
     - `key`: `shared_keys`, test rows with the key of a training row, whatever else stands in them.
 
     ## Why it matters
@@ -113,8 +119,16 @@ class Contamination(Check):
     example's where the words are; it stands in a text from 5 words on; and it is near an example from `similarity` on.
     Recitation (after Carlini 2021, Golchin 2023): the longest text among the places is cut in half at a word, the
     first half is sent in its place, and the next 8 words are looked for anywhere in the answer. A row whose next 8
-    words are those of another row too says nothing and is left out. It is NOT_RUN where most answers have fewer than 8
-    words: such a model is named once more, with a prompt that is the text alone. The share is Clopper-Pearson's.
+    words are those of another row too, or stand in its first half, the system text or an example, says nothing and is
+    left out. The control is a twin of each row in which the first two neighbours that differ among the 8 words are
+    swapped: who knows the words and not the row writes one as often as the other. The difference is of pairs (Tango
+    1998). It is NOT_RUN where most answers have fewer than 8 words: such a model is named once more, with a prompt that
+    is the text alone.
+
+    Order of rows (Oren 2023): up to 4 runs of neighbouring rows from the first on, each of 2,000 letters at most, are
+    given to the model in the published order and in `shuffles` others. Who never saw the file finds each order as
+    likely as any other, so p = (1 + orders at least as likely) / (1 + shuffles) is exact. A p-value of 0.01 or less
+    stands with the verdict; a larger one shows nothing, and no requirement can ask for it.
 
     All others of these are facts about these files, without an interval; the recall stands beside them. What was found,
     with its training row and the shared text, lies in the evidence.
@@ -128,6 +142,7 @@ class Contamination(Check):
     ## What it cannot show
 
     That a model which does not recite has not seen the rows: it may know them by heart and answer the question instead.
+    That one which finds the published order likely has seen the file, where rows are sorted, by subject for example.
     Paraphrases, translations; pictures that were mirrored, turned or cut more strongly, other pictures of the same
     thing; spans shorter than n words, or changed more often than every n words; training data that the spec does not
     name, such as that of a pretrained model. Rows with few distinct values agree by chance, and so do pictures of one
@@ -201,8 +216,8 @@ class Contamination(Check):
             "recited",
             "%",
             "lower",
-            "Share of long test rows that a model goes on with in their own words.",
-            interval="Clopper-Pearson, with clusters after Korn and Graubard",
+            "Share of long test rows that a model goes on with in their own words, less that with two swapped.",
+            interval="Tango's score interval of pairs, with clusters",
             label="test rows that the model recites",
         ),
         Metric(
@@ -251,6 +266,12 @@ class Contamination(Check):
     recite: ModelName | None = Field(
         None, description="Model that is shown the first half of each long test row, for recited."
     )
+    shuffles: Annotated[int, Effort()] = Field(
+        0,
+        ge=0,
+        le=9999,
+        description="Orders of the rows that `recite:` is asked for beside the published one; 0: none.",
+    )
     embedding: ModelName | None = Field(
         None, description="Model whose `outputs: {embedding: ...}` are compared, all pairs of test and training rows."
     )
@@ -276,6 +297,8 @@ class Contamination(Check):
             raise ValueError(f"the test set {self.test!r} is named among its own training sets")
         if len(set(self.train)) < len(self.train):
             raise ValueError(f"a training set is named twice: {', '.join(self.train)}")
+        if self.shuffles and (self.recite is None or self.shuffles < FEWEST_SHUFFLES):
+            raise ValueError(f"`shuffles:` are at least {FEWEST_SHUFFLES}, of the model that `recite:` names")
         return self
 
     @property
@@ -306,7 +329,8 @@ class Contamination(Check):
             () if embedding is None else tuple(NeedPredictions(name, embedding, label=False) for name in everywhere)
         )
         recited = () if self.recite is None else (NeedPredictions(self.test, self.recite, label=False, copies=1),)
-        return (*rows, *scored, *recited, *embedded)
+        ordered = () if self.recite is None or not self.shuffles else (NeedLikelihoods(self.test, self.recite),)
+        return (*rows, *scored, *recited, *ordered, *embedded)
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
@@ -332,7 +356,7 @@ class Contamination(Check):
             )
         if requirement.metric == "recited":
             sample = Sample(self.test, rows.get(self.test), confidence)
-            return never_shown(requirement, "share", sample, "none of them recited")
+            return never_shown_of_pairs(requirement, sample, "were none of them recited")
         return check_rows(requirement, self.test, rows.get(self.test))
 
     def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:

@@ -12,7 +12,8 @@ from evalspec.checks.model.compression import show as shown
 from evalspec.checks.model.compression.answers import answered, changed, confidences, right, truth
 from evalspec.checks.model.compression.divergence import divergences, logit_distances
 from evalspec.checks.model.compression.operators import operators
-from evalspec.checks.model.compression.spec import BLOCK_S, PAIRS, QUERIES
+from evalspec.checks.model.compression.spec import BLOCK_S, PAIRS, PERPLEXITY, QUERIES
+from evalspec.checks.model.compression.texts import perplexity_ratio
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.record import Counts
@@ -120,6 +121,10 @@ def _held(check: Compression, inputs: Inputs, model: str, baseline: Scored, cut:
         estimates |= _of_values(inputs, rows, baseline)
         missing |= dict.fromkeys(CLASSES_ONLY, "the models give values, not classes")
     _divergence(rows, baseline, estimates, missing)
+    try:
+        estimates[PERPLEXITY] = perplexity_ratio(check, inputs, model)
+    except NotRunError as reason:
+        missing[PERPLEXITY] = str(reason)
     notes = _sizes(inputs, model, check.baseline, estimates, missing)
     notes += _speed(check, inputs, model, estimates, missing)
     if cut is not None:

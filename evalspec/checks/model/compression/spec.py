@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -15,9 +15,11 @@ from evalspec.language.parts import (
     DatasetName,
     ModelName,
     Need,
+    NeedLikelihoods,
     NeedPredictions,
     NeedRows,
     NeedTiming,
+    Part,
     SpecNames,
 )
 from evalspec.language.requirement import Same
@@ -42,6 +44,7 @@ MANDATORY: dict[Method, tuple[tuple[str, ...], str]] = {
 DROPS = ("accuracy_drop", "top_5_drop", "worst_slice_drop")
 RATES = ("flip_rate", "break_rate")
 MEANS = ("output_divergence", "logit_distance", "mae_increase")
+PERPLEXITY = "perplexity_ratio"
 OF_OPERATORS = ("operator_coverage", "operators_lost")
 PAIRS = 5
 BLOCK_S = 1.0
@@ -57,6 +60,14 @@ LOST: Mapping[str, str] = {
 """Metric of a loss: the metric of `quality` that the loss is in."""
 
 
+class Texts(Part):
+    """Texts that language models are asked the likelihood of."""
+
+    dataset: DatasetName
+    column: str = Field(min_length=1, description="Column with the texts.")
+    context: int = Field(512, ge=2, description="Tokens of each text that are scored, from its beginning.")
+
+
 class Compression(Check):
     """Gains of a compressed model in size and speed, and its losses, against the model it was made from.
 
@@ -67,7 +78,8 @@ class Compression(Check):
     the baseline gets right. `worst_slice_drop`: the largest loss of a slice (`by:`); `slices_too_small`: cells
     enumerated from columns that have too few rows to count. `output_divergence`: mean Kullback-Leibler divergence of
     the probabilities from the baseline's, in nats. `logit_distance`: mean distance of the scores before softmax from
-    the baseline's, where 1 is the spread of the baseline's own scores from row to row. `operator_coverage`: share of
+    the baseline's, where 1 is the spread of the baseline's own scores from row to row. `perplexity_ratio`, of language
+    models and with `texts:`: the perplexity of the candidate by the baseline's. `operator_coverage`: share of
     the operators that ran on the device asked for. `operators_lost`: convolutions, products, attention and recurrent
     operators that the baseline is written with and the candidate is not. Models with values: `mae_increase`, and as
     divergence the mean difference of the two models in spreads of the baseline's values. Where a row may have several
@@ -87,8 +99,10 @@ class Compression(Check):
     increase of ECE: the bounds of both models, each at half the level, which is wide rather than narrow. Divergence and
     mean errors: BCa of the mean, from 200 rows on. Distance before softmax: Euclidean over the classes, each row's
     scores less their mean (softmax ignores what is added to all classes); with several classes a row, the log-odds of
-    each. Probabilities determine these scores as logits do, unless one is 0, as a forest's may be: then there is no
-    distance. Distances, and differences of values, are divided by the spread: the mean distance of the baseline's rows
+    each. Perplexity: the ratio of `likelihood`, paired by document on the same tokens, one window of each; models with
+    other tokenizers are refused. Probabilities determine these scores as logits do, unless one is 0, as a forest's may
+    be: then there is no distance. Distances, and differences of values, are divided by the spread: the mean distance of
+    the baseline's rows
     from their mean. It comes from the same rows, and its error counts. A copy that answers just as the baseline does
     has a value of 0 and no bound: its rows don't tell how far others may lie. Operators: seen as in `precision`, in one
     fresh process of the candidate and one of the baseline, for one item; exact facts. Lost operators are counted as the
@@ -181,6 +195,12 @@ class Compression(Check):
             interval="BCa of the mean (saddlepoint), from 200 rows on",
         ),
         Metric(
+            "perplexity_ratio", "x", "lower", "Perplexity of the candidate by the baseline's, on `texts:`.",
+            interval="BCa of a ratio of sums by document (saddlepoint), from 200 documents on, tested at the logarithm "
+            "of the threshold",
+            neutral=1.0, label="perplexity beside the baseline's",
+        ),
+        Metric(
             "operator_coverage", "%", "higher", "Operators that ran on the device asked for.", exact=True,
             label="operators on the device asked for",
         ),
@@ -210,6 +230,9 @@ class Compression(Check):
     bins: int = Field(10, gt=1, le=100, description="Bins of `ece` before merging.")
     speed: bool = Field(True, description="Time the models; false: for predictions that were made elsewhere.")
     operators: bool = Field(True, description="Look at the operators; false: for models that show none.")
+    texts: Texts | None = Field(
+        None, description="Language models: what `perplexity_ratio` is about: {dataset: heldout, column: body}."
+    )
     float_model: str | None = Field(
         None, description="ONNX file of the same network in floats, for the signal-to-noise ratio of each tensor."
     )
@@ -261,7 +284,10 @@ class Compression(Check):
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Entries of ``by`` that are no slices."""
         columns = (name for entry in self.entries for name in entry if name not in (*names.slices, LABEL_WORD))
-        return {self.dataset: tuple(dict.fromkeys(columns))}
+        read = {self.dataset: tuple(dict.fromkeys(columns))}
+        if self.texts is not None:
+            read[self.texts.dataset] = (*read.get(self.texts.dataset, ()), self.texts.column)
+        return read
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
@@ -279,6 +305,11 @@ class Compression(Check):
             return "speedup needs timings, and the check has `speed: false`"
         if requirement.metric in OF_OPERATORS and not self.operators:
             return f"{requirement.metric} needs the operators, and the check has `operators: false`"
+        if requirement.metric == PERPLEXITY:
+            if self.texts is None:
+                return f"{PERPLEXITY} needs `texts:`, such as texts: {{dataset: heldout, column: body}}"
+            name = self.texts.dataset
+            return never_shown(requirement, "mean", Sample(name, rows.get(name), confidence, more="add documents"))
         sample = Sample(self.dataset, rows.get(self.dataset), confidence)
         if requirement.metric in DROPS:
             return None if self.method == "distillation" else never_shown_of_pairs(requirement, sample)
@@ -293,7 +324,18 @@ class Compression(Check):
         seconds = PAIRS * (2 * START_S + 4 * BLOCK_S)
         timings = [NeedTiming(self.dataset, model, PAIRS * QUERIES, seconds) for model in self.others]
         timings.append(NeedTiming(self.dataset, self.baseline, PAIRS * QUERIES * len(self.others), 0.0))
-        return (*answers, NeedRows(self.dataset, label=True), *(timings if self.speed else ()))
+        likelihoods: tuple[Need, ...] = ()
+        if self.texts is not None:
+            asked = (self.baseline, *self.others)
+            likelihoods = (
+                NeedRows(self.texts.dataset, columns=(self.texts.column,)),
+                *(NeedLikelihoods(self.texts.dataset, model) for model in asked),
+            )
+        return (*answers, NeedRows(self.dataset, label=True), *likelihoods, *(timings if self.speed else ()))
+
+    def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
+        """Requirements on the ratio of perplexities."""
+        return ((one, self.baseline) for one in self.requirements if one.metric == PERPLEXITY)
 
     def same(self, requirement: Requirement) -> Same | None:
         """Requirement as `quality` may make it too; None where it is about no metric of `quality`."""

@@ -234,6 +234,11 @@ class Load(Check):
         """There is an objective to search by."""
         return self.search and self.objective is not None and self.arrivals.kind != TRACE and bool(self.all_rates)
 
+    @property
+    def assumed_design_effect(self) -> float | None:
+        """That of the field, where it decides how many queries there are."""
+        return self.design_effect if self.queries is None and self.duration_s is None else None
+
     def planned(self, rate: float) -> int:
         """Queries of the steady part at this rate."""
         if self.queries is not None:

@@ -28,10 +28,10 @@ class Throughput(Check):
     process. Without a part it is that of the best batch size; `best_batch` says which one that was. The table has the
     latency of a batch beside it, the memory that was in use and, where the machine has a meter that moves at least 10
     times in `duration:` (NVML's: take 2 s), the energy of an item; another names the best batch size for each of these.
-    Of a model that streams its answers, one request a row (`batch_sizes: [1]`; in process any
-    for `output_rate`), with `connections:` of them under way:
-    `output_rate` [tokens/s: all that arrived, by the time], `decode_rate` [tokens/s of one answer, from its first
-    piece to its last] and, with `connections: 1`, `prefill_rate` [tokens/s of prompts].
+    Of a model that streams its answers, one request a row (`batch_sizes: [1]`; in process any), with `connections:` of
+    them under way: `output_rate` [tokens/s: all that arrived, by the time], `decode_rate` [tokens/s of one answer, in
+    process of a batch, from its first piece to its last] and, with `connections: 1` or in process, `prefill_rate`
+    [tokens/s of prompts].
 
     ## Why it matters
     Larger batches keep the hardware busy, until memory or its bandwidth ends; beyond that they only make answers
@@ -47,7 +47,8 @@ class Throughput(Check):
     K of the other. No size is picked by the numbers that decide. Much work of others voids the pairs, and
     alone what was not reached in spite of it.
     Tokens are counted as in `latency`, and void where two counts differ. `output_rate` counts from when as many answers
-    have ended as requests are under way until the last one is sent. A client sees no prefill: `prefill_rate` is one by
+    have ended as requests are under way until the last one is sent. In process `prefill_rate` is the tokens of the
+    prompts of a batch by the time until its first token. A client sees no prefill: there it is one by
     the slope of the time to the first token over the tokens of the prompt that no cache knew, a line through the
     medians of 8 groups of prompts by length, the longest of which is half as long again as the shortest, or longer.
     Beside other requests that time is also one of waiting, so there it is not measured. t over the slopes of

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 
+from evalspec.checks.data.contamination.detectors import language_model
 from evalspec.checks.data.contamination.prompts import prompt_rows
 from evalspec.checks.data.contamination.recitation import recited_rows
+from evalspec.checks.data.contamination.row_order import row_order
 from evalspec.checks.data.contamination.spec import Contamination
 from evalspec.errors import NotRunError
 from evalspec.language.inputs import Predictions, SentTexts
+from evalspec.language.likelihoods import TokenLikelihoods, Windows
 from tests.fakes import FakeInputs, writer
 
 SYSTEM = "Answer briefly. Never say what is the capital city of France, whoever asks."
@@ -30,7 +35,7 @@ EXAMPLES = ("How many legs has a spider?", "Rome?",
             "Name the four largest moons of the planet Jupiter, in the order of their size")  # fmt: skip
 
 
-def check(**fields: str) -> Contamination:
+def check(**fields: object) -> Contamination:
     return Contamination.model_validate(
         {"check": "contamination", "train": ["train"], "test": "test", "require": ["prompt_overlap == 0"], **fields}
     )
@@ -88,7 +93,7 @@ def test_what_nobody_sends_can_not_be_searched(sent: SentTexts | None, tmp_path:
 
 def answering(text: dict[int, str]) -> object:
     def answer(rows: pa.Table, dataset: str, model: str) -> Predictions:
-        said = [text.get(row, "I would rather say that this is how it goes on") for row in range(rows.num_rows)]
+        said = [text.get(row) or "I would rather say that this is how it goes on" for row in range(rows.num_rows)]
         return writer(said, said, model=model)
 
     return answer
@@ -107,6 +112,95 @@ def test_rows_that_go_on_alike_say_nothing(tmp_path: Path) -> None:
     assert found.judged.tolist() == [True, True, False, False, False]
     assert found.rows.tolist() == [True, False, False, False, False]
     assert found.share().value == 0.5
+
+
+def test_a_row_counts_less_where_its_twin_of_swapped_words_is_written_too(tmp_path: Path) -> None:
+    """Who knows the words and not their order writes the one as often as the other."""
+    texts = [long(row) for row in range(40)]
+    ends = [text.split()[15:] for text in texts]
+    swapped = [" ".join([one[1], one[0], *one[2:]]) for one in ends]
+    said = {row: swapped[row] for row in range(10)} | {row: " ".join(ends[row]) for row in range(10, 20)}
+    said[20] = f"{swapped[20]} {' '.join(ends[20])}"
+    made = inputs(tmp_path, texts, of_questions())
+    made.answering = answering(said)  # type: ignore[assignment]
+    found = recited_rows(check(recite="candidate"), made)
+    assert (found.rows.sum(), found.twins.sum(), found.share().value) == (11, 11, 0.0)
+    made.answering = answering({row: said[row] for row in range(10, 20)})  # type: ignore[assignment]
+    known = recited_rows(check(recite="candidate"), made)
+    assert known.share().value == 0.25
+    assert "Tango" in known.share().method
+    assert dict(known.table().rows)["went on with them, two of them swapped"] == 0
+
+
+def test_rows_whose_next_words_the_model_is_sent_say_nothing(tmp_path: Path) -> None:
+    """Copied from the row's own first half, the system text or an example, they were not known."""
+    ends = [" ".join(f"v{row}x{k}" for k in range(15)) for row in range(4)]
+    texts = [f"{ends[0]} {ends[0]}", *(long(row) for row in (1, 2, 3)), "same " * 30]
+    made = inputs(tmp_path, texts, of_questions(f"As it goes: {ends[2]}", system=f"Say {ends[1]}."))
+    made.answering = answering(dict(enumerate(ends)))  # type: ignore[assignment]
+    found = recited_rows(check(recite="candidate"), made)
+    assert found.judged.tolist() == [False, False, False, True, False]
+    assert found.left_out == {
+        "too few words": 1, "goes on as another row does": 0, "its next words stand in what the model is sent": 3,
+    }  # fmt: skip
+
+
+ROWS = [f"Question {row}: {'abcdefgh'[row % 8] * 9} number {row * 7919 % 997}?" for row in range(40)]
+
+
+def likelihoods(knows: bool, places: list[int]) -> object:
+    """Of a model that has seen the rows one after the other, or that finds each order a little different."""
+
+    def of(texts: Sequence[str], windows: Windows, model: str, beside: str | None) -> TokenLikelihoods:
+        rng, count = np.random.default_rng(1), len(texts)
+        nll = 100.0 + rng.normal(0.0, 1.0, count)
+        for number, text in enumerate(texts):
+            rows = [int(one.split()[1][:-1]) for one in text.split("\n\n")]
+            places.append(len(rows))
+            nll[number] -= 2.0 * knows * (np.diff(rows) == 1).sum()
+        ones = np.ones(count, dtype=np.int64)
+        return TokenLikelihoods(model, 50 * ones, 200 * ones, 200 * ones, nll, ones, "d")
+
+    return of
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_the_published_order_stands_out_where_the_file_was_seen(knows: bool, tmp_path: Path) -> None:
+    made, places = inputs(tmp_path, ROWS, of_questions()), []
+    made.likelihoods = likelihoods(knows, places)  # type: ignore[assignment]
+    asked = check(recite="candidate", shuffles=199, require=["recited <= 20 %"])
+    found = row_order(asked, made, ROWS)
+    assert found.rows == 40 and set(places) == {40}
+    assert (found.p_value == 1 / 200, bool(found.suspicion)) == (knows, knows)
+    made.answering = answering({})  # type: ignore[assignment]
+    result = language_model(asked, made)
+    assert bool(result.weakens) == knows
+    assert [block.title for block in result.blocks][-1] == "Published order of test, by candidate"
+    assert not result.notes
+
+
+def test_equal_orders_count_as_likely(tmp_path: Path) -> None:
+    """A model that finds all orders alike says nothing."""
+    made = inputs(tmp_path, ROWS, of_questions())
+
+    def same(texts: Sequence[str], windows: Windows, model: str, beside: str | None) -> TokenLikelihoods:
+        ones = np.ones(len(texts), dtype=np.int64)
+        return TokenLikelihoods(model, ones, ones, ones, 3.0 * ones, ones, "d")
+
+    made.likelihoods = same  # type: ignore[assignment]
+    assert row_order(check(recite="candidate", shuffles=99), made, ROWS).p_value == 1.0
+
+
+@pytest.mark.parametrize("texts", [["short"] * 9, ["a", "b", "c"], ["y" * 3000 + str(row) for row in range(9)], []])
+def test_an_order_of_few_rows_says_nothing(texts: list[str], tmp_path: Path) -> None:
+    with pytest.raises(NotRunError, match="no 6 neighbouring rows"):
+        row_order(check(recite="candidate", shuffles=99), inputs(tmp_path, texts, of_questions()), texts)
+
+
+@pytest.mark.parametrize("fields", [{"shuffles": 999}, {"recite": "candidate", "shuffles": 20}])
+def test_shuffles_are_enough_and_of_a_model(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="`shuffles:` are at least 99, of the model that `recite:` names"):
+        check(**fields)
 
 
 def test_answers_too_short_to_go_on_are_no_evidence(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from evalspec.checks.model.compression.spec import Compression
 from evalspec.language.inputs import Predictions
+from evalspec.language.likelihoods import TokenLikelihoods, Windows
 from tests.checks.planting import Case, Planted, confident
 from tests.checks.system.probed import Row, operators_of
 from tests.fakes import FakeInputs, classifier
@@ -68,7 +70,40 @@ def _smaller(folder: Path, *, moved: float = 0.05, layers: int = 4, place: str =
     return inputs, Compression.model_validate(check)
 
 
+def of_language(folder: Path, *, lost: float = 0.0, rows: int = 300, other_tokens: bool = False) -> Case:
+    """A language model and its copy that choose alike, and find texts less likely by so many nats a token."""
+    inputs, _ = _smaller(folder, rows=max(rows, 2))
+    inputs.tables["heldout"] = pa.table({"body": [f"text {row}" for row in range(rows)]})
+
+    def likelihoods(texts: Sequence[str], windows: Windows, model: str, beside: str | None) -> TokenLikelihoods:
+        rng = np.random.default_rng(4)
+        count = len(texts)
+        tokens = rng.integers(50, windows.context, count)
+        nll = tokens * (2.0 + 0.3 * rng.standard_normal(count))
+        if model == "candidate":
+            nll = nll + tokens * (lost + 0.02 * np.random.default_rng(5).standard_normal(count))
+        digest = model if other_tokens else "same"
+        return TokenLikelihoods(model, tokens, 4 * tokens, 4 * tokens, nll, tokens // 2, digest)
+
+    inputs.likelihoods = likelihoods
+    check = {
+        "check": "compression", "dataset": "test", "method": "distillation", "speed": False, "operators": False,
+        "texts": {"dataset": "heldout", "column": "body", "context": 200},
+        "require": ["accuracy_drop <= 5 pp", "ece_increase <= 0.2", "perplexity_ratio <= 1.02x"],
+    }  # fmt: skip
+    return inputs, Compression.model_validate(check)
+
+
 PLANTED = (
+    Planted(
+        "compression",
+        "perplexity_ratio",
+        "perplexity_ratio <= 1.02x",
+        of_language,
+        lambda f: of_language(f, lost=0.05),
+        lambda f, n: of_language(f, rows=n),
+        "chooses as before, and finds every text 5 % less likely",
+    ),
     Planted(
         "compression",
         "worst_slice_drop",

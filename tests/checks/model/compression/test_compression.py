@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.checks.model.compression.divergence import divergences, logit_distances, logits
+from evalspec.checks.model.compression.measure import measure
 from evalspec.checks.model.compression.show import front
 from evalspec.checks.model.compression.spec import Compression, uncalibrated
 from evalspec.checks.model.quality.spec import Quality
@@ -21,6 +22,7 @@ from evalspec.language.names import SpecNames
 from evalspec.language.parts import CheckResult, NeedTiming
 from evalspec.scoring.scored_rows import Scored, Undefined, scored
 from tests.checks.deciding import outcome, the
+from tests.checks.model.compression.planted import of_language
 from tests.checks.planting import confident
 from tests.checks.system.probed import Row, operators_of
 from tests.fakes import FakeInputs, classifier, regressor, samples, tagger
@@ -443,3 +445,22 @@ def test_where_operators_can_not_be_seen_or_counted(tmp_path: Path) -> None:
     assert "`operators: false`" in off.missing["operator_coverage"]
     asked = check("operators_lost == 0", "worst_slice_drop <= 5 pp", by=["dark"], operators=False)
     assert "operators: false" in str(asked.check_requirement(asked.require[0], {}))
+
+
+def test_perplexities_of_two_tokenizers_and_without_texts_are_no_ratio(tmp_path: Path) -> None:
+    inputs, check = of_language(tmp_path, other_tokens=True)
+    assert "as other tokens" in measure(check, inputs).missing["perplexity_ratio"]
+    bare = check.model_copy(update={"texts": None})
+    assert measure(bare, inputs).missing["perplexity_ratio"] == "the check names no `texts:`"
+    requirement = next(one for one in check.requirements if one.metric == "perplexity_ratio")
+    assert "needs `texts:`" in str(bare.check_requirement(requirement, {}))
+    assert "add documents" in str(check.check_requirement(requirement, {"heldout": 20}))
+    assert list(check.paired_by_token()) == [(requirement, "baseline")]
+
+
+def test_the_ratio_of_perplexities_is_that_of_sums_by_token(tmp_path: Path) -> None:
+    inputs, check = of_language(tmp_path, lost=0.05)
+    found = measure(check, inputs).estimates["perplexity_ratio"]
+    assert isinstance(found, Estimate) and found.value == pytest.approx(np.exp(0.05), rel=3e-3)
+    low, high = (found.bound(0.95, side) for side in ("lower", "upper"))
+    assert low is not None and high is not None and low < np.exp(0.05) < high < 1.06
