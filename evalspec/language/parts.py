@@ -71,6 +71,7 @@ class Access:
         hub: Names on a model or data-set hub may be looked up.
         hosts: Machines beside this one that may be asked.
         env: Variables of the environment that hold secrets which may be read.
+        memory: Folder of what the calling program handed over in memory; None: it handed nothing over.
     """
 
     folder: Path
@@ -79,6 +80,22 @@ class Access:
     hub: bool = False
     hosts: frozenset[str] = frozenset()
     env: frozenset[str] = frozenset()
+    memory: Path | None = None
+
+    def handed_over(self, name: str) -> Path:
+        """The file in which something lies that the calling program had in memory.
+
+        Args:
+            name: Of the file, in `memory`.
+
+        Raises:
+            InputError: Nothing of this name was handed over.
+        """
+        path = None if self.memory is None or Path(name).name != name else self.memory / name
+        if path is None or not path.is_file():
+            remedy = "hand it over: evalspec.run(spec, models={...}, datasets={...}), or name a file and its kind"
+            raise InputError("kind memory is what a program hands over, and none did", remedy=remedy)
+        return path
 
     def path(self, relative: str) -> Path:
         """The absolute path of a path in the spec.
@@ -176,6 +193,8 @@ class Model(Part):
     """It is a server, so no file here shows what it is: its digest is as stated."""
     remembered: ClassVar[bool] = False
     """Its answers were kept by an earlier run: nothing that was timed then is a baseline for what is timed now."""
+    in_memory: ClassVar[bool] = False
+    """It was an object of the calling program, so no file that ships is judged."""
     inspects_in_subprocess: ClassVar[bool] = False
     """`may_hide_code` imports a framework, so it is asked in a process of its own."""
 
@@ -383,6 +402,8 @@ class Dataset(Part):
     packages: ClassVar[tuple[str, ...]] = ()
     plain_header: ClassVar[bool] = False
     """Its header can be read without its packages, so that ``validate`` may."""
+    in_memory: ClassVar[bool] = False
+    """Its rows were held by the calling program."""
     rows_fit: ClassVar[bool] = True
     """Memory holds `BATCH_ROWS` of its rows, so that they can be handed on so many at a time, whatever else is read."""
 

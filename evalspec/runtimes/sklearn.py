@@ -73,10 +73,10 @@ class Sklearn(FileModel):
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         path = self.model_file(access)
         estimator = _unpickled(path, self.path, access) if path.suffix in PICKLES else _skops(path, self.path, access)
-        if not any(hasattr(estimator, method) for method in ("predict", "transform")):
+        if not is_estimator(estimator):
             name = type(estimator).__name__
             raise InputError(f"{self.path!r} holds a {name}, which has neither predict nor transform")
-        return _loaded(estimator, self.outputs, threads or usable_cpus())
+        return loaded_estimator(estimator, self.outputs, threads or usable_cpus())
 
 
 def _skops(path: Path, shown: str, access: Access) -> Any:
@@ -140,7 +140,22 @@ def _unpickled(path: Path, shown: str, access: Access) -> Any:
         raise InputError(f"{shown!r} can't be unpickled: {type(error).__name__}: {first_line(error)}") from error
 
 
-def _loaded(estimator: Any, outputs: Mapping[OutputName, str | int], threads: int) -> LoadedSklearn:
+def is_estimator(value: object) -> bool:
+    """True of what answers as an estimator of scikit-learn does."""
+    return any(callable(getattr(value, method, None)) for method in ("predict", "transform"))
+
+
+def loaded_estimator(estimator: Any, outputs: Mapping[OutputName, str | int], threads: int) -> LoadedSklearn:
+    """An estimator, ready to be asked.
+
+    Args:
+        estimator: Of scikit-learn, or made like one.
+        outputs: As the spec has them; empty: what it can is taken.
+        threads: That it may use.
+
+    Raises:
+        InputError: It lacks a method that the spec names.
+    """
     import sklearn
     from sklearn.base import is_classifier
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no stubs
