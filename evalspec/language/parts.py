@@ -72,6 +72,7 @@ class Access:
         hosts: Machines beside this one that may be asked.
         env: Variables of the environment that hold secrets which may be read.
         memory: Folder of what the calling program handed over in memory; None: it handed nothing over.
+        searched: Folders in which that program finds modules.
     """
 
     folder: Path
@@ -81,6 +82,7 @@ class Access:
     hosts: frozenset[str] = frozenset()
     env: frozenset[str] = frozenset()
     memory: Path | None = None
+    searched: tuple[str, ...] = ()
 
     def handed_over(self, name: str) -> Path:
         """The file in which something lies that the calling program had in memory.

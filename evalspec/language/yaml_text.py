@@ -36,7 +36,12 @@ def _plain(value: object, path: tuple[str | int, ...]) -> Value:
         return str(value)
     remedy = "hand models and data over beside the spec: models={...}, datasets={...}"
     raise SpecError(
-        Problem(f"a {type(value).__name__} can't stand in a spec", file=MAPPING, path=show_path(path), remedy=remedy)
+        Problem(
+            f"an object of type {type(value).__name__} can't stand in a spec",
+            file=MAPPING,
+            path=show_path(path),
+            remedy=remedy,
+        )
     )
 
 

@@ -17,7 +17,7 @@ from evalspec.language.yaml import Node, Steps
 from evalspec.loading.problems import NAME_REMEDY, Problems, unknown_key
 
 P = TypeVar("P", bound=Part)
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+NAME = re.compile(r"[a-z][a-z0-9_]*")
 _LISTS = ("require", "warn")
 _SINGLE = ("slo", "sla")
 
@@ -70,7 +70,7 @@ class Reader:
         read: dict[str, P] = {}
         for name in node.content:
             path = (section, name)
-            if not _NAME.fullmatch(name):
+            if not NAME.fullmatch(name):
                 self.problems.add(path, Problem(f"{name!r} is no name", remedy=NAME_REMEDY), key=True)
             part = self._tagged(path, "kind", self.registry.kinds(group), find)
             value = self._validated(path, part, None, names) if part is not None else None

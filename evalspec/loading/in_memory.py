@@ -7,14 +7,16 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from evalspec.errors import InputError, Problem, SpecError
-from evalspec.language.parts import Dataset, Model
+from evalspec.language.parts import Access, Dataset, Model
 from evalspec.language.registry import Registry
 from evalspec.language.yaml import Node, Place
+from evalspec.loading.entries import NAME
+from evalspec.loading.problems import NAME_REMEDY
 
 Section = Literal["models", "datasets"]
 MEMORY = "memory"
@@ -22,7 +24,7 @@ MEMORY = "memory"
 TAGS = ("kind", "path")
 
 
-class _Folder:
+class OwnFolder:
     """A folder that only this user can look into, and that is gone when nobody holds this object any more."""
 
     def __init__(self) -> None:
@@ -37,16 +39,18 @@ class HandedOver:
     Args:
         files: File of each object, by section of the spec and name in it.
         labels: Column with the truth of each dataset that says which it is.
+        folder: In which the files lie.
+        searched: Folders in which the program finds modules.
     """
 
     files: Mapping[tuple[Section, str], str]
     labels: Mapping[str, str]
-    _folder: _Folder = field(default_factory=_Folder, repr=False)
+    folder: OwnFolder
+    searched: tuple[str, ...] = ()
 
-    @property
-    def folder(self) -> Path:
-        """The folder in which the files lie, as long as this object is held."""
-        return self._folder.path
+    def given_to(self, access: Access) -> Access:
+        """Access to it, as long as this object is held."""
+        return replace(access, memory=self.folder.path, searched=self.searched)
 
 
 def hand_over(models: Mapping[str, object], datasets: Mapping[str, object]) -> HandedOver | None:
@@ -61,7 +65,7 @@ def hand_over(models: Mapping[str, object], datasets: Mapping[str, object]) -> H
     """
     if not models and not datasets:
         return None
-    folder = _Folder()
+    folder = OwnFolder()
     files: dict[tuple[Section, str], str] = {}
     labels: dict[str, str] = {}
     problems: list[Problem] = []
@@ -86,9 +90,8 @@ def hand_over(models: Mapping[str, object], datasets: Mapping[str, object]) -> H
     for section, objects, write in sections:
         for name, value in objects.items():
             place = f"{section}={{{name!r}: ...}}"
-            if not name.isidentifier() or not name.islower() or name.startswith("_"):
-                remedy = "use small letters, digits and _, and a letter first"
-                problems.append(Problem(f"{name!r} is no name", file=place, remedy=remedy))
+            if not NAME.fullmatch(name):
+                problems.append(Problem(f"{name!r} is no name", file=place, remedy=NAME_REMEDY))
                 continue
             try:
                 files[section, name] = write(value, name)
@@ -96,7 +99,9 @@ def hand_over(models: Mapping[str, object], datasets: Mapping[str, object]) -> H
                 problems.append(error.problem.at(file=place, line=None, column=None, path=""))
     if problems:
         raise SpecError(problems)
-    return HandedOver(files, labels, folder)
+    from evalspec.pipeline.objects import searched
+
+    return HandedOver(files, labels, folder, searched() if models else ())
 
 
 def filled(root: Node, objects: HandedOver, registry: Registry) -> Node:

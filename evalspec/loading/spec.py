@@ -209,7 +209,5 @@ class Spec:
         env: frozenset[str] = frozenset(),
     ) -> Access:
         """Where its parts may look, and what they may run."""
-        memory = None if self.memory is None else self.memory.folder
-        return Access(
-            self.folder, trust=trust, allow_outside=allow_outside, hub=hub, hosts=hosts, env=env, memory=memory
-        )
+        access = Access(self.folder, trust=trust, allow_outside=allow_outside, hub=hub, hosts=hosts, env=env)
+        return access if self.memory is None else self.memory.given_to(access)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -306,7 +306,7 @@ class _Loader:
         options = self.options
         access = Access(self.folder, options.trust, options.allow_outside, options.hub, options.hosts)
         if options.memory is not None:
-            access = replace(access, memory=options.memory.folder)
+            access = options.memory.given_to(access)
         there = files.check_packages(self.problems, "models", models)
         found = {name: models[name] for name in models if name in there}
         files.check_model_files(self.problems, found, access)

@@ -6,18 +6,19 @@ threads. So an object is pickled, torch modules by torch, and whatever can't be 
 
 from __future__ import annotations
 
-import json
 import pickle
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from types import FunctionType, ModuleType, SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import IO, Any
 
 from evalspec.errors import InputError
 from evalspec.pipeline.untrusted_code import first_line, weights_only
 
-SEARCHED = "searched.json"
-"""Beside the objects: folders in which the calling program finds modules."""
+TRACKED = re.compile("[0-9a-f]{32}")
+"""A number drawn at random, under which cloudpickle remembers a class that it has pickled."""
 TORCH = ".pt"
 
 
@@ -43,6 +44,11 @@ def is_module(value: object) -> bool:
     return torch is not None and isinstance(value, torch.nn.Module)
 
 
+def is_estimator(value: object) -> bool:
+    """True of what answers as an estimator of scikit-learn does."""
+    return any(callable(getattr(value, method, None)) for method in ("predict", "transform"))
+
+
 def write_object(value: object, folder: Path, name: str) -> str:
     """Write an object to a file.
 
@@ -57,12 +63,19 @@ def write_object(value: object, folder: Path, name: str) -> str:
     Raises:
         InputError: It can't be handed to another process.
     """
+    if not (callable(value) or is_estimator(value)):
+        raise InputError(
+            f"an object of type {type(value).__name__} is no model: it can't be called, and has no predict",
+            remedy="hand over an estimator, a torch module or a function",
+        )
     file = f"{name}{TORCH}" if is_module(value) else f"{name}.pkl"
     pickler = _pickler()
     try:
         with (folder / file).open("wb") as stream:
             if is_module(value):
-                sys.modules["torch"].save(value, stream, pickle_module=SimpleNamespace(Pickler=pickler))
+                sys.modules["torch"].save(
+                    value, stream, pickle_module=SimpleNamespace(Pickler=pickler, __name__="pickle")
+                )
             else:
                 pickler(stream, 5).dump(value)
     except InputError:
@@ -70,34 +83,49 @@ def write_object(value: object, folder: Path, name: str) -> str:
     except Exception as error:
         # Anything may be raised by the object's own way of being pickled.
         raise InputError(
-            f"a {type(value).__name__} can't be handed to the process that measures: {first_line(error)}",
+            f"an object of type {type(value).__name__} can't be handed to another process: {first_line(error)}",
             remedy="save it to a file, and name its kind and path in the spec",
         ) from error
-    (folder / SEARCHED).write_text(json.dumps([str(Path(one).resolve()) for one in sys.path if one != ""]))
     return file
 
 
 def _pickler() -> Any:
-    """The class that pickles: that of cloudpickle, by itself or as it comes with joblib, where there is one."""
-    for name in ("cloudpickle", "joblib.externals.cloudpickle"):
-        try:
-            module: ModuleType = __import__(name, fromlist=["Pickler"])
-        except ImportError:
-            continue
-        return module.Pickler
-    return _Plain
+    """The class that pickles: of cloudpickle, which holds lambdas and classes of notebooks, where it is installed."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return _Plain
+
+    class Repeatable(cloudpickle.Pickler):  # type: ignore[misc]  # it has no stubs
+        """Gives the same bytes for the same class in every process."""
+
+        def reducer_override(self, obj: Any) -> Any:
+            reduced = super().reducer_override(obj)
+            if not isinstance(reduced, tuple) or not getattr(reduced[0], "__name__", "").startswith("_make_skeleton"):
+                return reduced
+            made = tuple(None if isinstance(one, str) and TRACKED.fullmatch(one) else one for one in reduced[1])
+            return (reduced[0], made, *reduced[2:])
+
+    return Repeatable
 
 
-def read_object(path: Path) -> object:
+def searched() -> tuple[str, ...]:
+    """Folders in which this program finds modules."""
+    return tuple(str(Path(one).resolve()) for one in sys.path if one != "" and Path(one).exists())
+
+
+def read_object(path: Path, searched: Sequence[str]) -> object:
     """The object in a file that `write_object` wrote.
+
+    Args:
+        path: Of the file.
+        searched: Folders in which the program that wrote it finds modules.
 
     Raises:
         InputError: It can't be made again in this process.
     """
-    searched = path.with_name(SEARCHED)
-    folders = json.loads(searched.read_text()) if searched.is_file() else []
     # After what this process searches by itself: none of the caller's modules stands in for one of ours.
-    sys.path += [one for one in folders if one not in sys.path]
+    sys.path += [one for one in searched if one not in sys.path]
     try:
         # Torch may unpickle: the object is the caller's own.
         with path.open("rb") as stream, weights_only(on=False):

@@ -7,11 +7,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from evalspec.errors import InputError
 from evalspec.language.parts import Access
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.model_fields import RuntimeModel, usable_cpus
-from evalspec.pipeline.objects import is_module, read_object
+from evalspec.pipeline.objects import is_estimator, is_module, read_object
 
 
 class Memory(RuntimeModel):
@@ -33,19 +32,14 @@ class Memory(RuntimeModel):
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         (path,) = self.files(access)
-        value: Any = read_object(path)
+        value: Any = read_object(path, access.searched)
         threads = threads or usable_cpus()
         if is_module(value):
             return self._module(value, threads)
-        from evalspec.runtimes.sklearn import is_estimator, loaded_estimator
-
         if is_estimator(value):
+            from evalspec.runtimes.sklearn import loaded_estimator
+
             return loaded_estimator(value, self.outputs, threads)
-        if not callable(value):
-            raise InputError(
-                f"a {type(value).__name__} is no model: it can't be called, and has no predict",
-                remedy="hand over an estimator, a torch module or a function",
-            )
         from evalspec.runtimes.python import LoadedPython
 
         return LoadedPython(

@@ -13,6 +13,7 @@ from evalspec.imports import skops_without_torch
 from evalspec.language.parts import Access, OutputName
 from evalspec.pipeline.loaded import Loaded, Tensor
 from evalspec.pipeline.model_fields import FileModel, usable_cpus
+from evalspec.pipeline.objects import is_estimator
 from evalspec.pipeline.untrusted_code import first_line, need_trust
 from evalspec.runtimes.guards.observe import estimator_precision
 from evalspec.runtimes.guards.trees import TREES, check_trees
@@ -138,11 +139,6 @@ def _unpickled(path: Path, shown: str, access: Access) -> Any:
         return joblib.load(path)
     except Exception as error:
         raise InputError(f"{shown!r} can't be unpickled: {type(error).__name__}: {first_line(error)}") from error
-
-
-def is_estimator(value: object) -> bool:
-    """True of what answers as an estimator of scikit-learn does."""
-    return any(callable(getattr(value, method, None)) for method in ("predict", "transform"))
 
 
 def loaded_estimator(estimator: Any, outputs: Mapping[OutputName, str | int], threads: int) -> LoadedSklearn:

@@ -65,7 +65,7 @@ def _table(value: Any) -> pa.Table:
     if hasattr(value, "with_format"):
         # A data set of Hugging Face.
         return pa.table(value.with_format("arrow")[:])
-    raise InputError(f"a {type(value).__name__} holds no rows that can be read", remedy=f"hand over {KINDS}")
+    raise InputError(f"an object of type {type(value).__name__} holds no rows", remedy=f"hand over {KINDS}")
 
 
 def _pair(inputs: Any, truth: Any) -> tuple[pa.Table, str]:
