@@ -626,6 +626,20 @@ class Check(Part):
         return cls.read_sentence(value, blocking=info.field_name == "slo")
 
     @classmethod
+    def under(cls, dimension: str) -> type[Check]:
+        """The class of this kind for entries under a dimension; another than its own where it stands under several."""
+        return cls
+
+    @classmethod
+    def metrics_of(cls, entry: Mapping[str, Any]) -> tuple[Metric, ...]:
+        """Metrics that the sentences of an entry may name, where its fields name some; else those of the class.
+
+        Args:
+            entry: As it stands in the spec.
+        """
+        return cls.metrics
+
+    @classmethod
     def read_sentence(cls, value: Any, *, blocking: bool) -> Any:
         """A sentence as a requirement on this check's metrics; everything else as it is."""
         if not isinstance(value, str):
@@ -669,9 +683,14 @@ class Check(Part):
         """Models named on the right of its requirements."""
         return tuple(dict.fromkeys(r.model for r in self.requirements if r.model is not None))
 
+    @property
+    def own_metrics(self) -> tuple[Metric, ...]:
+        """Metrics of this check: those of its class, or what its fields name."""
+        return self.metrics
+
     def metric(self, name: str) -> Metric | None:
         """The declared metric of this name."""
-        return next((metric for metric in self.metrics if metric.name == name), None)
+        return next((metric for metric in self.own_metrics if metric.name == name), None)
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
         """Parts that ``metric`` will have, as far as the spec tells; None: known only when it runs."""
