@@ -32,8 +32,18 @@ class Memory(RuntimeModel):
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         (path,) = self.files(access)
-        value: Any = read_object(path, access.searched)
-        threads = threads or usable_cpus()
+        return self.ready(read_object(path, access.searched), threads or usable_cpus())
+
+    def ready(self, value: Any, threads: int) -> Loaded:
+        """An object, ready to be asked.
+
+        Args:
+            value: An estimator, a torch module or what can be called.
+            threads: That it may use.
+
+        Raises:
+            InputError: It lacks a method that the spec names.
+        """
         if is_module(value):
             return self._module(value, threads)
         if is_estimator(value):
