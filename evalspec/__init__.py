@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from evalspec.evidence.record import Record
     from evalspec.evidence.verdict import Verdict
     from evalspec.front_door import Allow, load, plan, read, render, run, validate
-    from evalspec.outcome import Requirement, Run
+    from evalspec.outcome import RequirementResult, Run
     from evalspec.verdict.decide import decide
 
 __all__ = [
     "Allow",
     "Record",
-    "Requirement",
+    "RequirementResult",
     "Run",
     "Verdict",
     "__version__",
@@ -42,7 +42,7 @@ __all__ = [
 _PLACES = {
     "Allow": "evalspec.front_door",
     "Record": "evalspec.evidence.record",
-    "Requirement": "evalspec.outcome",
+    "RequirementResult": "evalspec.outcome",
     "Run": "evalspec.outcome",
     "Verdict": "evalspec.evidence.verdict",
     "decide": "evalspec.verdict.decide",

@@ -20,7 +20,7 @@ UNDECIDED_COLOR = "#8a5a00"
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class RequirementResult:
     """One requirement and what became of it. Numbers are in ``unit``, the one that the requirement is written in.
 
     Args:
@@ -49,7 +49,7 @@ class Requirement:
     n: int
 
     @classmethod
-    def of(cls, row: RequirementRow) -> Requirement:
+    def of(cls, row: RequirementRow) -> RequirementResult:
         """The same of a row of the report."""
         test = row.test
         return cls(
@@ -98,11 +98,11 @@ class Run:
         return self.folder / "report.html"
 
     @property
-    def requirements(self) -> tuple[Requirement, ...]:
+    def requirements(self) -> tuple[RequirementResult, ...]:
         """All requirements, worst first."""
-        return tuple(Requirement.of(row) for row in self._rows())
+        return tuple(RequirementResult.of(row) for row in self._rows())
 
-    def requirement(self, name: str) -> Requirement:
+    def requirement(self, name: str) -> RequirementResult:
         """The requirement of this name.
 
         Args:
@@ -132,7 +132,7 @@ class Run:
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install pandas; `requirements` holds the same") from error
-        columns = [*Requirement.__dataclass_fields__]
+        columns = [*RequirementResult.__dataclass_fields__]
         return pd.DataFrame([asdict(one) for one in self.requirements], columns=columns)
 
     def _rows(self) -> tuple[RequirementRow, ...]:

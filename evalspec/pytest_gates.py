@@ -17,7 +17,7 @@ from evalspec.errors import EvalspecError, SpecError
 
 if TYPE_CHECKING:
     from evalspec.front_door import Allow
-    from evalspec.outcome import Requirement, Run
+    from evalspec.outcome import RequirementResult, Run
 
 SPEC = re.compile(rb"^evalspec:\s*\d", re.MULTILINE)
 """The line of a YAML file that says it is a spec."""
@@ -85,7 +85,7 @@ class SpecFile(pytest.File):
     def repr_failure(  # type: ignore[override]  # as that of pytest's own collectors
         self, excinfo: pytest.ExceptionInfo[BaseException]
     ) -> Any:
-        """What is wrong with the spec, a line each."""
+        """Problems of the spec, a line each."""
         if isinstance(excinfo.value, SpecError):
             return "\n".join(str(problem) for problem in excinfo.value.problems)
         return super().repr_failure(excinfo)
@@ -212,5 +212,5 @@ class RequirementItem(pytest.Item):
         return self.path, None, self.name
 
 
-def _told(one: Requirement, made: Run) -> str:
+def _told(one: RequirementResult, made: Run) -> str:
     return f"{one.status} {one.name}: {one.sentence}\nreport: {made.report}"

@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.errors import InputError
-from evalspec.outcome import Requirement
+from evalspec.outcome import RequirementResult
 from evalspec.version import __version__
 
 if TYPE_CHECKING:
     from evalspec.evidence.record import CheckRecord
     from evalspec.language.parts import Check, CheckResult, Dataset
-    from evalspec.loading.in_memory import HandedOver
+    from evalspec.loading.in_memory import Handover
     from evalspec.running.children.jobs import CheckJob, SpecParts
 
 NOTHING: Mapping[str, object] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What a check gave, and what a verdict would make of it.
+class CheckOutcome:
+    """Result of a check, and what a verdict would make of it.
 
     Args:
         result: As `Check.run` returned it.
@@ -33,7 +33,7 @@ class Checked:
 
     result: CheckResult
     record: CheckRecord
-    requirements: Mapping[str, Requirement]
+    requirements: Mapping[str, RequirementResult]
 
     @property
     def status(self) -> str:
@@ -55,7 +55,7 @@ def run_check(
     fields: Mapping[str, object] = NOTHING,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Checked:
+) -> CheckOutcome:
     """Run a check on rows in memory, as a run would, decided as in a spec that holds nothing else.
 
     Args:
@@ -85,7 +85,7 @@ def run_check(
         job = _job(check, parts, answers, folder, confidence=confidence, seed=seed)
         result = check_on(job, RunInputs(job, lambda *_: None, Replay(folder, check.name)))
         record = check_record(job, result, [*result.evidence])
-    return Checked(result, record, _decided(record, confidence))
+    return CheckOutcome(result, record, _decided(record, confidence))
 
 
 def _datasets(check: Check, rows: object) -> dict[str, object]:
@@ -98,16 +98,16 @@ def _datasets(check: Check, rows: object) -> dict[str, object]:
     return {name: rows[name] for name in names}
 
 
-def _parts(handed: HandedOver | None, label: str | None) -> SpecParts:
+def _parts(handed: Handover | None, label: str | None) -> SpecParts:
     from evalspec.language.parts import Access
     from evalspec.running.children.jobs import SpecParts
-    from evalspec.sources.memory import Memory
+    from evalspec.sources.memory import MemoryRows
 
     access = Access(Path.cwd(), trust=True)
     if handed is None:
         return SpecParts(models={}, datasets={}, slices={}, access=access)
     datasets: dict[str, Dataset] = {
-        name: Memory(path=file, label=label or handed.labels.get(name)) for (_, name), file in handed.files.items()
+        name: MemoryRows(path=file, label=label or handed.labels.get(name)) for (_, name), file in handed.files.items()
     }
     return SpecParts(models={}, datasets=datasets, slices={}, access=handed.given_to(access))
 
@@ -122,13 +122,13 @@ def _answers(
     from evalspec.pipeline.serve import Served
     from evalspec.running.children.jobs import predictions_file, predictions_key
     from evalspec.running.children.tables import Tables
-    from evalspec.runtimes.memory import Memory
+    from evalspec.runtimes.memory import MemoryModel
 
     needs = [need for need in check.needs() if isinstance(need, NeedPredictions) and need.model == check.model]
     if needs and model is None:
         raise InputError("the check asks for a model's answers", remedy="hand over model=, such as a function")
     files: dict[str, str] = {}
-    part, tables = Memory.model_validate({**fields, "kind": "memory"}), Tables(parts)
+    part, tables = MemoryModel.model_validate(dict(fields)), Tables(parts)
     for need in needs:
         served = Served(part, part.ready(model, usable_cpus()), parts.access, tables.facts(need.dataset))
         path = folder / predictions_file(need.dataset, check.model)
@@ -142,10 +142,10 @@ def _job(
 ) -> CheckJob:
     from evalspec.running.children.jobs import CheckJob
     from evalspec.running.children.process import Limits
-    from evalspec.runtimes.memory import Memory
+    from evalspec.runtimes.memory import MemoryModel
 
     return CheckJob(
-        parts=replace(parts, models={check.model: Memory()}),
+        parts=replace(parts, models={check.model: MemoryModel()}),
         check=check,
         predictions=answers,
         model_facts={check.model: {}},
@@ -160,7 +160,7 @@ def _job(
     )
 
 
-def _decided(check: CheckRecord, confidence: float) -> dict[str, Requirement]:
+def _decided(check: CheckRecord, confidence: float) -> dict[str, RequirementResult]:
     """The check's requirements, decided as in a spec that holds nothing else."""
     from evalspec.evidence.policy import Policy
     from evalspec.evidence.record import Record
@@ -171,7 +171,9 @@ def _decided(check: CheckRecord, confidence: float) -> dict[str, Requirement]:
     record = Record(
         evalspec=__version__, spec="testing", spec_digest="", spec_file="", started="", finished="",
         seed=check.seed, policy=Policy(confidence=confidence), checks=(check,), subject="testing",
+        family=tuple(test.name for test in drawn if test.severity == "require"),
+        family_warn=tuple(test.name for test in drawn if test.severity == "warn"),
     )  # fmt: skip
     names = {test.name for test in check.tests}
     rows = requirement_rows(record, decide(record))
-    return {row.name: Requirement.of(row) for row in rows if row.name in names}
+    return {row.name: RequirementResult.of(row) for row in rows if row.name in names}

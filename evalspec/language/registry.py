@@ -196,7 +196,7 @@ def _check_methods(found: KindEntry, part: type[Part], base: type[Part]) -> None
         return
     lacking = [name for name in NEEDED[base] if getattr(part, name) is getattr(base, name)]
     if issubclass(part, Model) and part.timed and part.load is Model.load:
-        lacking.append("load")
+        lacking.append(Model.load.__name__)
     if issubclass(part, Check) and part.run is Check.run and not _measures(part):
         lacking.append("run")
     if lacking:

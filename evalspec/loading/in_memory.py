@@ -33,8 +33,8 @@ class OwnFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOver:
-    """What a program handed over, as files.
+class Handover:
+    """Objects that a program handed over, as files.
 
     Args:
         files: File of each object, by section of the spec and name in it.
@@ -53,7 +53,7 @@ class HandedOver:
         return replace(access, memory=self.folder.path, searched=self.searched)
 
 
-def hand_over(models: Mapping[str, object], datasets: Mapping[str, object]) -> HandedOver | None:
+def hand_over(models: Mapping[str, object], datasets: Mapping[str, object]) -> Handover | None:
     """Write objects to files that other processes read; None: there is none.
 
     Args:
@@ -101,10 +101,10 @@ def hand_over(models: Mapping[str, object], datasets: Mapping[str, object]) -> H
         raise SpecError(problems)
     from evalspec.pipeline.objects import searched
 
-    return HandedOver(files, labels, folder, searched() if models else ())
+    return Handover(files, labels, folder, searched() if models else ())
 
 
-def filled(root: Node, objects: HandedOver, registry: Registry) -> Node:
+def filled(root: Node, objects: Handover, registry: Registry) -> Node:
     """The spec with kind and path of what was handed over; what was named in its place is not read.
 
     Args:

@@ -16,7 +16,7 @@ from evalspec.evidence.profile import Profile, Without
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Check, Dataset, Model, Name, Part, SpecNames, check_where
 from evalspec.language.units import Duration, custom_error
-from evalspec.loading.in_memory import HandedOver
+from evalspec.loading.in_memory import Handover
 
 SpecName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
 
@@ -177,7 +177,7 @@ class Spec:
     profile: Profile | None = None
     profile_text: str = ""
     without: tuple[Without, ...] = ()
-    memory: HandedOver | None = None
+    memory: Handover | None = None
 
     @property
     def checks(self) -> tuple[Check, ...]:

@@ -18,7 +18,7 @@ from evalspec.language.yaml import Node, read_file
 from evalspec.language.yaml_text import read_mapping, write
 from evalspec.loading import class_files, crosscheck, files, inspect_rows, language_models, matching, requested_profile
 from evalspec.loading.entries import Entry, Reader, check_keys
-from evalspec.loading.in_memory import HandedOver, filled
+from evalspec.loading.in_memory import Handover, filled
 from evalspec.loading.problems import Problems, keys_of
 from evalspec.loading.spec import Spec, SpecFields, SpecPolicy
 
@@ -63,7 +63,7 @@ class LoadOptions:
     files: bool = True
     hosts: frozenset[str] = frozenset()
     profile: Path | None = None
-    memory: HandedOver | None = None
+    memory: Handover | None = None
 
 
 def load(

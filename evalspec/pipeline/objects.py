@@ -100,6 +100,7 @@ def _pickler() -> Any:
         """Gives the same bytes for the same class in every process."""
 
         def reducer_override(self, obj: Any) -> Any:
+            """As of cloudpickle, without a number that differs from process to process."""
             reduced = super().reducer_override(obj)
             if not isinstance(reduced, tuple) or not getattr(reduced[0], "__name__", "").startswith("_make_skeleton"):
                 return reduced

@@ -23,7 +23,7 @@ WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 @contextmanager
 def weights_only(*, on: bool) -> Iterator[None]:
-    """Whether torch refuses, meanwhile, to unpickle anything but weights."""
+    """Let torch refuse, meanwhile, to unpickle anything but weights; or let it unpickle."""
     before = os.environ.get(WEIGHTS_ONLY)
     os.environ[WEIGHTS_ONLY] = "1" if on else "0"
     try:

@@ -13,7 +13,7 @@ from evalspec.pipeline.model_fields import RuntimeModel, usable_cpus
 from evalspec.pipeline.objects import is_estimator, is_module, read_object
 
 
-class Memory(RuntimeModel):
+class MemoryModel(RuntimeModel):
     """A model of the calling program: ``evalspec.run(spec, models={"candidate": model})``. No file is read.
 
     An estimator of scikit-learn (or what is made like one), a torch module, or a callable that takes a dict of arrays

@@ -16,7 +16,7 @@ from evalspec.sources.reading.pandas_index import without_index
 from evalspec.sources.reading.table import choose, merged, tidy, type_texts
 
 
-class Memory(Dataset):
+class MemoryRows(Dataset):
     """Rows of the calling program: ``evalspec.run(spec, datasets={"test": frame})``. No file is read.
 
     A frame of pandas, a table of pyarrow, whatever exports Arrow, or a dict of arrays. `evalspec.run` writes kind and

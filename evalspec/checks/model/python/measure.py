@@ -72,7 +72,7 @@ def measure(check: OwnFunction, inputs: Inputs) -> CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class SaidOfRows:
-    """What a function says of the rows that count.
+    """Values that a function gives the rows that count.
 
     Args:
         rows: shape (m,), index of each.
@@ -144,7 +144,7 @@ def _check_shares(values: NDArray[np.float64], rows: NDArray[np.int64], referenc
 
 
 def _arguments(function: Callable[..., Any], check: OwnFunction, inputs: Inputs, table: pa.Table) -> dict[str, Any]:
-    """What the function is given, by the names of its parameters."""
+    """Arguments of the function, by the names of its parameters."""
     makers: dict[str, Callable[[], Any]] = {
         "rows": lambda: _arrays(table),
         "table": lambda: table,

@@ -1,4 +1,4 @@
-"""What the report shows of `python`, and the values that it keeps."""
+"""Table of `python` in the report, and the values that it keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python`: what a function of your own says of each row."""
+"""`python`: a function of your own, and what it says of each row."""
 
 from __future__ import annotations
 
