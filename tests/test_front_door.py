@@ -111,13 +111,14 @@ def test_importing_it_loads_nothing() -> None:
 
 
 def test_importing_it_takes_no_time() -> None:
-    """The least of several, since other processes run beside; what it imports is what counts."""
-    command = [sys.executable, "-X", "importtime", "-c", "import evalspec"]
-    told = [subprocess.run(command, capture_output=True, text=True, check=True).stderr for _ in range(5)]
-    modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in told[0].splitlines()}
+    """In time of the processor, since other processes run beside, and the least of several."""
+    program = "import time; begun = time.process_time(); import evalspec; print(time.process_time() - begun)"
+    command = [sys.executable, "-X", "importtime", "-c", program]
+    done = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(3)]
+    modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in done[0].stderr.splitlines()}
+    assert "evalspec" in modules
     assert not modules & {"numpy", "pydantic", "pyarrow", "pandas", "typer", "rich", "yaml"}
-    lines = [next(line for line in one.splitlines() if line.endswith("| evalspec")) for one in told]
-    assert min(int(line.split("|")[1]) for line in lines) < 100_000, "microseconds"
+    assert min(float(one.stdout) for one in done) < 0.1
 
 
 @pytest.mark.parametrize("module", [evalspec, api], ids=["evalspec", "evalspec.api"])

@@ -332,6 +332,9 @@ class _Loader:
             needs.check(entry, names)
             needs.can_pass(entry, names, confidence)
             self.unverified += files.not_timed(entry, models)
+            code = entry.check.runs_code()
+            if code and not options.trust:
+                self.asks.append(f"{entry.check.name}: `run` needs --trust for {', '.join(code)}")
         self.seen = inspect_rows.inspect_small(self.problems, entries, inspect_rows.Readable(readable, headers, access))
         self.unverified += inspect_rows.not_inspected(entries, self.seen)
         self._note(models, datasets, headers)

@@ -12,7 +12,7 @@ from evalspec.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = "a frame of pandas, a table of pyarrow, what exports Arrow, a dict of arrays, or a pair (X, y)"
+KINDS = "a frame of pandas, a table of pyarrow, what exports Arrow, a dict of arrays, a list of dicts, or a pair (X, y)"
 INPUT, TRUTH = "X", "y"
 """Columns of a pair whose halves have no names of their own."""
 
@@ -43,7 +43,8 @@ def write_table(value: object, path: Path) -> str | None:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
     except (pa.ArrowException, TypeError, ValueError, OSError) as error:
-        raise InputError(f"its cells can't be columns: {str(error).strip().splitlines()[0][:300]}") from error
+        said = str(error.args[0] if error.args else error).strip().splitlines()
+        raise InputError(f"its cells can't be columns: {(said or [type(error).__name__])[0][:300]}") from error
     return label
 
 
@@ -62,6 +63,8 @@ def _table(value: Any) -> pa.Table:
         return pa.table(columns)
     if hasattr(value, "__arrow_c_stream__"):
         return pa.table(value)
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        return pa.Table.from_pylist(value)
     if hasattr(value, "with_format"):
         # A data set of Hugging Face.
         return pa.table(value.with_format("arrow")[:])
@@ -100,6 +103,8 @@ def _column(value: Any, name: str) -> pa.Array | pa.ChunkedArray:
     if hasattr(value, "detach"):
         # A tensor of torch, wherever it lies.
         value = value.detach().cpu().numpy()
+    if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+        raise InputError(f"{name} is a single value, not one for each row")
     if not hasattr(value, "__array__"):
         return pa.array(list(value))
     array = np.asarray(value)
