@@ -4,8 +4,8 @@ From Python, in a notebook or a test::
 
     import evalspec
 
-    record = evalspec.run("evalspec.yaml")
-    assert record.verdict.word == "READY", record.verdict.headline
+    run = evalspec.run("evalspec.yaml", models={"candidate": model}, datasets={"test": frame})
+    assert run.ready, run
 
 Nothing is imported before it is used.
 """
@@ -19,14 +19,31 @@ from evalspec.version import __version__
 if TYPE_CHECKING:
     from evalspec.evidence.record import Record
     from evalspec.evidence.verdict import Verdict
-    from evalspec.front_door import Allow, load, plan, read, render, run
+    from evalspec.front_door import Allow, load, plan, read, render, run, validate
+    from evalspec.outcome import RequirementResult, Run
     from evalspec.verdict.decide import decide
 
-__all__ = ["Allow", "Record", "Verdict", "__version__", "decide", "load", "plan", "read", "render", "run"]
+__all__ = [
+    "Allow",
+    "Record",
+    "RequirementResult",
+    "Run",
+    "Verdict",
+    "__version__",
+    "decide",
+    "load",
+    "plan",
+    "read",
+    "render",
+    "run",
+    "validate",
+]
 
 _PLACES = {
     "Allow": "evalspec.front_door",
     "Record": "evalspec.evidence.record",
+    "RequirementResult": "evalspec.outcome",
+    "Run": "evalspec.outcome",
     "Verdict": "evalspec.evidence.verdict",
     "decide": "evalspec.verdict.decide",
     "load": "evalspec.front_door",
@@ -34,6 +51,7 @@ _PLACES = {
     "read": "evalspec.front_door",
     "render": "evalspec.front_door",
     "run": "evalspec.front_door",
+    "validate": "evalspec.front_door",
 }
 
 

@@ -6,12 +6,15 @@ for the command line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from evalspec.outcome import Run
 
 if TYPE_CHECKING:
+    from evalspec.errors import Problem
     from evalspec.evidence.record import Record
     from evalspec.evidence.verdict import Verdict
     from evalspec.loading import LoadOptions, Spec
@@ -46,6 +49,21 @@ class Allow:
 
 
 NOTHING = Allow()
+NONE: Mapping[str, object] = {}
+
+
+class How(TypedDict, total=False):
+    """Keywords of `run` that few calls need.
+
+    ``resume``: go on with the newest unfinished run of this spec. ``draft``: a few rows and queries of everything,
+    which decides nothing. ``fail_fast``: stop at the first requirement that is violated. ``observer``: is told how far
+    the run is.
+    """
+
+    resume: bool
+    draft: bool
+    fail_fast: bool
+    observer: Observer
 
 
 class _Unobserved:
@@ -58,61 +76,123 @@ class _Unobserved:
         """Say nothing."""
 
 
-def load(path: str | Path, overrides: Sequence[str] = (), *, allow: Allow = NOTHING) -> Spec:
+def load(
+    spec: str | Path | Mapping[str, object],
+    overrides: Sequence[str] = (),
+    *,
+    models: Mapping[str, object] = NONE,
+    datasets: Mapping[str, object] = NONE,
+    allow: Allow = NOTHING,
+) -> Spec:
     """A spec, validated with everything that can be known before anything is measured.
 
     Args:
-        path: The YAML file.
+        spec: The YAML file, or a mapping that says what such a file would; paths in a mapping start from the working
+            directory.
         overrides: Values changed as by ``--set``: ``"calibration.bins=15"``.
+        models: Models in memory, by their names in the spec: estimators, torch modules, callables. Kind and path of
+            such an entry may be left out, the whole entry too, and where they stand the object takes their place.
+        datasets: Rows in memory, likewise: frames, tables, dicts of arrays, pairs ``(X, y)``.
         allow: What it may do.
 
     Raises:
         SpecError: All that is wrong, each with its place and a remedy.
     """
     from evalspec.loading import load as load_spec
+    from evalspec.loading.in_memory import hand_over
 
-    return load_spec(path, overrides, allow.load_options())
+    options = replace(allow.load_options(), memory=hand_over(models, datasets))
+    return load_spec(spec, overrides, options)
 
 
-def plan(spec: Spec | str | Path, *, only: Sequence[str] = (), allow: Allow = NOTHING) -> Plan:
+def validate(
+    spec: str | Path | Mapping[str, object],
+    overrides: Sequence[str] = (),
+    *,
+    models: Mapping[str, object] = NONE,
+    datasets: Mapping[str, object] = NONE,
+    allow: Allow = NOTHING,
+) -> tuple[Problem, ...]:
+    """All that is wrong with a spec; empty: nothing that can be known before it is run.
+
+    Args:
+        spec: As for `load`.
+        overrides: Likewise.
+        models: In memory, likewise.
+        datasets: In memory, likewise.
+        allow: What it may do.
+    """
+    from evalspec.errors import SpecError
+
+    try:
+        load(spec, overrides, models=models, datasets=datasets, allow=allow)
+    except SpecError as error:
+        return error.problems
+    return ()
+
+
+def plan(
+    spec: Spec | str | Path | Mapping[str, object],
+    *,
+    only: Sequence[str] = (),
+    models: Mapping[str, object] = NONE,
+    datasets: Mapping[str, object] = NONE,
+    allow: Allow = NOTHING,
+) -> Plan:
     """Plan what a run will measure, and in which order.
 
     Args:
-        spec: A spec, or the path of one.
+        spec: A spec, the path of one, or a mapping.
         only: Names of checks; empty: all. A part of a spec is never READY.
+        models: In memory, as for `load`.
+        datasets: In memory, likewise.
         allow: What it may do, where it is still to be read.
 
     Raises:
         SpecError: As `load`; no check has such a name.
     """
+    from evalspec.loading import Spec
     from evalspec.planning import plan as plan_spec
 
-    return plan_spec(load(spec, allow=allow) if isinstance(spec, str | Path) else spec, only=tuple(only))
+    if isinstance(spec, Spec):
+        _check_read(models, datasets)
+        return plan_spec(spec, only=tuple(only))
+    return plan_spec(load(spec, models=models, datasets=datasets, allow=allow), only=tuple(only))
+
+
+def _check_read(models: Mapping[str, object], datasets: Mapping[str, object]) -> None:
+    """Refuse objects for a spec that is read already.
+
+    Raises:
+        SpecError: There are some.
+    """
+    from evalspec.errors import SpecError
+
+    if models or datasets:
+        raise SpecError("objects are handed over when a spec is read: evalspec.load(path, models=..., datasets=...)")
 
 
 def run(
-    spec: Plan | Spec | str | Path,
+    spec: Plan | Spec | str | Path | Mapping[str, object],
     *,
+    models: Mapping[str, object] = NONE,
+    datasets: Mapping[str, object] = NONE,
     allow: Allow = NOTHING,
     output: str | Path | None = None,
-    resume: bool = False,
-    draft: bool = False,
-    fail_fast: bool = False,
-    observer: Observer | None = None,
-) -> Record:
+    **how: Unpack[How],
+) -> Run:
     """Measure everything that a spec asks for, decide, and write record and pages, as ``evalspec run`` does.
 
     Args:
-        spec: A plan, a spec, or the path of one.
+        spec: A plan, a spec, the path of one, or a mapping.
+        models: In memory, as for `load`; the run's folder keeps a copy of each in ``inputs``.
+        datasets: In memory, likewise.
         allow: What the spec may do.
         output: Folder of the run; None: ``reports/<spec>/<time>-<digest>`` in the working directory.
-        resume: Go on with the newest unfinished run of this spec.
-        draft: A few rows and queries of everything; it decides nothing.
-        fail_fast: Stop at the first requirement that is violated.
-        observer: Is told how far it is.
+        how: ``resume``, ``draft``, ``fail_fast`` and ``observer``, as `How` has them.
 
     Returns:
-        The record, whose ``verdict`` has ``word``, ``exit_code`` and a decision for each requirement.
+        The run: ``ready``, ``verdict``, ``requirement(name)``, ``to_frame()``, ``report``, ``record``.
 
     Raises:
         SpecError: The spec is wrong, or asks for what is not allowed.
@@ -120,20 +200,29 @@ def run(
         WriteError: The folder can't be written to.
         KeyboardInterrupt: The run was interrupted; what was measured lies in its folder.
     """
-    from evalspec.loading import Spec
+    from evalspec.planning import Plan
     from evalspec.records.outputs import write_reports
     from evalspec.running.preflight import Start, refuse
     from evalspec.running.runner import run as run_plan
 
-    planned = plan(spec, allow=allow) if isinstance(spec, str | Path | Spec) else spec
+    if isinstance(spec, Plan):
+        _check_read(models, datasets)
+        planned = spec
+    else:
+        planned = plan(spec, models=models, datasets=datasets, allow=allow)
     options = _options(planned, allow, None if output is None else Path(output).resolve())
     refuse([Start(planned, options.access, options.limits)])
-    options = replace(options, resume=resume, draft=draft, fail_fast=fail_fast)
-    record, folder = run_plan(planned, options, observer or _Unobserved())
+    options = replace(
+        options,
+        resume=how.get("resume", False),
+        draft=how.get("draft", False),
+        fail_fast=how.get("fail_fast", False),
+    )
+    record, folder = run_plan(planned, options, how.get("observer") or _Unobserved())
     write_reports(record, folder)
     if record.interrupted:
         raise KeyboardInterrupt
-    return record
+    return Run(record, folder)
 
 
 def _options(planned: Plan, allow: Allow, output: Path | None) -> Options:
@@ -145,8 +234,8 @@ def _options(planned: Plan, allow: Allow, output: Path | None) -> Options:
     return Options(access=access, output=output, limits=default_limits(), command=("evalspec.run, from Python",))
 
 
-def read(folder: str | Path) -> Record:
-    """The record of a run, whose verdict is what its own tests give.
+def read(folder: str | Path) -> Run:
+    """A run that has ended, whose verdict is what its own tests give.
 
     Args:
         folder: Of the run.
@@ -155,15 +244,16 @@ def read(folder: str | Path) -> Record:
         RecordError: It can't be read, has no verdict, or its verdict was changed.
     """
     from evalspec.records.outputs import read_decided
+    from evalspec.running.folders import folder_of
 
-    return read_decided(Path(folder))
+    return Run(read_decided(Path(folder)), folder_of(Path(folder)))
 
 
-def render(record: Record, verdict: Verdict | None = None) -> str:
+def render(run: Run | Record, verdict: Verdict | None = None) -> str:
     """The report of a run as one HTML document that loads nothing.
 
     Args:
-        record: The run.
+        run: The run, or its record.
         verdict: What to show in place of the one that the record ends with.
 
     Raises:
@@ -172,4 +262,5 @@ def render(record: Record, verdict: Verdict | None = None) -> str:
     from evalspec.records.outputs import verdict_of
     from evalspec.report import render as render_page
 
+    record = run.record if isinstance(run, Run) else run
     return render_page(record, verdict_of(record) if verdict is None else verdict)

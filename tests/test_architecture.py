@@ -76,6 +76,10 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "loading/profile_match.py": ["judged"],
     },
     "a distribution of Python packages": {"running/environment.py": ["evaluate"]},
+    "Python itself, or a stage that is code": {
+        "running/doctor.py": ["python"], "running/environment.py": ["python"], "verdict/diagnosis.py": ["python"],
+    },
+    "a kind of model and of dataset": {"loading/in_memory.py": ["memory"]},
     "a field of comparability, which a record holds": {
         "lineage/comparability.py": ["scenario", "stages"], "report/claims.py": ["scenario", "stages"],
     },

@@ -144,6 +144,7 @@ def test_commands_and_options_that_are_named_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     known = commands()
     every = {"--help", "--version", *(name for command in known.values() for name in options_of(command))}
+    every |= {"--evalspec", "--evalspec-trust", "--evalspec-output", "--dist"}
     for line in commands_named(text):
         word = line.split()[1]
         if word in ("COMMAND", "--version"):

@@ -36,20 +36,21 @@ def spec(tmp_path: Path) -> Path:
 
 
 def test_three_lines_are_a_gate(spec: Path, tmp_path: Path) -> None:
-    record = evalspec.run(spec, output=tmp_path / "run")
-    assert record.verdict is not None
-    assert record.verdict.word == "READY", record.verdict.headline
-    assert evalspec.decide(record) == record.verdict
-    assert evalspec.read(tmp_path / "run").model_dump(mode="json") == record.model_dump(mode="json")
-    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert evalspec.render(record) == page
+    run = evalspec.run(spec, output=tmp_path / "run")
+    assert run.ready, run
+    assert evalspec.decide(run.record) == run.verdict
+    assert evalspec.read(tmp_path / "run").record.model_dump(mode="json") == run.record.model_dump(mode="json")
+    page = run.report.read_text(encoding="utf-8")
+    assert evalspec.render(run) == evalspec.render(run.record) == page
     assert {"junit.xml", "summary.md", "journal.jsonl"} <= {one.name for one in (tmp_path / "run").iterdir()}
 
 
 def test_a_violated_requirement_is_no_exception(spec: Path, tmp_path: Path) -> None:
     answers(tmp_path / "said.parquet", right=False)
-    record = evalspec.run(spec, output=tmp_path / "run")
-    assert record.verdict is not None and (record.verdict.word, record.verdict.exit_code) == ("NOT READY", 1)
+    run = evalspec.run(spec, output=tmp_path / "run")
+    assert (run.verdict.word, run.verdict.exit_code, run.ready) == ("NOT READY", 1, False)
+    with pytest.raises(TypeError, match=r"assert run\.ready, run"):
+        assert run
 
 
 def test_step_by_step(spec: Path, tmp_path: Path) -> None:
@@ -57,8 +58,10 @@ def test_step_by_step(spec: Path, tmp_path: Path) -> None:
     assert (loaded.name, loaded.seed) == ("small", 5)
     planned = evalspec.plan(loaded, only=["one"])
     assert [one.check.name for one in planned.checks] == ["one"]
-    record = evalspec.run(planned, output=tmp_path / "run")
-    assert record.verdict is not None and record.verdict.word != "READY", "a part of a spec is never READY"
+    assert not evalspec.run(planned, output=tmp_path / "run").ready, "a part of a spec is never READY"
+    for read in (loaded, planned):
+        with pytest.raises(SpecError, match="when a spec is read"):
+            evalspec.run(read, models={"candidate": print})  # type: ignore[arg-type]  # mypy joins the two
 
 
 @pytest.mark.proof
@@ -89,10 +92,10 @@ def test_an_interrupt_is_one_and_keeps_what_was_measured(spec: Path, tmp_path: P
     with pytest.raises(KeyboardInterrupt):
         evalspec.run(spec, output=tmp_path / "run", observer=Interrupting())
     assert signal.getsignal(signal.SIGINT) is before
-    assert [one.status for one in evalspec.read(tmp_path / "run").checks] == ["measured", "not_run"]
-    record = evalspec.run(spec, output=tmp_path / "run", resume=True)
-    assert record.verdict is not None and record.verdict.word == "READY"
-    assert record.resumption is not None and record.resumption.kept == ("one",)
+    assert [one.status for one in evalspec.read(tmp_path / "run").record.checks] == ["measured", "not_run"]
+    run = evalspec.run(spec, output=tmp_path / "run", resume=True)
+    assert run.ready, run
+    assert run.record.resumption is not None and run.record.resumption.kept == ("one",)
 
 
 def test_importing_it_loads_nothing() -> None:
@@ -105,6 +108,17 @@ def test_importing_it_loads_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [True, ["evalspec.version"], False, True]
+
+
+def test_importing_it_takes_no_time() -> None:
+    """In time of the processor, since other processes run beside, and the least of several."""
+    program = "import time; begun = time.process_time(); import evalspec; print(time.process_time() - begun)"
+    command = [sys.executable, "-X", "importtime", "-c", program]
+    done = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(3)]
+    modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in done[0].stderr.splitlines()}
+    assert "evalspec" in modules
+    assert not modules & {"numpy", "pydantic", "pyarrow", "pandas", "typer", "rich", "yaml"}
+    assert min(float(one.stdout) for one in done) < 0.1
 
 
 @pytest.mark.parametrize("module", [evalspec, api], ids=["evalspec", "evalspec.api"])

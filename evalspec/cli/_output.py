@@ -179,14 +179,24 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if signals.count:
                 raise _interrupted() from error
+            _tell_crash(error, hidden)
             # Python's own exit code for this is 1, which would read as NOT READY.
-            sentence = f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above"
-            with unheard():
-                echo_text(hidden.text(traceback.format_exc()), err=True)
-                echo(sentence, err=True)
             raise typer.Exit(EvalspecError.exit_code) from error
 
     return wrapper
+
+
+def _tell_crash(error: Exception, hidden: Redaction) -> None:
+    """Say whose fault an error is that nobody expected: an extension's, else our own, with all that is known."""
+    from evalspec.language.extensions import at_fault
+
+    theirs = at_fault(error)
+    with unheard():
+        if theirs is not None:
+            echo(f"error: {hidden.text(theirs)}", err=True)
+            return
+        echo_text(hidden.text(traceback.format_exc()), err=True)
+        echo(f"error: evalspec itself failed ({type(error).__name__}); please report it with the lines above", err=True)
 
 
 def _interrupted() -> typer.Exit:

@@ -45,6 +45,7 @@ class ModelRecord(Frozen):
     digest: str | None = Field(description="sha256 over the artifact's files; None where it is not shown.")
     files: int = Field(1, description="Files that the digest is over; of several it is that of their list.")
     digest_stated: bool = Field(False, description="The digest is as its maker stated it; nothing here checked it.")
+    in_memory: bool = Field(False, description="A program handed it over in memory: no file that ships was judged.")
     path: str | None = None
     size_bytes: int | None = None
     precision: str | None = None
@@ -77,6 +78,7 @@ class DatasetRecord(Frozen):
     label: str | None = None
     label_unit: str | None = None
     cluster: str | None = None
+    in_memory: bool = Field(False, description="A program handed its rows over in memory.")
     path: str | None = None
     where: str | None = Field(None, description="Only rows for which this holds were used.")
     rows_read: int | None = Field(None, description="Rows before `where`.")

@@ -72,6 +72,8 @@ class Access:
         hub: Names on a model or data-set hub may be looked up.
         hosts: Machines beside this one that may be asked.
         env: Variables of the environment that hold secrets which may be read.
+        memory: Folder of what the calling program handed over in memory; None: it handed nothing over.
+        searched: Folders in which that program finds modules.
     """
 
     folder: Path
@@ -80,6 +82,23 @@ class Access:
     hub: bool = False
     hosts: frozenset[str] = frozenset()
     env: frozenset[str] = frozenset()
+    memory: Path | None = None
+    searched: tuple[str, ...] = ()
+
+    def handed_over(self, name: str) -> Path:
+        """The file in which something lies that the calling program had in memory.
+
+        Args:
+            name: Of the file, in `memory`.
+
+        Raises:
+            InputError: Nothing of this name was handed over.
+        """
+        path = None if self.memory is None or Path(name).name != name else self.memory / name
+        if path is None or not path.is_file():
+            remedy = "hand it over: evalspec.run(spec, models={...}, datasets={...}), or name a file and its kind"
+            raise InputError("kind memory is what a program hands over, and none did", remedy=remedy)
+        return path
 
     def path(self, relative: str) -> Path:
         """The absolute path of a path in the spec.
@@ -177,6 +196,8 @@ class Model(Part):
     """It is a server, so no file here shows what it is: its digest is as stated."""
     remembered: ClassVar[bool] = False
     """Its answers were kept by an earlier run: nothing that was timed then is a baseline for what is timed now."""
+    in_memory: ClassVar[bool] = False
+    """It was an object of the calling program, so no file that ships is judged."""
     inspects_in_subprocess: ClassVar[bool] = False
     """`may_hide_code` imports a framework, so it is asked in a process of its own."""
 
@@ -397,6 +418,8 @@ class Dataset(Part):
     packages: ClassVar[tuple[str, ...]] = ()
     plain_header: ClassVar[bool] = False
     """Its header can be read without its packages, so that ``validate`` may."""
+    in_memory: ClassVar[bool] = False
+    """Its rows were held by the calling program."""
     rows_fit: ClassVar[bool] = True
     """Memory holds `BATCH_ROWS` of its rows, so that they can be handed on so many at a time, whatever else is read."""
 
@@ -619,6 +642,20 @@ class Check(Part):
         return cls.read_sentence(value, blocking=info.field_name == "slo")
 
     @classmethod
+    def under(cls, dimension: str) -> type[Check]:
+        """The class of this kind for entries under a dimension; another than its own where it stands under several."""
+        return cls
+
+    @classmethod
+    def metrics_of(cls, entry: Mapping[str, Any]) -> tuple[Metric, ...]:
+        """Metrics that the sentences of an entry may name, where its fields name some; else those of the class.
+
+        Args:
+            entry: As it stands in the spec.
+        """
+        return cls.metrics
+
+    @classmethod
     def read_sentence(cls, value: Any, *, blocking: bool) -> Any:
         """A sentence as a requirement on this check's metrics; everything else as it is."""
         if not isinstance(value, str):
@@ -662,9 +699,14 @@ class Check(Part):
         """Models named on the right of its requirements."""
         return tuple(dict.fromkeys(r.model for r in self.requirements if r.model is not None))
 
+    @property
+    def own_metrics(self) -> tuple[Metric, ...]:
+        """Metrics of this check: those of its class, or what its fields name."""
+        return self.metrics
+
     def metric(self, name: str) -> Metric | None:
         """The declared metric of this name."""
-        return next((metric for metric in self.metrics if metric.name == name), None)
+        return next((metric for metric in self.own_metrics if metric.name == name), None)
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
         """Parts that ``metric`` will have, as far as the spec tells; None: known only when it runs."""

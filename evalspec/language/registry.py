@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Literal, TypeVar
 
 from evalspec.errors import Problem, SpecError, did_you_mean
+from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check, Dataset, Model, Part
 
 P = TypeVar("P", bound=Part)
@@ -29,6 +30,13 @@ _PACKAGES: dict[Group, tuple[str, ...]] = {
     "runtimes": ("evalspec.runtimes",),
     "sources": ("evalspec.sources",),
 }
+NEEDED: Mapping[type[Part], tuple[str, ...]] = {
+    Check: ("needs",),
+    Model: ("files",),
+    Dataset: ("files", "header", "read"),
+}
+"""Methods that the base class leaves to each part."""
+_SORTS: Mapping[type[Part], str] = {Check: "check", Model: "kind of model", Dataset: "kind of dataset"}
 _WORDS: dict[Group, str] = {"checks": "check", "runtimes": "kind of model", "sources": "kind of dataset"}
 
 
@@ -178,6 +186,33 @@ def _broken(found: KindEntry, why: str) -> SpecError:
     return SpecError(Problem(f"{found.kind!r} of {found.distribution} ({found.module}) can't be used: {why}"))
 
 
+def _check_methods(found: KindEntry, part: type[Part], base: type[Part]) -> None:
+    """Refuse an extension that lacks what every part of its sort has to bring.
+
+    Raises:
+        SpecError: It lacks something; names the first.
+    """
+    if found.distribution == OWN_DISTRIBUTION:
+        return
+    lacking = [name for name in NEEDED[base] if getattr(part, name) is getattr(base, name)]
+    if issubclass(part, Model) and part.timed and part.load is Model.load:
+        lacking.append(Model.load.__name__)
+    if issubclass(part, Check) and part.run is Check.run and not _measures(part):
+        lacking.append("run")
+    if lacking:
+        raise _broken(found, f"its class {part.__name__} has no method {lacking[0]}(), which every {_SORTS[base]} has")
+    if issubclass(part, Check) and not all(isinstance(one, Metric) for one in part.metrics):
+        raise _broken(found, f"{part.__name__}.metrics holds something else than a Metric")
+    if issubclass(part, Check) and not part.metrics:
+        raise _broken(found, f"{part.__name__}.metrics is empty, so that no requirement can name one")
+
+
+def _measures(part: type[Check]) -> bool:
+    """True if a module called measure lies beside the class, from which `Check.run` takes what it does."""
+    package = part.__module__.rpartition(".")[0]
+    return bool(package) and importlib.util.find_spec(f"{package}.measure") is not None
+
+
 def _load(found: KindEntry, base: type[P], tag: str) -> type[P]:
     try:
         module = importlib.import_module(found.module)
@@ -189,6 +224,7 @@ def _load(found: KindEntry, base: type[P], tag: str) -> type[P]:
     names = typing.get_args(field.annotation) if field is not None else ()
     if names != (found.kind,):
         raise _broken(found, f"its field {tag!r} must be Literal[{found.kind!r}]")
+    _check_methods(found, part, base)
     return part
 
 

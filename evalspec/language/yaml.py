@@ -143,6 +143,17 @@ class Node:
         raise KeyError(step)
 
 
+def unplaced(node: Node, place: Place) -> Node:
+    """The node as if it stood in no line: the argument itself is its place."""
+    if isinstance(node.content, dict):
+        content: dict[str, Node] | list[Node] = {key: unplaced(child, place) for key, child in node.content.items()}
+        return replace(node, place=place, content=content, keys=dict.fromkeys(node.keys, place))
+    if isinstance(node.content, list):
+        content = [unplaced(child, place) for child in node.content]
+        return replace(node, place=place, content=content)
+    return replace(node, place=place)
+
+
 def show_path(path: Sequence[str | int]) -> str:
     """A path as it is printed: ``model[0].require[1]``."""
     text = ""

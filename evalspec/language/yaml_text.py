@@ -4,8 +4,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
+from pathlib import PurePath
 
-from evalspec.language.yaml import Value, resolve
+from evalspec.errors import Problem, SpecError
+from evalspec.language.yaml import Node, Place, Value, read_text, resolve, show_path, unplaced
+
+MAPPING = "the spec"
+"""Stands for the file where a program hands a spec over as a mapping."""
+
+
+def read_mapping(spec: Mapping[str, object]) -> tuple[str, Node]:
+    """A spec that a program has made: as a YAML text, and its root node, which stands in no line.
+
+    Raises:
+        SpecError: It holds what YAML has no word for.
+    """
+    text = write(_plain(spec, ()))
+    return text, unplaced(read_text(text, MAPPING), Place(MAPPING))
+
+
+def _plain(value: object, path: tuple[str | int, ...]) -> Value:
+    """The same of texts, numbers, lists and mappings alone."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, (*path, str(key))) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, (*path, index)) for index, item in enumerate(value)]
+    if isinstance(value, date | PurePath):
+        return str(value)
+    remedy = "hand models and data over beside the spec: models={...}, datasets={...}"
+    raise SpecError(
+        Problem(
+            f"an object of type {type(value).__name__} can't stand in a spec",
+            file=MAPPING,
+            path=show_path(path),
+            remedy=remedy,
+        )
+    )
 
 
 def write(value: Value) -> str:

@@ -136,7 +136,7 @@ def check_waivers(problems: Problems, waivers: Sequence[Waiver], requirements: S
 
 def claimed_alone(claims: Sequence[Claim], entries: Sequence[Entry]) -> list[str]:
     """Sentences: claims of what no check of the spec measures, so that nothing will stand beside them."""
-    known = list(dict.fromkeys(metric.name for entry in entries for metric in entry.check.metrics))
+    known = list(dict.fromkeys(metric.name for entry in entries for metric in entry.check.own_metrics))
     alone = dict.fromkeys(claim.metric for claim in claims if claim.metric.partition("(")[0] not in known)
     hints = {name: did_you_mean(name, known) for name in alone}
     named = [f"{name} ({hint})" if hint else name for name, hint in hints.items()]
@@ -161,7 +161,7 @@ def without_score(datasets: Mapping[str, Dataset], entries: Sequence[Entry]) -> 
 
 def rollbacks(problems: Problems, wanted: Sequence[SpecRollback], entries: Sequence[Entry]) -> tuple[Rollback, ...]:
     """Criteria that production is watched for, each about a metric that this spec measures before."""
-    metrics = {metric.name: metric for entry in entries for metric in entry.check.metrics}
+    metrics = {metric.name: metric for entry in entries for metric in entry.check.own_metrics}
     found = []
     for index, one in enumerate(wanted):
         try:

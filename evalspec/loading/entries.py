@@ -17,7 +17,7 @@ from evalspec.language.yaml import Node, Steps
 from evalspec.loading.problems import NAME_REMEDY, Problems, unknown_key
 
 P = TypeVar("P", bound=Part)
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+NAME = re.compile(r"[a-z][a-z0-9_]*")
 _LISTS = ("require", "warn")
 _SINGLE = ("slo", "sla")
 
@@ -70,7 +70,7 @@ class Reader:
         read: dict[str, P] = {}
         for name in node.content:
             path = (section, name)
-            if not _NAME.fullmatch(name):
+            if not NAME.fullmatch(name):
                 self.problems.add(path, Problem(f"{name!r} is no name", remedy=NAME_REMEDY), key=True)
             part = self._tagged(path, "kind", self.registry.kinds(group), find)
             value = self._validated(path, part, None, names) if part is not None else None
@@ -97,6 +97,7 @@ class Reader:
         path: Steps = (dimension, index)
         own = [kind for kind, found in self.registry.checks.items() if found.dimension in (dimension, None)]
         part = self._tagged(path, "check", tuple(sorted(own)), self.registry.check)
+        part = None if part is None else part.under(dimension)
         if part is not None and part.dimension != dimension:
             kind = part.model_fields["check"].default
             problem = Problem(f"{kind!r} is a {part.dimension} check", remedy=f"move it under `{part.dimension}:`")
@@ -155,6 +156,7 @@ class _Sentences:
         self.places: list[tuple[Requirement, Steps]] = []
         node = reader.root.find(path)
         self.raw: dict[str, Any] = dict(node.value) if node is not None and isinstance(node.value, dict) else {}
+        self.metrics = part.metrics_of(self.raw)
         self.label_unit = self._label_unit()
 
     def values(self) -> dict[str, Any]:
@@ -172,11 +174,11 @@ class _Sentences:
     def _read(self, text: Any, path: Steps, key: str) -> Requirement | None:
         try:
             if not isinstance(text, str):
-                example = self.part.metrics[0].name if self.part.metrics else "metric"
+                example = self.metrics[0].name if self.metrics else "metric"
                 raise SpecError(Problem(f"{text!r} is no sentence", remedy=f"write such as {example} <= 5 %"))
             requirement = parse_requirement(
                 text,
-                self.part.metrics,
+                self.metrics,
                 label_unit=self.label_unit,
                 models=self.names.models,
                 blocking=key in ("require", "slo"),

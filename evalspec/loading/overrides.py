@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.language.registry import DIMENSIONS
-from evalspec.language.yaml import Node, Place, Steps, read_text
+from evalspec.language.yaml import Node, Place, Steps, read_text, unplaced
 
 _TOP_LEVEL = ("name", "seed", "policy", "models", "datasets")
 
@@ -59,7 +59,7 @@ def _parse(argument: str, root: Node) -> Override:
     path = _path(target.split("."), root, shown)
     _check_parents(path, root, shown)
     node = read_text(text, shown) if text.strip() else Node(Place(shown))
-    return Override(argument, path, _unplaced(node, Place(shown)))
+    return Override(argument, path, unplaced(node, Place(shown)))
 
 
 def _path(steps: list[str], root: Node, shown: str) -> Steps:
@@ -113,14 +113,3 @@ def _check_parents(path: Steps, root: Node, shown: str) -> None:
                 Problem(f"unknown {str(path[0])[:-1]} {step!r}", file=shown, choices=choices, remedy=remedy)
             )
         node = child
-
-
-def _unplaced(node: Node, place: Place) -> Node:
-    """The node as if it stood in no line: the argument itself is its place."""
-    if isinstance(node.content, dict):
-        content: dict[str, Node] | list[Node] = {key: _unplaced(child, place) for key, child in node.content.items()}
-        return replace(node, place=place, content=content, keys=dict.fromkeys(node.keys, place))
-    if isinstance(node.content, list):
-        content = [_unplaced(child, place) for child in node.content]
-        return replace(node, place=place, content=content)
-    return replace(node, place=place)

@@ -111,7 +111,8 @@ def _named(
 
 def _dimension(dimension: str, registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
     kinds = {kind: registry.check(kind) for kind in registry.kinds("checks")}
-    own = {kind: part for kind, part in kinds.items() if part.dimension == dimension}
+    standing = {kind: part.under(dimension) for kind, part in kinds.items()}
+    own = {kind: part for kind, part in standing.items() if part.dimension == dimension}
     return {
         "type": "array",
         "description": _DIMENSION_WORDS[dimension],
@@ -124,10 +125,12 @@ def _tagged(tag: str, group: str, kinds: Mapping[str, type[Part]], definitions: 
     branches = []
     for kind, part in kinds.items():
         name = f"{group}.{kind}"
+        # One that stands under several dimensions has other fields there.
+        name = f"{name}.{getattr(part, 'dimension', '')}" if name in definitions else name
         schema = _inlined(part, definitions, name)
         schema["required"] = [tag, *(key for key in schema.get("required", ()) if key != tag)]
         # The docstring's first paragraph is what an editor shows beside the kind.
-        schema["description"] = (part.__doc__ or kind).strip().partition("\n\n")[0].replace("\n    ", " ")
+        schema["description"] = _first(part, kind)
         _share_sentence(schema, definitions, name)
         definitions[name] = schema
         branches.append(
@@ -135,10 +138,12 @@ def _tagged(tag: str, group: str, kinds: Mapping[str, type[Part]], definitions: 
         )
     if not kinds:
         return {"type": "object", "required": [tag], "properties": {tag: False}}
-    choices = {
-        "anyOf": [{"const": kind, "description": definitions[f"{group}.{kind}"]["description"]} for kind in kinds]
-    }
+    choices = {"anyOf": [{"const": kind, "description": _first(part, kind)} for kind, part in kinds.items()]}
     return {"type": "object", "required": [tag], "properties": {tag: choices}, "allOf": branches}
+
+
+def _first(part: type[Part], kind: str) -> str:
+    return (part.__doc__ or kind).strip().partition("\n\n")[0].replace("\n    ", " ")
 
 
 def _share_sentence(schema: dict[str, Any], definitions: dict[str, Any], name: str) -> None:

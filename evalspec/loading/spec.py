@@ -16,6 +16,7 @@ from evalspec.evidence.profile import Profile, Without
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Check, Dataset, Model, Name, Part, SpecNames, check_where
 from evalspec.language.units import Duration, custom_error
+from evalspec.loading.in_memory import Handover
 
 SpecName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
 
@@ -149,6 +150,7 @@ class Spec:
         profile: What its profile asks for and what of the spec answers it; None: it names none.
         profile_text: The text of the profile's file.
         without: Items of the profile that are set aside.
+        memory: What the calling program handed over in memory; None: it handed nothing over.
     """
 
     name: str
@@ -175,6 +177,7 @@ class Spec:
     profile: Profile | None = None
     profile_text: str = ""
     without: tuple[Without, ...] = ()
+    memory: Handover | None = None
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -206,4 +209,5 @@ class Spec:
         env: frozenset[str] = frozenset(),
     ) -> Access:
         """Where its parts may look, and what they may run."""
-        return Access(self.folder, trust=trust, allow_outside=allow_outside, hub=hub, hosts=hosts, env=env)
+        access = Access(self.folder, trust=trust, allow_outside=allow_outside, hub=hub, hosts=hosts, env=env)
+        return access if self.memory is None else self.memory.given_to(access)

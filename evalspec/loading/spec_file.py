@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,10 @@ from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, SpecNames
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
+from evalspec.language.yaml_text import read_mapping, write
 from evalspec.loading import class_files, crosscheck, files, inspect_rows, language_models, matching, requested_profile
 from evalspec.loading.entries import Entry, Reader, check_keys
+from evalspec.loading.in_memory import Handover, filled
 from evalspec.loading.problems import Problems, keys_of
 from evalspec.loading.spec import Spec, SpecFields, SpecPolicy
 
@@ -52,6 +54,7 @@ class LoadOptions:
         files: Files are looked at: that they are there, and their columns and rows.
         hosts: Machines beside this one that served models may be on.
         profile: The profile as a run kept it, read in place of the one that the spec names.
+        memory: What the calling program handed over in memory.
     """
 
     trust: bool = False
@@ -60,19 +63,20 @@ class LoadOptions:
     files: bool = True
     hosts: frozenset[str] = frozenset()
     profile: Path | None = None
+    memory: Handover | None = None
 
 
 def load(
-    path: str | Path,
+    path: str | Path | Mapping[str, object],
     overrides: Sequence[str] = (),
     options: LoadOptions | None = None,
     *,
     registry: Registry | None = None,
 ) -> Spec:
-    """The validated spec of a file.
+    """The validated spec of a file, or of a mapping that says what a file would.
 
     Args:
-        path: The file.
+        path: The file; paths in a mapping start from the working directory.
         overrides: ``TARGET=VALUE`` each, as ``--set`` takes them.
         options: What may be looked at.
         registry: The kinds there are; None: all that are installed.
@@ -80,9 +84,8 @@ def load(
     Raises:
         SpecError: With everything that is wrong, each with its place, in the order of the file.
     """
-    shown = str(path)
-    path = Path(path)
-    text, root = read_file(path, shown)
+    options, registry = options or LoadOptions(), registry or discover()
+    text, root, shown, folder = _read(path)
     if not isinstance(root.content, dict):
         raise SpecError(
             Problem(
@@ -93,9 +96,12 @@ def load(
                 remedy="start one with `evalspec init`",
             )
         )
+    if options.memory is not None:
+        root = filled(root, options.memory, registry)
+        text = write(root.value)
     if overrides:
         root, text = _overridden(root, overrides)
-    loader = _Loader(root, registry or discover(), options or LoadOptions(), path.resolve().parent)
+    loader = _Loader(root, registry, options, folder)
     content = json.dumps(root.value, sort_keys=True, ensure_ascii=False)
     return loader.spec(
         file=shown,
@@ -103,6 +109,15 @@ def load(
         digest=hashlib.sha256(content.encode()).hexdigest(),
         overrides=tuple(overrides),
     )
+
+
+def _read(spec: str | Path | Mapping[str, object]) -> tuple[str, Node, str, Path]:
+    """Text and root of a spec, what it is called, and the folder that its paths start from."""
+    if isinstance(spec, Mapping):
+        text, root = read_mapping(spec)
+        return text, root, root.place.file, Path.cwd()
+    text, root = read_file(Path(spec), str(spec))
+    return text, root, str(spec), Path(spec).resolve().parent
 
 
 def load_kept(folder: Path) -> Spec:
@@ -119,7 +134,6 @@ def load_kept(folder: Path) -> Spec:
 
 def _overridden(root: Node, overrides: Sequence[str]) -> tuple[Node, str]:
     """The root with its overrides in it, and the text of a spec that says the same."""
-    from evalspec.language.yaml_text import write
     from evalspec.loading.overrides import apply
 
     root = apply(root, overrides)
@@ -201,6 +215,7 @@ class _Loader:
             profile=None if profile is None else profile.held,
             profile_text="" if profile is None else profile.text,
             without=fields.without,
+            memory=self.options.memory,
         )
 
     def _fields(self) -> SpecFields | None:
@@ -290,6 +305,8 @@ class _Loader:
     ) -> dict[str, Header]:
         options = self.options
         access = Access(self.folder, options.trust, options.allow_outside, options.hub, options.hosts)
+        if options.memory is not None:
+            access = options.memory.given_to(access)
         there = files.check_packages(self.problems, "models", models)
         found = {name: models[name] for name in models if name in there}
         files.check_model_files(self.problems, found, access)
@@ -315,6 +332,9 @@ class _Loader:
             needs.check(entry, names)
             needs.can_pass(entry, names, confidence)
             self.unverified += files.not_timed(entry, models)
+            code = entry.check.runs_code()
+            if code and not options.trust:
+                self.asks.append(f"{entry.check.name}: `run` needs --trust for {', '.join(code)}")
         self.seen = inspect_rows.inspect_small(self.problems, entries, inspect_rows.Readable(readable, headers, access))
         self.unverified += inspect_rows.not_inspected(entries, self.seen)
         self._note(models, datasets, headers)

@@ -52,14 +52,27 @@ def contents_of(model: Model, access: Access) -> dict[Path, ContentFile]:
         InputError: One is missing, or can't be read.
     """
     return {
-        path: ContentFile(path=shown_path(path, access.folder), digest=file_digest(path), what=what)
+        path: ContentFile(path=shown_path(path, access), digest=file_digest(path), what=what)
         for path, what in content_paths(model, access).items()
     }
 
 
-def shown_path(path: Path, folder: Path) -> str:
-    """A path from a folder on, as it stands in a record."""
-    return Path(os.path.relpath(path, folder.resolve())).as_posix()
+MEMORY = "memory:"
+"""Begins the path, in a record, of what a program handed over in memory."""
+
+
+def shown_path(path: Path, access: Access) -> str:
+    """A path from the spec's folder on, as it stands in a record."""
+    if access.memory is not None and path.resolve().parent == access.memory.resolve():
+        return f"{MEMORY}{path.name}"
+    return Path(os.path.relpath(path, access.folder.resolve())).as_posix()
+
+
+def path_shown(shown: str, access: Access) -> Path:
+    """The path that a record shows; a link may stand in it, and counts for what it leads to."""
+    if access.memory is not None and shown.startswith(MEMORY):
+        return access.memory / shown.removeprefix(MEMORY)
+    return (access.folder.resolve() / shown).resolve()
 
 
 def contents_digest(contents: Mapping[Path, ContentFile]) -> str | None:
@@ -139,7 +152,7 @@ def check_artifact_cheaply(model: Model, access: Access) -> None:
 
 def _other(model: Model, access: Access, said: str | None = None, own: str | None = None) -> InputError:
     files = all_files(model.files(access))
-    names = ", ".join(shown_path(one, access.folder) for one in files[:3]) + (", ..." if len(files) > 3 else "")
+    names = ", ".join(shown_path(one, access) for one in files[:3]) + (", ..." if len(files) > 3 else "")
     return InputError(
         f"artifact {model.artifact!r}{_digits(said)} is not what answers: that is {names}{_digits(own)}",
         remedy=f"take `artifact:` out, since of `kind: {model.kind}` the subject is what is read",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,23 @@ from evalspec.language.parts import Access
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+
+
+@contextmanager
+def weights_only(*, on: bool) -> Iterator[None]:
+    """Let torch refuse, meanwhile, to unpickle anything but weights; or let it unpickle."""
+    before = os.environ.get(WEIGHTS_ONLY)
+    os.environ[WEIGHTS_ONLY] = "1" if on else "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[WEIGHTS_ONLY]
+        else:
+            os.environ[WEIGHTS_ONLY] = before
 
 
 def need_trust(access: Access, what: str) -> None:

@@ -21,7 +21,7 @@ from evalspec.lineage.spec_diff import as_asked, moved
 from evalspec.records.flips import Flips, flips
 from evalspec.records.outputs import check_decided
 from evalspec.records.run_difference import differences, run_notes
-from evalspec.running.folders import folder_of, read_record
+from evalspec.running.folders import INPUTS, folder_of, read_record
 from evalspec.running.spec_diff import otherwise, spec_beside
 from evalspec.stats.run_to_run import Bounded, Change, change
 
@@ -133,7 +133,7 @@ def compare(
     first, second = folder_of(first), folder_of(second)
     before, after = _read(first), _read(second)
     place = (second / after.spec_file).resolve().parent
-    access = None if allow_outside is None else Access(place, allow_outside=allow_outside)
+    access = None if allow_outside is None else Access(place, allow_outside=allow_outside, memory=second / INPUTS)
     paired = flips(before, after, first, second, access)
     registry = discover()
     specs = spec_beside(first, registry), spec_beside(second, registry)

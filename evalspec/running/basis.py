@@ -31,13 +31,13 @@ def files_of(check: Check, datasets: Mapping[str, Dataset], access: Access) -> d
             continue
         if paths[0].suffix == ".py":
             paths = list(_with_imports(paths[0]))
-        digests |= {shown_path(path, access.folder): _digest(path) for path in paths}
+        digests |= {shown_path(path, access): _digest(path) for path in paths}
     for name in check.holds_files_of():
         try:
             files = datasets[name].files(access)
         except InputError:
             continue
-        digests |= {shown_path(path, access.folder): _digest(path) for path in files}
+        digests |= {shown_path(path, access): _digest(path) for path in files}
     return digests
 
 

@@ -21,6 +21,8 @@ from evalspec.version import __version__
 LATEST = "latest"
 JOURNAL = "journal.jsonl"
 RECORD = "record.json"
+INPUTS = "inputs"
+"""In the folder of a run: what a program handed over in memory."""
 BASELINES = "baselines"
 """Beside a spec: the folder of the runs that were blessed."""
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from evalspec.errors import WriteError
 from evalspec.evidence.record import EvidenceFile
+from evalspec.language.parts import Access
 from evalspec.planning import Plan
 from evalspec.running.files import Journal, is_whole, make_folder, sha256_of, write_atomically
-from evalspec.running.folders import claim, find_unfinished, new_folder
+from evalspec.running.folders import INPUTS, claim, find_unfinished, new_folder
 from evalspec.running.journal.partial_rerun import profile_digest
 from evalspec.running.options import Options
 
@@ -67,6 +71,25 @@ class RunFolder:
         """
         make_folder(self.path / name)
         self._keep_open(self.path / name)
+
+    def takes_over(self, access: Access) -> Access:
+        """Access to what the calling program handed over in memory, copied into this folder; any other as it is.
+
+        Raises:
+            WriteError: It can't be copied.
+        """
+        if access.memory is None:
+            return access
+        self.make(INPUTS)
+        place = self.path / INPUTS
+        try:
+            for file in access.memory.iterdir():
+                shutil.copyfile(file, place / file.name)
+        except OSError as error:
+            raise WriteError(
+                f"{place} can't be written: {error.strerror or error}; pass output= for another"
+            ) from error
+        return replace(access, memory=place)
 
     def _keep_open(self, path: Path) -> None:
         # Where the system opens no folders, only what lies in them is looked at.

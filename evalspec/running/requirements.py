@@ -395,7 +395,7 @@ def measured_values(check: Check, result: CheckResult) -> tuple[dict[str, float 
     """Every value of a check, by metric or ``metric(part)``, in the metric's unit; and the units."""
     values: dict[str, float | None] = {}
     units: dict[str, str] = {}
-    for metric in check.metrics:
+    for metric in check.own_metrics:
         entry = result.estimates.get(metric.name)
         for name, one in _named(metric, None if entry is None else Measured.of(entry).estimate):
             values[name] = _finite(one.value, metric.unit)

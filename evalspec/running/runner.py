@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,7 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
         before = None if options.remeasure is None else again(options.remeasure, plan)
         folder = RunFolder(claimed(plan, options))
         try:
+            options = replace(options, access=folder.takes_over(options.access))
             return _Run(plan, options, observer, folder, before, counted).go()
         finally:
             folder.let_go()

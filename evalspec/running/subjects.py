@@ -28,6 +28,7 @@ from evalspec.evidence.subject import subject_model
 from evalspec.evidence.words import short_digest
 from evalspec.language.parts import Access
 from evalspec.logs import scrub
+from evalspec.pipeline.artifact import path_shown
 from evalspec.redaction import Redaction
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
 from evalspec.running.children.kept_rows import unnamed_file
@@ -354,9 +355,7 @@ class Subjects:
 
     def _other_file(self, files: Mapping[str, str]) -> str | None:
         """The first of these files that is not what it was; None where all are."""
-        folder = self.parts.access.folder.resolve()
-        # A link may stand among them: what counts is what is read through it.
-        paths = {path: (folder / path).resolve() for path in files}
+        paths = {path: path_shown(path, self.parts.access) for path in files}
         return next((path for path, digest in files.items() if not is_whole(paths[path], digest)), None)
 
     def not_shown(self, model: str) -> None:

@@ -13,6 +13,7 @@ from evalspec.imports import skops_without_torch
 from evalspec.language.parts import Access, OutputName
 from evalspec.pipeline.loaded import Loaded, Tensor
 from evalspec.pipeline.model_fields import FileModel, usable_cpus
+from evalspec.pipeline.objects import is_estimator
 from evalspec.pipeline.untrusted_code import first_line, need_trust
 from evalspec.runtimes.guards.observe import estimator_precision
 from evalspec.runtimes.guards.trees import TREES, check_trees
@@ -73,10 +74,10 @@ class Sklearn(FileModel):
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         path = self.model_file(access)
         estimator = _unpickled(path, self.path, access) if path.suffix in PICKLES else _skops(path, self.path, access)
-        if not any(hasattr(estimator, method) for method in ("predict", "transform")):
+        if not is_estimator(estimator):
             name = type(estimator).__name__
             raise InputError(f"{self.path!r} holds a {name}, which has neither predict nor transform")
-        return _loaded(estimator, self.outputs, threads or usable_cpus())
+        return loaded_estimator(estimator, self.outputs, threads or usable_cpus())
 
 
 def _skops(path: Path, shown: str, access: Access) -> Any:
@@ -140,7 +141,17 @@ def _unpickled(path: Path, shown: str, access: Access) -> Any:
         raise InputError(f"{shown!r} can't be unpickled: {type(error).__name__}: {first_line(error)}") from error
 
 
-def _loaded(estimator: Any, outputs: Mapping[OutputName, str | int], threads: int) -> LoadedSklearn:
+def loaded_estimator(estimator: Any, outputs: Mapping[OutputName, str | int], threads: int) -> LoadedSklearn:
+    """An estimator, ready to be asked.
+
+    Args:
+        estimator: Of scikit-learn, or made like one.
+        outputs: As the spec has them; empty: what it can is taken.
+        threads: That it may use.
+
+    Raises:
+        InputError: It lacks a method that the spec names.
+    """
     import sklearn
     from sklearn.base import is_classifier
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no stubs

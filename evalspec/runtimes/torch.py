@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,11 +15,10 @@ from evalspec.language.parts import Access
 from evalspec.pipeline.loaded import Loaded, Tensor
 from evalspec.pipeline.model_fields import FileModel, usable_cpus
 from evalspec.pipeline.preprocess import Reference
-from evalspec.pipeline.untrusted_code import first_line, load_reference, source_file
+from evalspec.pipeline.untrusted_code import first_line, load_reference, source_file, weights_only
 from evalspec.runtimes.guards.observe import precision_of
 from evalspec.runtimes.torch_model.loaded import LoadedTorch, named
 
-WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 WEIGHT_AXES = 2
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -85,7 +82,7 @@ class Torch(FileModel):
         path = self._file(access)
         threads = threads or usable_cpus()
         # torch reads it at every load; without it, loading falls back to unpickling anything.
-        with _weights_only(not access.trust):
+        with weights_only(on=not access.trust):
             import torch
 
             from evalspec.runtimes.torch_model.archive import inspect_archive
@@ -99,19 +96,6 @@ class Torch(FileModel):
             if archive.compiled:
                 return _compiled(self, path, threads)
             return _exported(self, path, place, threads)
-
-
-@contextlib.contextmanager
-def _weights_only(on: bool) -> Iterator[None]:
-    before = os.environ.get(WEIGHTS_ONLY)
-    os.environ[WEIGHTS_ONLY] = "1" if on else "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[WEIGHTS_ONLY]
-        else:
-            os.environ[WEIGHTS_ONLY] = before
 
 
 def device_of(name: str) -> Any:
@@ -148,7 +132,18 @@ def _set_tf32(device: str, on: bool) -> None:
     torch.backends.cudnn.allow_tf32 = on
 
 
-def _observed(model: Torch, tensors: Sequence[Any], threads: int) -> dict[str, Cell]:
+def observed_of(
+    tensors: Sequence[Any], *, device: str, precision: str | None, threads: int, compiled: bool = False
+) -> dict[str, Cell]:
+    """Facts about a model that runs, from its parameters and buffers.
+
+    Args:
+        tensors: Of torch.
+        device: As the spec names it.
+        precision: As the spec states it: tf32 leaves no trace in a tensor.
+        threads: That it may use.
+        compiled: It was compiled.
+    """
     import torch
 
     counts: dict[str, int] = {}
@@ -156,17 +151,21 @@ def _observed(model: Torch, tensors: Sequence[Any], threads: int) -> dict[str, C
         if tensor.dim() >= WEIGHT_AXES:
             name = str(tensor.dtype).removeprefix("torch.")
             counts[name] = counts.get(name, 0) + tensor.numel()
-    precision = precision_of(counts)
-    if precision == "fp32" and model.device != "cpu" and model.precision == "tf32":
-        precision = "tf32"
+    seen = precision_of(counts)
+    if seen == "fp32" and device != "cpu" and precision == "tf32":
+        seen = "tf32"
     return {
-        "precision": precision,
-        "device": model.device,
+        "precision": seen,
+        "device": device,
         "threads": threads,
         "framework": f"torch {torch.__version__}",
         "parameters": sum(tensor.numel() for tensor in tensors),
-        "compiled": model.compile,
+        "compiled": compiled,
     }
+
+
+def _observed(model: Torch, tensors: Sequence[Any], threads: int) -> dict[str, Cell]:
+    return observed_of(tensors, device=model.device, precision=model.precision, threads=threads, compiled=model.compile)
 
 
 def _exported(model: Torch, path: Path, place: Any, threads: int) -> LoadedTorch:
@@ -271,8 +270,6 @@ def _from_factory(model: Torch, path: Path, access: Access, place: Any, threads:
     Raises:
         InputError: Not trusted, no module, or weights that do not fit it.
     """
-    import inspect
-
     import torch
 
     factory = load_reference(model.factory or "", access, "the model's factory")
@@ -286,21 +283,43 @@ def _from_factory(model: Torch, path: Path, access: Access, place: Any, threads:
         said = " ".join(str(error).split())[:300]
         raise InputError(f"{model.path!r} is no state dict for {model.factory}: {said}") from error
     dtype = getattr(torch, DTYPES[model.dtype]) if model.dtype is not None else None
+    return loaded_module(
+        module, place, dtype, compiled=model.compile, observed=lambda held: _observed(model, held, threads)
+    )
+
+
+def loaded_module(
+    module: Any, place: Any, dtype: Any, *, compiled: bool, observed: Callable[[Sequence[Any]], dict[str, Cell]]
+) -> LoadedTorch:
+    """A module, ready to be asked; its inputs are the parameters of its ``forward`` without a default.
+
+    Args:
+        module: A ``torch.nn.Module``, which is put into evaluation mode.
+        place: The torch device that it runs on.
+        dtype: The torch type that it and its inputs are converted to; None: they stay as they are.
+        compiled: It is compiled first.
+        observed: Facts about it, from its parameters and buffers.
+    """
+    import inspect
+
+    import torch
+
     module = module.eval().to(device=place, dtype=dtype)
+    held = (*module.parameters(), *module.buffers())
     names = tuple(
         name
         for name, parameter in inspect.signature(module.forward).parameters.items()
         if parameter.default is parameter.empty
         and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     )
-    ready = torch.compile(module) if model.compile else module
+    ready = torch.compile(module) if compiled else module
     return LoadedTorch(
-        observed=_observed(model, [*module.parameters(), *module.buffers()], threads),
+        observed=observed(held),
         input_names=names,
         output_names=(),
         run=lambda arrays: ready(**arrays),
         place=place,
         dtype=dtype,
         eager=lambda arrays: module(**arrays),
-        held=(*module.parameters(), *module.buffers()),
+        held=held,
     )

@@ -337,6 +337,17 @@ def _measured_again(check: CheckRecord, alpha: float) -> str:
     return f"{said}; a PASS of it that should not be comes out in at most {min(1.0, looks * alpha) * 100:g} %"
 
 
+def _in_memory(record: Record) -> list[str]:
+    """Sentence on what a program handed over, which is no file that ships."""
+    models = [one.name for one in record.models if one.in_memory]
+    names = [*models, *(one.name for one in record.datasets if one.in_memory)]
+    if not names:
+        return []
+    ships = ", and no model file is tied to this verdict" if models else ""
+    one = "a copy of it was" if len(names) == 1 else "copies of them were"
+    return [f"a program handed over {and_list(names)} in memory: {one} measured{ships}"]
+
+
 def _weakened(
     record: Record, word: Word, decisions: tuple[Decision, ...], expired: Iterable[Waiver]
 ) -> tuple[str, ...]:
@@ -352,6 +363,7 @@ def _weakened(
         lines.append("the subject is not shown: no digest ties this run to what will ship")
     elif any(model.digest == record.subject and model.digest_stated for model in record.models):
         lines.append("the subject's digest is as its maker stated it; nothing here checked it")
+    lines += _in_memory(record)
     allowed = [
         decision.name
         for decision in decisions

@@ -53,10 +53,16 @@ def test_an_unknown_kind_names_the_closest() -> None:
 
 PLUGIN = """
 from typing import ClassVar, Literal
+from evalspec.evidence.metric import Metric
 from evalspec.language.parts import Check
 class Fresh(Check):
     dimension: ClassVar[Literal["data"]] = "data"
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("fresh", "rows", "lower", "How fresh.", exact=True),)
     check: Literal["fresh_kind"] = "fresh_kind"
+    def needs(self):
+        return ()
+    def run(self, inputs):
+        raise ValueError("the milk is sour")
 """
 
 

@@ -26,6 +26,22 @@ model:
 """
 
 
+MODELS_OF_FILES = f"""
+  candidate: {{kind: onnx, path: gone.onnx, precision: fp32, classes: [a, b]}}
+  baseline:
+    kind: predictions
+    files: {{test: said.parquet}}
+    outputs: {{label: said}}
+    classes: [a, b]
+    artifact: sha256:{"1" * 64}
+datasets:
+  test: {{kind: parquet, path: test.parquet, label: y, key: id}}
+model:
+  - {{check: quality, dataset: test, require: [accuracy >= 90 %, accuracy >= baseline - 5 pp]}}
+"""
+"""A candidate whose file is gone, and a baseline of which the answers are kept."""
+
+
 class Steps:
     """Notes the steps of a run, and can interrupt it, or do something, when one begins."""
 

@@ -56,6 +56,11 @@ def main() -> None:
 
 def _sentence(error: Exception, hidden: Redaction) -> str:
     """The error in one line, with the file and line that raised it."""
+    from evalspec.language.extensions import at_fault
+
+    theirs = at_fault(error)
+    if theirs is not None:
+        return hidden.text(theirs)
     frames: list[Any] = traceback.extract_tb(error.__traceback__)
     where = f" (in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
     text = hidden.text(str(error)).strip().splitlines()

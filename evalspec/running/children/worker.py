@@ -100,7 +100,7 @@ class _Worker:
         if asked is not None:
             path = access.path(asked)
             digests[str(path)] = file_digest(path)
-        return {"read": {shown_path(Path(path), access.folder): digest for path, digest in digests.items()}}
+        return {"read": {shown_path(Path(path), access): digest for path, digest in digests.items()}}
 
     def _serve(self, dataset: str, variant: Variant = FIRST) -> Served:
         from evalspec.pipeline.serve import Served
@@ -201,7 +201,7 @@ def _gives(loaded: LoadedModel, model: Model, name: str) -> GivesLikelihoods:
 
 def _code_files(model: Model, access: Access) -> CodeFiles | None:
     """Recorder of the files that the model's code reads; None where none of the spec's code runs in this process."""
-    if not model.runs_code():
+    if not model.runs_code() and not model.in_memory:
         return None
     from evalspec.pipeline.artifact import content_paths
     from evalspec.pipeline.code_files import CodeFiles, code_folders

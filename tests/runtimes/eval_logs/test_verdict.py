@@ -50,7 +50,7 @@ def write(folder: Path, right: int, of: int = 200) -> Path:
 
 @pytest.mark.parametrize(("right", "word"), [(160, "READY"), (90, "NOT READY")])
 def test_rows_are_scored_and_scores_are_not_read(tmp_path: Path, right: int, word: str) -> None:
-    record = evalspec.run(write(tmp_path, right), output=tmp_path / "run")
+    record = evalspec.run(write(tmp_path, right), output=tmp_path / "run").record
     assert record.verdict is not None
     assert record.verdict.word == word, record.verdict.headline
     assert [test.value for check in record.checks for test in check.tests] == [right / 200]
@@ -61,7 +61,7 @@ def test_rows_are_scored_and_scores_are_not_read(tmp_path: Path, right: int, wor
 def test_a_filter_that_was_not_declared_is_no_verdict(tmp_path: Path) -> None:
     spec = write(tmp_path, 160)
     spec.write_text(spec.read_text().replace("    filter: strict\n", ""))
-    record = evalspec.run(spec, output=tmp_path / "run")
+    record = evalspec.run(spec, output=tmp_path / "run").record
     assert record.verdict is not None and record.verdict.word != "READY"
     assert any("choices: strict, loose" in one.reason for one in record.verdict.decisions)
 

@@ -198,7 +198,7 @@ def spec(folder: Path, errors: int, n: int = 600) -> Path:
 
 @pytest.mark.parametrize(("errors", "word"), [(10, "READY"), (2, "NOT READY")])
 def test_a_log_in_a_spec(tmp_path: Path, errors: int, word: str) -> None:
-    record = evalspec.run(spec(tmp_path, errors), output=tmp_path / "run")
+    record = evalspec.run(spec(tmp_path, errors), output=tmp_path / "run").record
     assert record.verdict is not None
     decisions = {one.name: one.status for one in record.verdict.decisions}
     assert decisions["recorded_load/ttft_p90"] == "PASS"
@@ -209,7 +209,7 @@ def test_a_log_in_a_spec(tmp_path: Path, errors: int, word: str) -> None:
 def test_a_log_alone_says_nothing_of_the_candidate(tmp_path: Path) -> None:
     path = spec(tmp_path, 10)
     path.write_text(path.read_text().partition("model:\n  - ")[0])
-    record = evalspec.run(path, output=tmp_path / "run")
+    record = evalspec.run(path, output=tmp_path / "run").record
     assert record.verdict is not None and record.subject is not None
     assert "2" * 64 not in record.subject, "the subject is the log, not the artifact that the candidate states"
     assert any("no blocking requirement is about candidate" in line for line in record.verdict.weakened)
