@@ -297,6 +297,7 @@ class _Loader:
         class_files.check_answer_files(self.problems, found, datasets, self.registry, access)
         class_files.check_answered(self.problems, entries, found)
         class_files.check_classes(self.problems, entries, models, access)
+        class_files.check_label_names(self.problems, entries, models, datasets, access)
         there = files.check_packages(self.problems, "datasets", datasets)
         readable = {name: datasets[name] for name in datasets if name in there}
         headers = files.read_headers(self.problems, readable, access, self.unverified)

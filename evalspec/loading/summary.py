@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from evalspec.language.undemanding import undemanding
+from evalspec.loading.placeholders import placeholders
 from evalspec.loading.spec import Spec
 
 
@@ -31,10 +32,11 @@ def summary(spec: Spec) -> Iterator[str]:
 def doubts(spec: Spec) -> Iterator[str]:
     """Parts of it that are allowed and hardly meant, as far as the spec alone tells.
 
-    Requirements that nothing realistic misses, and what models say of themselves.
+    Requirements that nothing realistic misses, what models say of themselves, and what `init` left to be replaced.
     """
     yield from (f"{check.name}: {line}" for check in spec.checks for line in undemanding(check))
     yield from (f"{name}: {line}" for name, model in spec.models.items() for line in model.doubts())
+    yield from placeholders(spec)
 
 
 def profile_lines(spec: Spec) -> Iterator[str]:
