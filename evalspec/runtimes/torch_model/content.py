@@ -45,6 +45,9 @@ def torch_content(path: Path) -> TorchContent | None:
 
 
 def _of_archive(archive: zipfile.ZipFile) -> TorchContent | None:
+    if min((one.header_offset for one in archive.infolist()), default=1):
+        # An archive inside one that is cut off.
+        return None
     inside = {name.partition("/")[2]: name for name in archive.namelist()}
     if "archive_format" in inside or "serialized_exported_program.json" in archive.namelist():
         return TorchContent.EXPORTED

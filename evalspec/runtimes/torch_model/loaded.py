@@ -33,7 +33,7 @@ class LoadedTorch(Loaded):
     eager: Callable[[Mapping[str, Any]], Any] | None = None
     held: tuple[Any, ...] = ()
     computes: str = ""
-    """Type of the weights of a factory's module, which does not state its inputs; empty: it states them, or has none."""
+    """Type of the weights of a module that does not state its inputs; empty: it states them, or has none."""
 
     def inspect(self, inputs: Mapping[str, NDArray[Any]]) -> OperatorTrace:
         """As `evalspec.language.abilities.Inspectable.inspect`; a compiled module is seen before it is compiled."""
