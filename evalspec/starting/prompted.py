@@ -61,9 +61,10 @@ def prompted(
         taken = (time.perf_counter() - began) / min(SHOWN, len(table))
     finally:
         loaded.close()
+    # Each of them was asked by itself.
     texts = [] if answers.texts is None else [str(one) for one in answers.texts.tolist()]
     shown = ", ".join(repr(one[:40]) for one in texts)
-    return ModelSketch(entry, what, task=answers.task, answers=shown, notes=(NOTE,), row_s=taken)
+    return ModelSketch(entry, what, task=answers.task, answers=shown, notes=(NOTE,), row_s=taken, query_s=taken)
 
 
 def _text(rows: RowsSketch, table: pa.Table) -> str:

@@ -44,7 +44,7 @@ def recognize_server(url: str, access: Access) -> Artifact:
     if not found:
         raise InputError(
             f"the server at {url} answers neither /v1/models nor /v2",
-            remedy="name the URL where these paths begin; for another JSON API write the entry by hand (docs/served.md)",
+            remedy="name the URL where these paths begin; for another JSON API write the entry by hand",
         )
     index = _ask(base, INDEX, body=b"{}", needed=False)
     names = (

@@ -50,6 +50,7 @@ class ModelSketch:
         answers: The first of its answers, in words.
         notes: Sentences on what was guessed.
         row_s: Seconds that a row took; 0: not measured.
+        query_s: Seconds within which 99 of 100 single rows were answered; 0: not measured.
         unopened: Why it was not opened, in words; empty: it was.
     """
 
@@ -62,6 +63,7 @@ class ModelSketch:
     answers: str = ""
     notes: tuple[str, ...] = ()
     row_s: float = 0.0
+    query_s: float = 0.0
     unopened: str = ""
 
 

@@ -1,0 +1,42 @@
+"""The workflow by which GitHub runs a new gate."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+
+from evalspec.loading import Spec
+from evalspec.starting.sketch import relative
+
+PLACE = Path(".github/workflows/evalspec.yml")
+DISTRIBUTION = "evalspec-gate"
+
+
+def root_of(folder: Path) -> Path:
+    """The folder of the repository that a folder lies in; the folder itself where it lies in none."""
+    folder = folder.resolve()
+    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
+
+
+def workflow(spec: Spec, root: Path, flags: Iterable[str]) -> str:
+    """The text of the workflow.
+
+    Args:
+        spec: The new gate.
+        root: Folder of the repository.
+        flags: Options that a run of it needs.
+    """
+    parts = [*map(type, spec.models.values()), *map(type, spec.datasets.values())]
+    extras = sorted({part.extra_name for part in parts if part.extra_name})
+    package = f"{DISTRIBUTION}[{','.join(extras)}]" if extras else DISTRIBUTION
+    text = resources.files("evalspec.starting").joinpath("github.yaml").read_text(encoding="utf-8")
+    values = {
+        "spec": shlex.quote(relative(Path(spec.file), root)),
+        "package": package,
+        "flags": "".join(f" {flag}" for flag in flags),
+    }
+    for token, value in values.items():
+        text = text.replace(f"@{token}@", value)
+    return text
