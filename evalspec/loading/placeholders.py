@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 
+from evalspec.evidence.policy import Waiver
+from evalspec.evidence.profile import Without
 from evalspec.loading.spec import Spec
 
 OWNER = "me@example.com"
@@ -25,7 +27,8 @@ def placeholders(spec: Spec) -> Iterator[str]:
             yield f"{check.name}: `why` is still the text of `init`; say what goes wrong, or take it out"
         if check.owner == OWNER:
             yield f"{check.name}: `owner: {OWNER}` is still the example; write who answers for it"
-    for name, entries in (("waivers", spec.waivers), ("without", spec.without)):
+    aside: tuple[tuple[str, Sequence[Waiver | Without]], ...] = (("waivers", spec.waivers), ("without", spec.without))
+    for name, entries in aside:
         for index, entry in enumerate(entries):
             if entry.why in reasons:
                 yield f"{name}[{index}]: `why` is still the text of `init`; say why {entry.of} is set aside"

@@ -18,7 +18,7 @@ from evalspec.language.yaml import Node, read_file
 from evalspec.loading import class_files, crosscheck, files, inspect_rows, language_models, matching, requested_profile
 from evalspec.loading.entries import Entry, Reader, check_keys
 from evalspec.loading.problems import Problems, keys_of
-from evalspec.loading.spec import Spec, SpecFields, SpecPolicy
+from evalspec.loading.spec import NOT_LOADED, Spec, SpecFields, SpecPolicy
 
 TOP_KEYS = (
     "evalspec",
@@ -343,7 +343,7 @@ class _Loader:
         if filtered:
             self.unverified.append(f"how many rows of {', '.join(filtered)} are left by `where`")
         if models:
-            self.unverified.append("models were found, not loaded: inputs, outputs, classes and devices")
+            self.unverified.append(NOT_LOADED)
         if headers:
             self.unverified.append("values: labels, missing cells, column contents")
         untrusted = {name: model.runs_code() for name, model in models.items() if model.runs_code()}

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evalspec.errors import EvalspecError, InputError, Problem, SpecError
@@ -19,12 +19,14 @@ from evalspec.running.options import default_limits
 from evalspec.running.subjects import Children, Observer
 from evalspec.starting import as_message
 from evalspec.starting.drafts import drafts
+from evalspec.starting.profile_start import profile_text
 from evalspec.starting.settle import settle
 from evalspec.starting.sketch import LookJob, Sketch, relative
 from evalspec.starting.trial import Bench, with_thresholds
 from evalspec.starting.workflow import PLACE, root_of, workflow
 from evalspec.starting.writing import spec_text
 
+SUGGESTED = "thresholds are the profile's suggestions: yours to decide"
 TRUST = "--trust"
 OUTSIDE = "--allow-outside"
 
@@ -202,10 +204,12 @@ def _texts(
     path = Path(name)
     try:
         bench = Bench(path, options, default_limits(), observer, discover())
-        checks, found = with_thresholds(sketch, drafts(sketch), bench)
-        text, loaded = settle(spec_text(sketch, checks, tokens), path, options)
-        from dataclasses import replace
-
+        if request.profile is None:
+            checks, found = with_thresholds(sketch, drafts(sketch), bench)
+            text = spec_text(sketch, checks, tokens)
+        else:
+            text, found = profile_text(sketch, request.profile, spec.parent, bench.registry), [SUGGESTED]
+        text, loaded = settle(text, path, options)
         ci = workflow(replace(loaded, file=str(spec)), root, flags) if request.ci else ""
     finally:
         path.unlink(missing_ok=True)

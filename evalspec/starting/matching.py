@@ -140,7 +140,7 @@ def match(
         scores=answers.probabilities is not None,
         classes=classes,
         class_names=named,
-        answers=_shown(answers),
+        answers=shown_answers(answers, SHOWN),
         notes=tuple(notes),
         row_s=row_s,
         query_s=query_s(served, table),
@@ -358,19 +358,17 @@ def _agreement(trial: Trial, width: int) -> NDArray[np.int64] | None:
     return counts
 
 
-def _shown(answers: Answers) -> str:
+def shown_answers(answers: Answers, most: int) -> str:
     """The first answers in words."""
     if answers.texts is not None:
-        return ", ".join(repr(str(one)[:40]) for one in answers.texts.tolist())
+        return ", ".join(repr(str(one)[:40]) for one in answers.texts[:most].tolist())
     if answers.predicted is not None:
         names = answers.classes or ()
-        said = [names[one] if one < len(names) else str(one) for one in answers.predicted.tolist()]
+        said = [names[one] if one < len(names) else str(one) for one in answers.predicted[:most].tolist()]
         if answers.probabilities is None:
             return ", ".join(said)
-        sure = answers.probabilities.max(axis=1).tolist()
-        return ", ".join(
-            f"{name} {min(share, 0.999) if share < 1 else 1:.2f}" for name, share in zip(said, sure, strict=True)
-        )
+        sure = answers.probabilities[:most].max(axis=1).tolist()
+        return ", ".join(f"{name} {share:.2f}" for name, share in zip(said, sure, strict=True))
     if answers.values is not None:
-        return ", ".join(f"{one:.4g}" for one in answers.values.tolist())
+        return ", ".join(f"{one:.4g}" for one in answers.values[:most].tolist())
     return f"{answers.n} answers ({answers.task})"

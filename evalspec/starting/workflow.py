@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
+from evalspec.language.parts import Dataset, Model
 from evalspec.loading import Spec
 from evalspec.starting.sketch import relative
 
@@ -28,7 +29,7 @@ def workflow(spec: Spec, root: Path, flags: Iterable[str]) -> str:
         root: Folder of the repository.
         flags: Options that a run of it needs.
     """
-    parts = [*map(type, spec.models.values()), *map(type, spec.datasets.values())]
+    parts: list[Model | Dataset] = [*spec.models.values(), *spec.datasets.values()]
     extras = sorted({part.extra_name for part in parts if part.extra_name})
     package = f"{DISTRIBUTION}[{','.join(extras)}]" if extras else DISTRIBUTION
     text = resources.files("evalspec.starting").joinpath("github.yaml").read_text(encoding="utf-8")
