@@ -211,6 +211,10 @@ def _texts(
             text, found = profile_text(sketch, request.profile, spec.parent, bench.registry), [SUGGESTED]
         text, loaded = settle(text, path, options)
         ci = workflow(replace(loaded, file=str(spec)), root, flags) if request.ci else ""
+    except SpecError as error:
+        # The text that the lines are of is not kept.
+        said = [replace(one, file=str(spec), line=None, column=None) for one in error.problems]
+        raise SpecError(said) from error
     finally:
         path.unlink(missing_ok=True)
     return text, [*_seen(sketch), *found], flags, ci

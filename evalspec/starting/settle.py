@@ -13,6 +13,7 @@ from evalspec.starting.writing import comment
 MOST_ROUNDS = 12
 """In each something is taken out, and what follows from it is seen in the next."""
 REQUIREMENT = re.compile(r"^ *- (?!check:|id:)\S")
+FIELD = re.compile(r"^datasets\.(?P<name>\w+)\.(?P<field>label|key|cluster)$")
 PARTS = re.compile(r"^(models|datasets|system|model|data|rollback)\b")
 
 
@@ -39,12 +40,29 @@ def settle(text: str, path: Path, options: LoadOptions) -> tuple[str, Spec]:
 def _without(text: str, error: SpecError) -> str:
     lines = text.splitlines()
     for problem in sorted(error.problems, key=lambda one: one.line or 0, reverse=True):
+        if _field_left_out(lines, problem):
+            continue
         place = _place(lines, problem)
         if place is None:
             raise error
         first, end = place
         lines[first:end] = _commented(lines[first:end], problem.message)
     return "\n".join(_without_empty(lines)) + "\n"
+
+
+def _field_left_out(lines: list[str], problem: Problem) -> bool:
+    """Take one field out of the line of a dataset that is fine without it; False: the problem is another one."""
+    named = FIELD.match(problem.path or "")
+    if named is None or problem.line is None or problem.line > len(lines):
+        return False
+    here = problem.line - 1
+    found = re.search(rf", {named['field']}: (?:[^,{{}}\[\]\"]+|\"[^\"]*\")(?=[,}}])", lines[here])
+    if found is None:
+        return False
+    indent = lines[here][: len(lines[here]) - len(lines[here].lstrip())]
+    said = comment(f"Left out of {named['name']}: `{found[0][2:]}`, since {problem.message}.", indent)
+    lines[here : here + 1] = [*said.splitlines(), lines[here].replace(found[0], "", 1)]
+    return True
 
 
 def _place(lines: Sequence[str], problem: Problem) -> tuple[int, int] | None:

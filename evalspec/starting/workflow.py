@@ -16,9 +16,10 @@ DISTRIBUTION = "evalspec-gate"
 
 
 def root_of(folder: Path) -> Path:
-    """The folder of the repository that a folder lies in; the folder itself where it lies in none."""
-    folder = folder.resolve()
-    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
+    """The folder of the repository that a folder lies in; where it lies in none the current one, or else itself."""
+    folder, here = folder.resolve(), Path.cwd().resolve()
+    outside = here if folder.is_relative_to(here) else folder
+    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), outside)
 
 
 def workflow(spec: Spec, root: Path, flags: Iterable[str]) -> str:
