@@ -17,7 +17,6 @@ def from_sketch(sketch: Sketch) -> Message:
         "model": asdict(sketch.model),
         "baseline": None if sketch.baseline is None else asdict(sketch.baseline),
         "datasets": {role: asdict(rows) for role, rows in sketch.datasets.items()},
-        "counts": dict(sketch.counts),
     }
 
 
@@ -28,7 +27,6 @@ def to_sketch(message: Message) -> Sketch:
         model=_model(message["model"]),
         baseline=None if baseline is None else _model(baseline),
         datasets={role: _rows(rows) for role, rows in message["datasets"].items()},
-        counts=message["counts"],
     )
 
 

@@ -16,7 +16,7 @@ SECTIONS = ("system", "model", "data")
 MOST_CLASSES = 6
 """Of which each is asked about by itself."""
 FEWEST_ROWS = 10
-"""Of a class that is asked about by itself, among the first rows."""
+"""Of a class that is asked about by itself."""
 PART = re.compile(r"[^()\[\]{},:#\"'\n]+")
 """A class that can stand in a sentence as it is."""
 
@@ -139,5 +139,5 @@ def _parts(sketch: Sketch) -> tuple[str, ...]:
     classes = sketch.model.classes or sketch.test.values
     if len(classes) > MOST_CLASSES:
         return ()
-    there = [name for name in classes if sketch.counts.get(name, 0) >= FEWEST_ROWS]
+    there = [name for name in classes if sketch.test.counts.get(name, 0) >= FEWEST_ROWS]
     return tuple(name for name in there if PART.fullmatch(name))

@@ -103,15 +103,19 @@ def start_gate(request: GateRequest, observer: Observer) -> Gate:
     spec = _spec_path(request)
     outside = not all(path.resolve().is_relative_to(spec.parent.resolve()) for path in request.paths)
     root = root_of(spec.parent)
-    targets = [spec, spec.parent / SCHEMA_FILE, *([root / PLACE] if request.ci else [])]
-    _refuse_overwriting(targets)
+    schema = spec.parent / SCHEMA_FILE
+    _refuse_overwriting([spec, *([root / PLACE] if request.ci else [])])
     access = Access(spec.parent, trust=request.trust, allow_outside=outside, hosts=request.hosts)
     made = _make_folder(spec.parent)
     try:
         sketch = _look(request, access, observer)
         text, lines, flags, ci = _texts(request, sketch, spec, root, access, observer)
-        contents = [text, dump(spec_schema(discover())), *([ci] if request.ci else [])]
-        for path, content in zip(targets, contents, strict=True):
+        contents = {spec: text}
+        if not schema.exists():
+            contents[schema] = dump(spec_schema(discover()))
+        if request.ci:
+            contents[root / PLACE] = ci
+        for path, content in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
     except OSError as error:
@@ -122,7 +126,7 @@ def start_gate(request: GateRequest, observer: Observer) -> Gate:
             # Nothing is left behind of what did not come out.
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
-    return Gate(spec, tuple(targets), tuple(lines), flags)
+    return Gate(spec, tuple(contents), tuple(lines), flags)
 
 
 def _spec_path(request: GateRequest) -> Path:
@@ -138,7 +142,7 @@ def _spec_path(request: GateRequest) -> Path:
 
 
 def _refuse_overwriting(targets: Sequence[Path]) -> None:
-    there = [path for path in targets if path.exists() and path.name != SCHEMA_FILE]
+    there = [path for path in targets if path.exists()]
     if there:
         remedy = "name another place with --output; nothing is overwritten"
         raise SpecError([Problem("this file is there already", file=str(path), remedy=remedy) for path in there])

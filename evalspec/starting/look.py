@@ -16,7 +16,7 @@ from evalspec.running.children.messages import Message, Progress
 from evalspec.starting import as_message
 from evalspec.starting.artifact import Artifact, recognize
 from evalspec.starting.factories import factories
-from evalspec.starting.rows import RowsSketch, recognize_rows, sketch_rows, training_split
+from evalspec.starting.rows import NO_HINTS, LabelHints, RowsSketch, recognize_rows, sketch_rows, training_split
 from evalspec.starting.served import recognize_server
 from evalspec.starting.sketch import LookJob, ModelSketch, Sketch
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evalspec.language.parts import LoadedModel, Model
 
 PROMPTED = ("gguf", "transformers")
-ASK = {"max_tokens": 64}
+UNKNOWN = "say with `artifact:` what the server serves, a file or sha256:...: nothing here shows it"
 
 
 def start(job: LookJob) -> Handler:
@@ -49,7 +49,7 @@ def look(job: LookJob, progress: Progress) -> Sketch:
     artifact = _artifact(job.model, job)
     opened = _open(artifact, job.model, job, registry)
     progress(0.3, 1.0, f"reading {job.test}")
-    test, table = _rows(job.test, "test", job, registry, job.label, _takes(opened))
+    test, table = _rows(job.test, "test", job, registry, job.label, _hints(opened))
     datasets = {"test": test}
     train = _training(job, registry, test)
     if train is not None:
@@ -60,9 +60,11 @@ def look(job: LookJob, progress: Progress) -> Sketch:
     if job.baseline is not None:
         other = _artifact(job.baseline, job)
         baseline = _asked(_open(other, job.baseline, job, registry), other, job.baseline, job, registry, test, table)
+    if "url" in model.fields:
+        model = replace(model, notes=(*model.notes, UNKNOWN))
     if model.class_names:
-        test = datasets["test"] = replace(test, values=test.names)
-    return Sketch(model, baseline, datasets, _counts(test, table))
+        datasets["test"] = replace(test, values=test.names)
+    return Sketch(model, baseline, datasets)
 
 
 def _artifact(path: str, job: LookJob) -> Artifact:
@@ -72,21 +74,21 @@ def _artifact(path: str, job: LookJob) -> Artifact:
 
 
 def _rows(
-    path: str, role: str, job: LookJob, registry: Registry, label: str | None, takes: tuple[str, ...] = ()
+    path: str, role: str, job: LookJob, registry: Registry, label: str | None, hints: LabelHints = NO_HINTS
 ) -> tuple[RowsSketch, pa.Table]:
     found = recognize_rows(job.access.path(path), path)
     if role == "train" and found["kind"] == "huggingface" and "split" in found:
         found = training_split(job.access.path(path)) or found
-    return _sketched({"kind": found.pop("kind"), "path": path, **found}, job, registry, label, takes)
+    return _sketched({"kind": found.pop("kind"), "path": path, **found}, job, registry, label, hints)
 
 
 def _sketched(
-    fields: dict[str, Any], job: LookJob, registry: Registry, label: str | None, takes: tuple[str, ...] = ()
+    fields: dict[str, Any], job: LookJob, registry: Registry, label: str | None, hints: LabelHints = NO_HINTS
 ) -> tuple[RowsSketch, pa.Table]:
     source = registry.source(str(fields["kind"]))
     if missing_packages(source):
         raise InputError(f"kind {fields['kind']!r} needs a package that is not here", remedy=install_line(source))
-    return sketch_rows(fields, registry, job.access, label, takes)
+    return sketch_rows(fields, registry, job.access, label, hints)
 
 
 def _training(job: LookJob, registry: Registry, test: RowsSketch) -> RowsSketch | None:
@@ -185,11 +187,19 @@ def _code(model: Model, job: LookJob) -> str:
     return " and ".join(model.runs_code()) or model.may_hide_code(job.access) or ""
 
 
-def _takes(opened: _Opened) -> tuple[str, ...]:
+def _hints(opened: _Opened) -> LabelHints:
+    """What a loaded model tells of the label."""
+    from evalspec.answers.classes import label_text
     from evalspec.pipeline.loaded import traits
 
-    loaded = opened.loaded
-    return loaded.input_names if loaded is not None and traits(loaded).by_column else ()
+    if opened.loaded is None:
+        return LabelHints()
+    facts = traits(opened.loaded)
+    return LabelHints(
+        takes=opened.loaded.input_names if facts.by_column else (),
+        classes=tuple(map(label_text, facts.classes or ())),
+        numbers="value" in facts.default_outputs,
+    )
 
 
 def _asked(
@@ -219,19 +229,3 @@ def _asked(
         raise InputError(f"{path}: {error}") from error
     finally:
         opened.loaded.close()
-
-
-def _counts(test: RowsSketch, table: pa.Table) -> dict[str, int]:
-    """How often each value of the label is among the first rows."""
-    import pyarrow.compute as pc
-
-    from evalspec.answers.classes import label_text
-
-    if not test.values:
-        return {}
-    counts: dict[str, int] = {}
-    for one in pc.value_counts(table.column(test.label)).to_pylist():
-        text = label_text(one["values"])
-        name = test.names[int(text)] if test.values == test.names and text.isdigit() and test.names else text
-        counts[name] = counts.get(name, 0) + int(one["counts"])
-    return counts

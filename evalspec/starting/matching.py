@@ -37,6 +37,7 @@ TEXTS = ("string", "large_string")
 CAST = "float32"
 SUM_TOLERANCE = 1e-3
 IMAGE_AXES = 4
+PICTURE_NOTE = "`preprocess` is guessed from shapes: write the size, the range and the normalization of training"
 BYTE = 0.00392156862745098
 
 
@@ -205,7 +206,7 @@ def _ways(trial: Trial) -> Iterator[Feeding]:
     for one in _columns(trial):
         yield one
         for stages in _stages(trial, one):
-            yield one._replace(preprocess=stages)
+            yield one._replace(preprocess=stages, note=one.note or (PICTURE_NOTE if len(stages) > 1 else ""))
 
 
 def _stages(trial: Trial, feeding: Feeding) -> Iterator[Sequence[Mapping[str, Any]]]:
@@ -229,7 +230,7 @@ def _of_images(shape: Sequence[int | None], wanted: str) -> Iterator[Sequence[Ma
     stages += [{"cast": wanted}, *([{"scale": BYTE}] if wanted.startswith("float") else [])]
     if first:
         yield (*stages, {"layout": "nhwc -> nchw"})
-        yield (*stages, {"reshape": [-1, shape[1], height or -1, width or -1]})
+        yield (*stages, {"reshape": [shape[1], height or -1, width or -1]})
     yield tuple(stages)
 
 
@@ -343,7 +344,8 @@ def _agreement(trial: Trial, width: int) -> NDArray[np.int64] | None:
     values = trial.rows.values
     if not values or trial.rows.names or width < 2:
         return None
-    table = trial.table.slice(0, ORDER_ROWS)
+    spread = np.unique(np.linspace(0, len(trial.table) - 1, min(ORDER_ROWS, len(trial.table))).astype(np.int64))
+    table = trial.table.take(spread)
     unnamed = traits(trial.loaded).classes is None
     served = trial.served(classes=[f"class {index}" for index in range(width)]) if unnamed else trial.served()
     predicted = served.predict_all(table).predicted

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evalspec.errors import InputError
 from evalspec.language.parts import Access, Dataset
 from evalspec.language.registry import Registry
-from evalspec.loading.column_roles import ColumnRoles, column_roles
+from evalspec.loading.column_roles import ENTITIES, KEYS, ColumnRoles, called, column_roles
 from evalspec.loading.files import other_delimiter
 from evalspec.loading.scan_folder import LABELS
 
@@ -25,9 +25,30 @@ TIMES = ("time", "date", "timestamp", "datetime", "created_at", "created", "day"
 TESTS, TRAINS = ("test", "validation", "valid", "dev", "eval"), ("train",)
 SAMPLE_ROWS = 2_000
 """Rows that are looked at."""
+MOST_ROWS = 10_000_000
+"""Of a dataset whose labels are all read."""
 MOST_CLASSES = 50
+FLOATS = ("float", "double", "halffloat")
 NUMBERS = re.compile("u?int|float|double|half|bool|decimal")
 Field = str | bool | int | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelHints:
+    """Facts of a loaded model that tell which column is the truth.
+
+    Args:
+        takes: Columns that it reads by name.
+        classes: Its own, as text.
+        numbers: It gives numbers.
+    """
+
+    takes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    numbers: bool = False
+
+
+NO_HINTS = LabelHints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +64,7 @@ class RowsSketch:
         names: That the data give to the labels 0, 1, ...; empty: none.
         values: Of the label, as text, in order; empty: they are numbers or too many.
         roles: Of the other columns.
+        counts: Value of the label, as text: its rows; none where `values` has none.
     """
 
     fields: Mapping[str, Field]
@@ -53,6 +75,7 @@ class RowsSketch:
     names: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     roles: ColumnRoles = field(default_factory=ColumnRoles)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def times(self) -> tuple[str, ...]:
@@ -142,7 +165,7 @@ def training_split(path: Path) -> dict[str, Field] | None:
 
 
 def sketch_rows(
-    fields: Mapping[str, Field], registry: Registry, access: Access, label: str | None, takes: Sequence[str] = ()
+    fields: Mapping[str, Field], registry: Registry, access: Access, label: str | None, hints: LabelHints = NO_HINTS
 ) -> tuple[RowsSketch, pa.Table]:
     """A dataset's columns and their roles, and its first rows.
 
@@ -151,7 +174,7 @@ def sketch_rows(
         registry: The kinds there are.
         access: Where it may be read from.
         label: Its label, as the user named it; None: it is looked for.
-        takes: Columns that the model reads by name.
+        hints: What the model tells.
 
     Raises:
         InputError: It can't be read, or there is no such label.
@@ -161,9 +184,11 @@ def sketch_rows(
     if label is not None and label not in header.columns:
         raise InputError(f"{fields['path']} has no column {label!r}", choices=header.columns)
     table = _first_rows(plain, access)
-    named = label or _label(table, header.columns, takes)
+    named = label or _label(table, header.columns, hints)
     dataset = _source({**fields, "label": named} if named else fields, registry)
     names = dataset.label_names(access) if named else ()
+    truth = _truth(dataset, access, table, header.rows, named)
+    values = _values(truth, named)
     sketch = RowsSketch(
         fields=fields,
         columns=header.columns,
@@ -171,8 +196,9 @@ def sketch_rows(
         label=named,
         guess=label is None and named.lower() not in LABELS and not names,
         names=names,
-        values=names or _values(table, named),
+        values=names or values,
         roles=column_roles(dataset, access, named),
+        counts=_counts(truth, named, names) if values else {},
     )
     return sketch, table
 
@@ -190,22 +216,49 @@ def _first_rows(dataset: Dataset, access: Access) -> pa.Table:
     return pa.Table.from_batches([batch]).slice(0, SAMPLE_ROWS)
 
 
-def _label(table: pa.Table, columns: Mapping[str, str], takes: Sequence[str]) -> str:
-    """The column with the truth: called as labels are, else the only one that the model does not read, else the last.
+def _truth(dataset: Dataset, access: Access, table: pa.Table, rows: int | None, label: str) -> pa.Table:
+    """The column of labels in all rows: of a sorted file the first ones hold some classes only."""
+    whole = not label or (rows is not None and rows <= len(table))
+    return table if whole or (rows or 0) > MOST_ROWS else dataset.read(access, [label])
 
-    Of the last only where it holds few values. Empty: there is none.
+
+def _counts(table: pa.Table, label: str, names: Sequence[str]) -> dict[str, int]:
+    """How often there is each value of the label, as its name where the data give it one."""
+    import pyarrow.compute as pc
+
+    from evalspec.answers.classes import label_text
+
+    counts: dict[str, int] = {}
+    for one in pc.value_counts(table.column(label)).to_pylist():
+        text = label_text(one["values"])
+        known = text.isdigit() and int(text) < len(names)
+        counts[names[int(text)] if known else text] = int(one["counts"])
+    return counts
+
+
+def _label(table: pa.Table, columns: Mapping[str, str], hints: LabelHints) -> str:
+    """The column with the truth: called as labels are, else the one that fits the model, else the last that may be.
+
+    Empty: there is none.
     """
-    rest = [name for name in columns if name not in takes] if set(takes) <= set(columns) else list(columns)
+    takes = hints.takes if set(hints.takes) <= set(columns) else ()
+    rest = [name for name in columns if name not in takes]
     named = [name for one in LABELS for name in rest if name.lower() == one]
     named += [name for name in rest if name.lower().rpartition("_")[2] in LABELS]
+    aside = (*KEYS, *ENTITIES, *TIMES)
+    rest = [name for name in rest if not called(name, aside)] or rest
+    likely = [name for name in rest if 1 < len(_values(table, name)) <= MOST_CLASSES]
+    numbers = [name for name in rest if NUMBERS.match(columns[name])]
+    if hints.classes:
+        own = [name for name in likely if set(_values(table, name)) <= set(hints.classes)]
+        named = [name for name in named if name in own] or own or named
+    elif hints.numbers:
+        fitting = [name for name in named if name in numbers]
+        named = fitting or ([name for name in numbers if columns[name] in FLOATS] or numbers)[-1:]
     if named:
         return named[0]
-    if takes and len(rest) == 1:
-        return rest[0]
-    likely = [name for name in rest if 1 < len(_values(table, name)) <= MOST_CLASSES]
-    if rest and (rest[-1] in likely or (not likely and NUMBERS.match(columns[rest[-1]]))):
-        return rest[-1]
-    return likely[-1] if likely else ""
+    last = [name for name in rest[-1:] if name in likely or name in numbers]
+    return next(iter((*last, *likely[-1:])), "")
 
 
 def _values(table: pa.Table, column: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +75,11 @@ class Sketch:
         model: That is to ship.
         baseline: To compare with; None: there is none.
         datasets: By role.
-        counts: Value of the label in the test set's first rows: how many; none where there are no classes.
     """
 
     model: ModelSketch
     baseline: ModelSketch | None
     datasets: Mapping[str, RowsSketch]
-    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def test(self) -> RowsSketch:

@@ -41,7 +41,7 @@ def measured(ask: Ask, test: Test) -> Ask:
     if not ask.otherwise:
         return ask
     why = test.missing or test.invalid
-    bound = test.lower if test.op in (">=", ">") else test.upper
+    bound = _bound(test)
     if test.value is None or (bound is None and why is None):
         return replace(ask, left_out=test.missing or f"no bound can be told from {test.n:,} rows")
     around = test.value if bound is None else bound
@@ -52,6 +52,16 @@ def measured(ask: Ask, test: Test) -> Ask:
         return replace(ask, left_out=f"with {test.n:,} rows the {side} bound is {shown}, which says nothing")
     comment = _comment(test, around) if why is None else f"measured {_told(test.value, test)}, but {why}: {YOURS}"
     return replace(ask, threshold=threshold, comment=comment)
+
+
+def _bound(test: Test) -> float | None:
+    """The bound of a test; of one that holds for several parts that of the worst."""
+    upward = test.op in (">=", ">")
+    if test.parts:
+        bounds = [one.lower if upward else one.upper for one in test.parts]
+        known = [one for one in bounds if one is not None]
+        return None if not known else min(known) if upward else max(known)
+    return test.lower if upward else test.upper
 
 
 def unmeasured(ask: Ask, query_s: float = 0.0) -> Ask:

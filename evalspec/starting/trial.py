@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evalspec.errors import SpecError
+from evalspec.errors import Problem, SpecError
 from evalspec.evidence.record import Record
 from evalspec.evidence.test import Test, holds
 from evalspec.language.registry import Registry
@@ -74,7 +74,20 @@ def with_thresholds(sketch: Sketch, checks: Sequence[CheckDraft], bench: Bench) 
         _unmeasured(before, sketch) if _is_timed(before) else _filled(one, before, record)
         for one, before in zip(tried, checks, strict=True)
     ]
+    _refuse_empty(filled)
     return filled, list(_findings(record))
+
+
+def _refuse_empty(checks: Sequence[CheckDraft]) -> None:
+    """Stop where nothing of the model could be measured: a gate without would say nothing of it.
+
+    Raises:
+        SpecError: So it is, and why.
+    """
+    own = [one for one in checks if one.section == "model" and any(ask.blocking for ask in one.asks)]
+    if own and all(one.left_out for one in own):
+        remedy = "name the column with the truth: --label COLUMN"
+        raise SpecError(Problem(f"nothing of the model could be measured: {own[0].left_out}", remedy=remedy))
 
 
 def _is_timed(draft: CheckDraft) -> bool:
@@ -121,18 +134,15 @@ def _filled(tried: CheckDraft, before: CheckDraft, record: Record) -> CheckDraft
         return _unmeasured(before)
     found = next((one for one in record.checks if one.check == tried.entry["check"]), None)
     if found is None:
-        return replace(_unmeasured(before), left_out="it does not fit what was seen")
+        # Why it can't be is said when the spec is read as a whole.
+        return _unmeasured(before)
     if found.status in ("not_run", "error"):
         return replace(_unmeasured(before), left_out=found.reason or "it could not be measured")
     tests: dict[str, Test] = {" ".join(test.sentence.split()): test for test in found.tests}
     asks: list[Ask] = []
     for ask, plain in zip(tried.asks, before.asks, strict=True):
         test = tests.get(ask.sentence)
-        asks.append(
-            replace(unmeasured(plain), left_out="it does not fit what was seen")
-            if test is None
-            else measured(plain, test)
-        )
+        asks.append(unmeasured(plain) if test is None else measured(plain, test))
     if all(ask.left_out for ask in asks):
         return replace(
             before, asks=tuple(replace(unmeasured(one), left_out="") for one in before.asks), left_out=asks[0].left_out
