@@ -48,7 +48,7 @@ def measured(ask: Ask, test: Test) -> Ask:
     threshold = _threshold(test, around, against=_against(ask))
     if threshold is None:
         side = "lower" if test.op in (">=", ">") else "upper"
-        shown = format_quantity(around, test.unit)
+        shown = _told(around, test)
         return replace(ask, left_out=f"with {test.n:,} rows the {side} bound is {shown}, which says nothing")
     comment = _comment(test, around) if why is None else f"measured {_told(test.value, test)}, but {why}: {YOURS}"
     return replace(ask, threshold=threshold, comment=comment)
