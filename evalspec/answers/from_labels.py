@@ -9,14 +9,39 @@ from evalspec.answers.classes import truth
 from evalspec.answers.masks import true_masks
 from evalspec.answers.multilabel import true_members
 from evalspec.answers.texts import true_texts
+from evalspec.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from evalspec.answers.file import Answers
     from evalspec.language.inputs import Boxes
-    from evalspec.language.parts import Access
+    from evalspec.language.parts import Access, Dataset
+
+
+def unnamed_labels(dataset: Dataset, name: str, classes: Collection[str], access: Access) -> InputError | None:
+    """Error of labels that are read as numbers where the classes are the names that the data give them; None: not so.
+
+    Args:
+        dataset: The dataset.
+        name: Its name in the spec.
+        classes: Of the model.
+        access: Where the dataset may be read from.
+    """
+    try:
+        names = dataset.label_names(access)
+    except (InputError, OSError):
+        # Whoever reads the rows says so.
+        return None
+    if not set(names) & set(classes) or any(one in classes for one in map(str, range(len(names)))):
+        return None
+    return InputError(
+        f"the labels of {name} are read as numbers and the classes are names: the dataset calls 0 {names[0]!r}",
+        remedy=f"add `class_names: true` to datasets.{name}",
+    )
 
 
 def true_answers(

@@ -451,6 +451,14 @@ class Dataset(Part):
         """
         raise NotImplementedError
 
+    def label_names(self, access: Access) -> tuple[str, ...]:
+        """Names that the data give to the labels 0, 1, ..., where these are read as numbers; empty: none.
+
+        Raises:
+            InputError: As `header`.
+        """
+        return ()
+
     def files(self, access: Access) -> tuple[Path, ...]:
         """The files it is read from; empty where it comes with a package."""
         raise NotImplementedError

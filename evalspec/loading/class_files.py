@@ -51,6 +51,35 @@ def check_classes(problems: Problems, entries: Sequence[Entry], models: Mapping[
                 problems.add(place, Problem(message, choices=classes, remedy=did_you_mean(wanted, classes)))
 
 
+def check_label_names(
+    problems: Problems,
+    entries: Sequence[Entry],
+    models: Mapping[str, Model],
+    datasets: Mapping[str, Dataset],
+    access: Access,
+) -> None:
+    """Labels that answers are held against are not read as numbers where the model's classes are their names."""
+    needs = [need for entry in entries for need in entry.check.needs() if isinstance(need, NeedPredictions)]
+    for dataset, model in dict.fromkeys((need.dataset, need.model) for need in needs if need.label):
+        if dataset not in datasets or model not in models or models[model].classes is None:
+            continue
+        if not _has_names(datasets[dataset], access):
+            continue
+        from evalspec.answers.from_labels import unnamed_labels
+
+        error = unnamed_labels(datasets[dataset], dataset, _classes(models[model], access) or (), access)
+        if error is not None:
+            problems.add(("datasets", dataset, "label"), error.problem)
+
+
+def _has_names(dataset: Dataset, access: Access) -> bool:
+    try:
+        return bool(dataset.label_names(access))
+    except (InputError, OSError):
+        # That it can't be read is said where its header is.
+        return False
+
+
 def _classes(model: Model, access: Access) -> tuple[str, ...] | None:
     """The classes that the spec states; None: none, or they can't be read, which is said elsewhere."""
     if model.classes is None:

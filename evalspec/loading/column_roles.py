@@ -75,9 +75,9 @@ def column_roles(dataset: Dataset, access: Access, label: str) -> ColumnRoles:
         return ColumnRoles()
     counts = _counts(rows)
     names = [name for name in counts if name != label]
-    key = next((name for name in names if counts[name] == rows.num_rows and _called(name, KEYS)), "")
+    key = next((name for name in names if counts[name] == rows.num_rows and called(name, KEYS)), "")
     shared = [name for name in names if name != key and MOST_GROUPS < counts[name] < rows.num_rows]
-    cluster = next((name for name in shared if _called(name, ENTITIES)), "")
+    cluster = next((name for name in shared if called(name, ENTITIES)), "")
     groups = tuple(
         name
         for name in names
@@ -89,7 +89,7 @@ def column_roles(dataset: Dataset, access: Access, label: str) -> ColumnRoles:
     return ColumnRoles(key, cluster, groups[:MOST_COLUMNS], _classes(rows, label, counts))
 
 
-def _called(name: str, words: Collection[str]) -> bool:
+def called(name: str, words: Collection[str]) -> bool:
     """True if it is one of these names, or one with ``_id`` or ``id`` behind it."""
     plain = name.lower()
     return plain in words or plain.removesuffix("id").rstrip("_") in words

@@ -27,6 +27,10 @@ INDEX_REMEDY = (
     "it is the index of a frame, which pandas wrote without a name: name it (`frame.index.name = ...`), or say "
     "`key: __index_level_0__` in the dataset"
 )
+EVERY_COLUMN = (
+    "`inputs` takes no pattern: leave `inputs` out, and a model that knows its columns reads them by name; for a "
+    "single tensor list them, [first, second, ...], in the order of training"
+)
 DELIMITERS = (";", "\t", "|", ",")
 """What may stand between the cells of a file, beside what the spec says."""
 
@@ -328,7 +332,9 @@ class NeedsCheck:
             path = ("models", model_name, "inputs", tensor)
             for column in (columns,) if isinstance(columns, str) else columns:
                 if header is not None and column not in header.columns:
-                    self.problems.add(path, unknown_column(column, dataset, header))
+                    problem = unknown_column(column, dataset, header)
+                    named = EVERY_COLUMN if "*" in column else problem.remedy
+                    self.problems.add(path, replace(problem, remedy=named))
                 elif column == label:
                     message = f"{column!r} is the label of {dataset}, so {model_name} would be told the answer"
                     remedy = "take it out, and feed the columns that the model was trained on"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalspec.errors import InputError
@@ -72,6 +72,7 @@ class Finding:
         doubles: Features are numbers of 64 bits, which few models take.
         columns: What other columns of the test set are.
         trained: Columns of the training set.
+        more: Role: fields of a dataset beside kind and path, as they are written behind these.
     """
 
     models: Mapping[str, tuple[str, str]]
@@ -83,6 +84,7 @@ class Finding:
     doubles: bool
     columns: ColumnRoles
     trained: frozenset[str]
+    more: Mapping[str, str] = field(default_factory=dict)
 
     def lines(self, roles: Container[str]) -> list[str]:
         """Lines on the files of these roles that were found, and on those that were not."""

@@ -32,6 +32,10 @@ def _day(value: str) -> str:
         raise custom_error(Problem(f"{value!r} is no day", remedy="write such as 2026-12-31")) from error
 
 
+NOT_LOADED = "models were found, not loaded: inputs, outputs, classes and devices"
+"""What is not verified of a spec whose models were not loaded."""
+
+
 class Slice(Part):
     """A named subset of rows."""
 

@@ -20,7 +20,7 @@ from evalspec.loading import class_files, crosscheck, files, inspect_rows, langu
 from evalspec.loading.entries import Entry, Reader, check_keys
 from evalspec.loading.in_memory import Handover, filled
 from evalspec.loading.problems import Problems, keys_of
-from evalspec.loading.spec import Spec, SpecFields, SpecPolicy
+from evalspec.loading.spec import NOT_LOADED, Spec, SpecFields, SpecPolicy
 
 TOP_KEYS = (
     "evalspec",
@@ -314,6 +314,7 @@ class _Loader:
         class_files.check_answer_files(self.problems, found, datasets, self.registry, access)
         class_files.check_answered(self.problems, entries, found)
         class_files.check_classes(self.problems, entries, models, access)
+        class_files.check_label_names(self.problems, entries, models, datasets, access)
         there = files.check_packages(self.problems, "datasets", datasets)
         readable = {name: datasets[name] for name in datasets if name in there}
         headers = files.read_headers(self.problems, readable, access, self.unverified)
@@ -362,7 +363,7 @@ class _Loader:
         if filtered:
             self.unverified.append(f"how many rows of {', '.join(filtered)} are left by `where`")
         if models:
-            self.unverified.append("models were found, not loaded: inputs, outputs, classes and devices")
+            self.unverified.append(NOT_LOADED)
         if headers:
             self.unverified.append("values: labels, missing cells, column contents")
         untrusted = {name: model.runs_code() for name, model in models.items() if model.runs_code()}

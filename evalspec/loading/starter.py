@@ -69,13 +69,14 @@ def template() -> str:
     return resources.files("evalspec.loading").joinpath("template.yaml").read_text(encoding="utf-8")
 
 
-def profile_template(profile: str, folder: Path, registry: Registry) -> tuple[str, str]:
+def profile_template(profile: str, folder: Path, registry: Registry, finding: Finding | None = None) -> tuple[str, str]:
     """A new spec for a profile, with the files that are there and suggested thresholds.
 
     Args:
         profile: Name of a profile that comes with evalspec.
         folder: Where the spec will stand.
         registry: The kinds there are.
+        finding: What there is; None: the folder's files are looked at.
 
     Returns:
         Its text, and a sentence on the files that are still missing; empty: none is.
@@ -87,7 +88,7 @@ def profile_template(profile: str, folder: Path, registry: Registry) -> tuple[st
     loaded = load_profile(known_profile(profile), Access(folder), registry)
     starts = resources.files("evalspec.loading").joinpath("starts")
     text = "".join(starts.joinpath(f"{one}.yaml").read_text(encoding="utf-8") for one in ("_head", profile))
-    found, tokens = find(folder, registry), frozenset(_TOKEN.findall(text))
+    found, tokens = finding or find(folder, registry), frozenset(_TOKEN.findall(text))
     for token, value in (_values(loaded, found, tokens) | {"name": plain(name)}).items():
         text = text.replace(f"@{token}@", value)
     return text, found.left(_roles(tokens))
@@ -107,7 +108,10 @@ def _values(loaded: LoadedProfile, found: Finding, tokens: frozenset[str]) -> di
     }
     values |= _of_columns(found.columns, found.trained)
     values |= {role: _model(role, found) for role in found.models}
-    return values | {role: f"kind: {kind}, path: {plain(path)}" for role, (kind, path) in found.datasets.items()}
+    return values | {
+        role: f"kind: {kind}, path: {plain(path)}{found.more.get(role, '')}"
+        for role, (kind, path) in found.datasets.items()
+    }
 
 
 def _roles(tokens: frozenset[str]) -> frozenset[str]:

@@ -6,11 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from evalspec.language.undemanding import undemanding
-from evalspec.loading.spec import Spec
+from evalspec.loading.placeholders import placeholders
+from evalspec.loading.spec import NOT_LOADED, Spec
 
 
-def summary(spec: Spec) -> Iterator[str]:
-    """Lines for people: what the spec holds, and what could not be verified."""
+def summary(spec: Spec, *, loaded: bool = False) -> Iterator[str]:
+    """Lines for people: what the spec holds, and what could not be verified.
+
+    Args:
+        spec: The spec.
+        loaded: Its models were loaded and asked, so that no sentence says that they were not.
+    """
     blocking = sum(len(check.blocking) for check in spec.checks)
     warnings = sum(len(check.warn) for check in spec.checks)
     yield f"{spec.file}: the spec is right"
@@ -23,18 +29,20 @@ def summary(spec: Spec) -> Iterator[str]:
     yield from (f"  doubtful: {line}" for line in doubts(spec))
     for argument in spec.overrides:
         yield f"  set on the command line: {argument}"
-    if spec.unverified or spec.asks:
+    unverified = [line for line in (*spec.unverified, *spec.asks) if not loaded or line != NOT_LOADED]
+    if unverified:
         yield "  not verified:"
-        yield from (f"    {sentence}" for sentence in (*spec.unverified, *spec.asks))
+        yield from (f"    {sentence}" for sentence in unverified)
 
 
 def doubts(spec: Spec) -> Iterator[str]:
     """Parts of it that are allowed and hardly meant, as far as the spec alone tells.
 
-    Requirements that nothing realistic misses, and what models say of themselves.
+    Requirements that nothing realistic misses, what models say of themselves, and what `init` left to be replaced.
     """
     yield from (f"{check.name}: {line}" for check in spec.checks for line in undemanding(check))
     yield from (f"{name}: {line}" for name, model in spec.models.items() for line in model.doubts())
+    yield from placeholders(spec)
 
 
 def profile_lines(spec: Spec) -> Iterator[str]:

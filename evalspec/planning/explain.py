@@ -90,6 +90,7 @@ class Detects:
     threshold: float = 0.0
     upper: bool = False
     written_unit: str = ""
+    effects: tuple[float, float] | None = None
 
     @property
     def passes_from(self) -> float | None:

@@ -17,6 +17,7 @@ from evalspec.pipeline.model_fields import FileModel, usable_cpus
 from evalspec.pipeline.preprocess import Reference
 from evalspec.pipeline.untrusted_code import first_line, load_reference, source_file, weights_only
 from evalspec.runtimes.guards.observe import precision_of
+from evalspec.runtimes.torch_model.content import refuse_content
 from evalspec.runtimes.torch_model.loaded import LoadedTorch, named
 
 WEIGHT_AXES = 2
@@ -71,6 +72,7 @@ class Torch(FileModel):
 
     def _file(self, access: Access) -> Path:
         path = self.model_file(access)
+        refuse_content(path, self.path, self.factory)
         if self.factory is None and path.suffix != ".pt2":
             raise InputError(
                 f"{self.path!r} is no exported program (.pt2)",
@@ -96,6 +98,12 @@ class Torch(FileModel):
             if archive.compiled:
                 return _compiled(self, path, threads)
             return _exported(self, path, place, threads)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Facts of a file that change when somebody writes to it."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def device_of(name: str) -> Any:
@@ -272,10 +280,17 @@ def _from_factory(model: Torch, path: Path, access: Access, place: Any, threads:
     """
     import torch
 
+    before = _stamp(path)
     factory = load_reference(model.factory or "", access, "the model's factory")
     module = factory if isinstance(factory, torch.nn.Module) else factory()
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"{model.factory} made a {type(module).__name__}, not a torch.nn.Module")
+    if _stamp(path) != before:
+        raise InputError(
+            f"{model.path!r} was overwritten while {model.factory} was imported, so the weights are other ones now",
+            remedy='put what trains and saves under `if __name__ == "__main__":`, or the class into a module of its '
+            "own, and bring the weights back",
+        )
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         module.load_state_dict(state.get("state_dict", state))
@@ -315,6 +330,9 @@ def loaded_module(
     ready = torch.compile(module) if compiled else module
     return LoadedTorch(
         observed=observed(held),
+        computes=next(
+            (str(one.dtype).removeprefix("torch.") for one in module.parameters() if one.is_floating_point()), ""
+        ),
         input_names=names,
         output_names=(),
         run=lambda arrays: ready(**arrays),

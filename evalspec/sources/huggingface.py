@@ -84,6 +84,14 @@ class Huggingface(Dataset):
             return self._data_files(access)
         return tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
 
+    def label_names(self, access: Access) -> tuple[str, ...]:
+        folder = None if self.path is None or self.class_names else self._saved(access)
+        if folder is None or self.label is None:
+            return ()
+        feature = (_json(access, folder / INFO).get("features") or {}).get(self.label)
+        names = feature.get("names") if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
+        return tuple(map(str, names)) if isinstance(names, list) else ()
+
     def header(self, access: Access) -> Header:
         """Rows and columns. Local ones are read without the package `datasets`; images are not decoded."""
         header = self._whole_header(access)

@@ -3,11 +3,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import typer
+import yaml
 from typer.testing import CliRunner
 
+import evalspec
 from evalspec.cli import app
+from evalspec.loading import LoadOptions, load
 from evalspec.loading.profile import profile_names
+from tests.starting.files import frame, write_joblib, write_onnx
 
 
 def test_init_writes_a_spec_and_says_what_to_do(tmp_path: Path) -> None:
@@ -54,3 +59,80 @@ def test_the_new_spec_is_validated_with_sentences(tmp_path: Path) -> None:
     assert found.exit_code == 2
     assert "there is no file or folder 'model.onnx'" in found.stderr
     assert "Traceback" not in found.output
+
+
+def test_a_gate_from_a_model_and_its_rows_runs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_joblib(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, ["init", "model.joblib", "test.csv", "train.csv", "--trust", "--ci", "github"])
+    assert found.exit_code == 0, found.output
+    assert "  classes: fraud, paid\n" in found.stdout
+    assert found.stdout.splitlines()[-1] == "read it, then: evalspec run evalspec.yaml --trust"
+    text = Path("evalspec.yaml").read_text()
+    spec = load("evalspec.yaml", options=LoadOptions(trust=True))
+    assert [check.name for check in spec.checks] == ["latency", "quality", "calibration", "contamination"]
+    assert [one.metric for one in spec.model[0].require] == ["accuracy", "recall", "recall"]
+    assert "yours to decide" in text
+    assert list(Path().glob(".evalspec-init-*")) == []
+    workflow = Path(".github/workflows/evalspec.yml").read_text()
+    assert "pip install 'evalspec-gate[sklearn]'" in workflow
+    assert "run: evalspec run evalspec.yaml --trust --output evalspec-report" in workflow
+    assert yaml.safe_load(workflow)["jobs"]["gate"]["steps"]
+    record = evalspec.run(evalspec.plan("evalspec.yaml", allow=evalspec.Allow(trust=True), only=["quality"]),
+                          allow=evalspec.Allow(trust=True), output=tmp_path / "run")  # fmt: skip
+    assert record.verdict is not None
+    assert {one.status for one in record.verdict.decisions if one.name.startswith("quality")} == {"PASS"}
+    found = CliRunner().invoke(app, ["init", "model.joblib", "test.csv", "--trust"])
+    assert found.exit_code == 2
+    assert "evalspec.yaml: this file is there already; name another place with --output" in found.stderr
+
+
+def test_without_trust_nothing_is_unpickled_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_joblib(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, ["init", "model.joblib", "test.csv", "--output", "gate"])
+    assert found.exit_code == 0, found.output
+    assert "it was not opened, since that would run code (the pickle ../model.joblib); pass --trust" in found.stdout
+    text = Path("gate/evalspec.yaml").read_text()
+    assert "accuracy >= 90 %                # not measured: yours to decide" in text
+    assert found.stdout.splitlines()[-1] == "read it, then: evalspec run gate/evalspec.yaml --trust --allow-outside"
+
+
+def test_a_profile_is_filled_with_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_onnx(tmp_path)
+    frame().to_csv(tmp_path / "test.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, ["init", "model.onnx", "test.csv", "--profile", "edge", "--json"])
+    assert found.exit_code == 0, found.output
+    seen = json.loads(found.stdout)
+    assert seen["written"] == ["evalspec.yaml", "spec.v1.json"]
+    text = Path("evalspec.yaml").read_text()
+    assert "inputs: {input: [age, amount, hour]}" in text
+    assert "outputs: {logits: scores}" in text
+    assert "classes: [fraud, paid]" in text or "classes: [paid, fraud]" in text
+    assert "# Left out: unknown dataset 'traffic'." in text
+    assert CliRunner().invoke(app, ["validate", "evalspec.yaml"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["model.onnx"], "'model.onnx' is no folder; name both: evalspec init MODEL TEST [TRAIN]"),
+        (["--ci", "github"], "--ci is about a model and its rows"),
+        (["a", "b", "c", "d"], "takes a model, its test set and its training set, and 4 files were named"),
+        (["model.onnx", "none.csv"], "there is no file or folder 'none.csv'"),
+        (["http://example.org/v1", "test.csv"], "'example.org' is another machine; pass --allow-host example.org"),
+        (["test.csv", "test.csv"], "'test.csv' is no model that is known"),
+        (["model.onnx", "test.csv", "--label", "outcom"], "test.csv has no column 'outcom' (choices: age,"),
+    ],
+)
+def test_what_can_t_be_looked_at_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    write_onnx(tmp_path)
+    frame(50).to_csv(tmp_path / "test.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, ["init", *arguments])
+    assert found.exit_code == 2
+    assert said in found.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.onnx", "test.csv"]

@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from datasets import ClassLabel, Dataset, Features, Sequence, Value
 from typer.testing import CliRunner
 
 from evalspec.cli import app
 from tests.loading.doubles import write_files
+from tests.starting.files import frame, write_onnx
 
 HEAVY = ["torch", "onnxruntime", "sklearn", "scipy", "pandas", "datasets", "transformers"]
 QUICKSTART = Path(__file__).parents[2] / "suites" / "digits" / "evalspec.yaml"
@@ -101,3 +103,84 @@ def test_a_repository_may_allow_paths_outside(spec: Path) -> None:
     assert CliRunner().invoke(app, ["validate", "inner/s.yaml", "--allow-outside"]).exit_code == 0
     Path("pyproject.toml").write_text("[tool.evalspec]\nallow-outside = true\n")
     assert CliRunner().invoke(app, ["validate", "inner/s.yaml"]).exit_code == 0
+
+
+FAULTY = """\
+evalspec: 1
+name: faulty
+models:
+  candidate: {kind: onnx, path: model.onnx, inputs: {input: [age, amount, hour]}, outputs: {logits: scores}, classes: [a, b]}
+  right: {kind: onnx, path: model.onnx, inputs: {input: [age, amount, hour]}, outputs: {logits: scores},
+    preprocess: [{cast: float32}], classes: [fraud, paid]}
+datasets:
+  test: {kind: csv, path: test.csv, label: outcome}
+  other: {kind: csv, path: other.csv}
+model:
+  - {check: quality, dataset: test, require: [accuracy >= 60 %]}
+  - {id: second, check: quality, model: right, dataset: test, require: [accuracy >= 60 %, recall(fraud) >= 10 %]}
+data:
+  - {check: shift, reference: test, current: other, warn: [shift <= 0.3]}
+"""
+
+
+def test_load_shows_at_once_what_a_run_would_hit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_onnx(tmp_path)
+    frame(60).to_csv(tmp_path / "test.csv", index=False)
+    frame(60).to_csv(tmp_path / "other.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(FAULTY)
+    assert CliRunner().invoke(app, ["validate", "s.yaml"]).exit_code == 0
+    found = CliRunner().invoke(app, ["validate", "s.yaml", "--load"])
+    assert found.exit_code == 2
+    errors = [line for line in found.stderr.splitlines() if line.startswith("error")]
+    assert "s.yaml:4:14: models.candidate: the model's input 'input' takes float32 and got float64" in errors[0]
+    assert "s.yaml:4:14: models.candidate: the label column 'outcome': 'fraud', 'paid' (60 of 60 rows)" in errors[1]
+    assert len(errors) == 2
+    Path("s.yaml").write_text(
+        FAULTY.replace("classes: [a, b]}", "preprocess: [{cast: float32}], classes: [fraud, paid]}")
+    )
+    found = CliRunner().invoke(app, ["validate", "s.yaml", "--load"])
+    assert found.exit_code == 0, found.output
+    assert "  right: the first rows of test answered: " in found.stdout
+    assert "not loaded" not in found.stdout
+
+
+def test_placeholders_of_init_are_named(spec: Path) -> None:
+    why = "Say here what goes wrong below this number; it is printed with a failure."
+    aside = "waivers:\n  - {of: quality/accuracy, why: Say why., owner: me@example.com, expires: 2099-06-30}\n"
+    spec.write_text(SPEC.replace("require: [accuracy", f'why: "{why}", require: [accuracy') + aside)
+    found = CliRunner().invoke(app, ["validate", "s.yaml"])
+    assert found.exit_code == 0, found.output
+    assert "doubtful: quality: `why` is still the text of `init`" in found.stdout
+    assert (
+        "doubtful: waivers[0]: `why` is still the text of `init`; say why quality/accuracy is set aside" in found.stdout
+    )
+    assert "doubtful: waivers[0]: `owner: me@example.com` is still the example" in found.stdout
+
+
+def test_a_pattern_of_columns_and_numbers_for_names_say_what_to_write(tmp_path: Path) -> None:
+    write_onnx(tmp_path)
+    frame(60).to_csv(tmp_path / "test.csv", index=False)
+    wrong = FAULTY.partition("  right:")[0].replace("[age, amount, hour]", '"*"')
+    text = wrong + "datasets:\n  test: {kind: csv, path: test.csv, label: outcome}\nmodel:\n"
+    (tmp_path / "s.yaml").write_text(text + "  - {check: quality, dataset: test, require: [accuracy >= 60 %]}\n")
+    found = CliRunner().invoke(app, ["validate", str(tmp_path / "s.yaml")])
+    assert "test has no column '*'" in found.stderr
+    assert "leave `inputs` out, and a model that knows its columns reads them by name" in found.stderr
+
+
+def test_labels_with_names_want_class_names(tmp_path: Path) -> None:
+    write_onnx(tmp_path)
+    label = ClassLabel(names=["paid", "fraud"])
+    features = Features({"x": Sequence(Value("float32"), length=3), "outcome": label})
+    Dataset.from_dict({"x": [[1.0, 0, 0]] * 40, "outcome": [0, 1] * 20}, features=features).save_to_disk(
+        tmp_path / "data"
+    )
+    (tmp_path / "s.yaml").write_text(
+        "evalspec: 1\nname: x\nmodels:\n  candidate: {kind: onnx, path: model.onnx, outputs: {logits: scores}, "
+        "classes: [paid, fraud]}\ndatasets:\n  test: {kind: huggingface, path: data, label: outcome}\n"
+        "model:\n  - {check: quality, dataset: test, require: [accuracy >= 60 %]}\n"
+    )
+    found = CliRunner().invoke(app, ["validate", str(tmp_path / "s.yaml")])
+    assert "s.yaml:6:51: datasets.test.label: the labels of test are read as numbers" in found.stderr
+    assert "the dataset calls 0 'paid'; add `class_names: true` to datasets.test" in found.stderr

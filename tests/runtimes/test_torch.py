@@ -163,10 +163,10 @@ def test_a_truncated_archive(access: Access, linear_pt2: Path) -> None:
 
 def test_a_file_of_another_kind(tmp_path: Path, access: Access) -> None:
     write_state(tmp_path / "state.pt")
-    with pytest.raises(InputError, match=r"no exported program \(.pt2\); save one with torch.export.save, or name the"):
+    with pytest.raises(InputError, match=r"holds a state dict: .* name the class .*`factory: module:Class`"):
         Torch(**FIELDS | {"path": "state.pt"}).load(access)
     (tmp_path / "state.pt").rename(tmp_path / "linear.pt2")
-    with pytest.raises(InputError, match=r"holds no exported program"):
+    with pytest.raises(InputError, match=r"'linear.pt2' holds a state dict: "):
         Torch(**FIELDS).load(access)
 
 

@@ -245,16 +245,19 @@ class RunInputs:
 
     def _told(self, answers: Answers, table: pa.Table, dataset: str, model: str) -> Predictions:
         """Answers beside the truth of their rows."""
-        from evalspec.answers.from_labels import true_answers
+        from evalspec.answers.from_labels import true_answers, unnamed_labels
 
         if answers.n != table.num_rows:
             raise InputError(f"{model} answered {answers.n:,} rows of {dataset}, which has {table.num_rows:,} now")
         label = self.label(dataset)
         truth, true_boxes = None, None
         if label is not None:
-            truth, true_boxes = true_answers(
-                self._lettered(table, label, model), label, answers, self._job.parts.access
-            )
+            rows, access = self._lettered(table, label, model), self._job.parts.access
+            try:
+                truth, true_boxes = true_answers(rows, label, answers, access)
+            except InputError as error:
+                known = self._job.parts.datasets[dataset]
+                raise unnamed_labels(known, dataset, answers.classes or (), access) or error from error
         return Predictions(
             model=model,
             dataset=dataset,

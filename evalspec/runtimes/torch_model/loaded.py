@@ -32,6 +32,8 @@ class LoadedTorch(Loaded):
     dtype: Any
     eager: Callable[[Mapping[str, Any]], Any] | None = None
     held: tuple[Any, ...] = ()
+    computes: str = ""
+    """Type of the weights of a module that does not state its inputs; empty: it states them, or has none."""
 
     def inspect(self, inputs: Mapping[str, NDArray[Any]]) -> OperatorTrace:
         """As `evalspec.language.abilities.Inspectable.inspect`; a compiled module is seen before it is compiled."""
@@ -73,9 +75,23 @@ class LoadedTorch(Loaded):
         import torch
 
         tensors = {name: self._tensor(array, name) for name, array in inputs.items()}
-        with torch.inference_mode():
-            outputs = named(self.run(tensors))
+        try:
+            with torch.inference_mode():
+                outputs = named(self.run(tensors))
+        except RuntimeError as error:
+            raise self._of_another_type(tensors) or error from error
         return {name: _array(value, name) for name, value in outputs.items()}
+
+    def _of_another_type(self, tensors: Mapping[str, Any]) -> InputError | None:
+        """Error of an input whose type is not that of the weights; None: all have it."""
+        for name, tensor in tensors.items():
+            given = str(tensor.dtype).removeprefix("torch.")
+            if self.computes and tensor.is_floating_point() and given != self.computes:
+                return InputError(
+                    f"the model's weights are {self.computes} and its input {name!r} is {given}",
+                    remedy=f"add `preprocess: [{{cast: {self.computes}}}]`",
+                )
+        return None
 
     def synchronize(self) -> None:
         if self.place.type != "cpu":
