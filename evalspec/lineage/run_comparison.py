@@ -203,7 +203,7 @@ class RunComparison:
 
     @property
     def other_circumstances(self) -> tuple[tuple[str, str, str], ...]:
-        """What else is different, but for what `other_files` tells by name."""
+        """Other differences than those that `other_files` tells by name."""
         told = {"subject", *(f"{kind} {one.name}".strip() for kind, one, _ in self.other_files)}
         return tuple(one for one in self.differs if one[0] not in told)
 

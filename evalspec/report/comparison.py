@@ -24,6 +24,8 @@ from evalspec.report.words import DASH, WORD_TONES, Badge
 MOST_ROWS = 60
 """Requirements that a comment shows of one kind; the page has all."""
 MOST_FLIPS = 20
+NO_VERDICT = "not-run"
+"""Tone of a run that has no verdict."""
 TITLES: dict[ChangeWord, str] = {
     "regression": "Regressions",
     "not comparable": "Not comparable",
@@ -100,7 +102,7 @@ def comparison_page(found: RunComparison, links: tuple[str, str] = ("", "")) -> 
         .get_template("comparison.html")
         .render(
             found=found,
-            tone=WORD_TONES.get(after.word, "report"),
+            tone=WORD_TONES.get(after.word, NO_VERDICT),
             headline=_headline(found),
             counts=count_words(found.rows),
             sides=[_view(*one) for one in zip(("Earlier run", "Later run"), found.sides, links, strict=True)],
@@ -167,7 +169,7 @@ def _view(title: str, side: RunSide, link: str) -> SideView:
     word = side.word or "no verdict"
     facts = [when(side.started), *((f"commit {side.commit}",) if side.commit else ())]
     facts += [f"{one.name}: {one.file}" for one in side.models]
-    shown = Badge(word, word, WORD_TONES.get(side.word, "report"))
+    shown = Badge(word, word, WORD_TONES.get(side.word, NO_VERDICT))
     return SideView(f"{title} of {side.spec}", shown, side.reason, tuple(facts), link)
 
 
