@@ -179,7 +179,7 @@ class _View:
         return next(iter(set_otherwise), ""), "", found.named
 
     def _by_name(self, field: str, check: CheckRecord) -> str:
-        """What differs, where its two values are digests: which dataset or model is another one."""
+        """Names of the datasets or the model that are others, where the two values of a field are digests."""
         if field == "dataset":
             ours, theirs = ({one.name: one.digest for one in run.datasets} for run in (self.before, self.after))
             other = [name for name in check.datasets if ours.get(name) != theirs.get(name)]

@@ -35,8 +35,8 @@ TITLES: dict[ChangeWord, str] = {
     "same": "The same",
 }
 TONES: dict[ChangeWord, str] = {
-    "regression": "fail", "not comparable": "invalid", "changed": "inconclusive", "no change shown": "report",
-    "improvement": "pass", "same": "report",
+    "regression": "fail", "not comparable": "invalid", "changed": "inconclusive", "no change shown": "not-run",
+    "improvement": "pass", "same": "not-run",
 }  # fmt: skip
 OPEN: tuple[ChangeWord, ...] = ("regression", "changed", "improvement")
 """Kinds of change that a comment shows unfolded."""
