@@ -29,7 +29,7 @@ code=$?
 if [ -f "$output/summary.md" ]; then
   cat "$output/summary.md" >> "${GITHUB_STEP_SUMMARY:-/dev/null}"
   # A mark by which the comment of an earlier push is found and replaced.
-  echo "<!-- evalspec: $(basename "$(dirname "$spec")")/$(basename "$spec") -->" > "$comment"
+  echo "<!-- evalspec: $spec -->" > "$comment"
   if [ -n "$compare" ] && [ -f "$compare/record.json" ]; then
     evalspec compare "$compare" "$output" --markdown --output "$output/comparison.html" >> "$comment"
     compared=$?
