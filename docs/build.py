@@ -92,12 +92,13 @@ def profiles() -> str:
 
 def signature(name: str, value: object) -> str:
     """A function or class as it is called; of a model of fields, only its name."""
-    if inspect.isclass(value) and issubclass(value, BaseModel):
+    if inspect.isclass(value) and (issubclass(value, BaseModel) or getattr(value, "_is_protocol", False)):
         return f"class {name}"
     try:
-        written = str(inspect.signature(value)).replace("'", "")  # type: ignore[arg-type]  # what can't be called has none
+        written = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(value)))  # type: ignore[arg-type]  # what can't be called has none
     except (TypeError, ValueError):
         return name
+    written = re.sub(r"\bAllow\(trust.*?env=frozenset\(\)\)", "Allow()", written)
     return name + written if len(written) < 400 and "<factory>" not in written else f"{name}(...)"
 
 
@@ -121,6 +122,23 @@ def text_of(value: object) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines).replace("``", "`").strip())
 
 
+def methods(value: object) -> str:
+    """Public methods and properties of a class, each with the first sentence of its documentation."""
+    rows = []
+    for name, member in sorted(vars(value).items()) if inspect.isclass(value) else ():
+        function = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
+        if name.startswith("_") or not inspect.isfunction(function) or not inspect.getdoc(member):
+            continue
+        called = (
+            name
+            if isinstance(member, property)
+            else signature(name, function).replace("self, ", "").replace("(self)", "()")
+        )
+        first = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ").replace("``", "`")
+        rows.append(f"- `{called}`: {first}")
+    return "\n".join(["**Methods and properties**", "", *rows, ""]) if rows else ""
+
+
 def entries(module: object, names: list[str]) -> Iterator[str]:
     """A section for each documented function or class; what else there is stands in one list."""
     plain = []
@@ -129,7 +147,8 @@ def entries(module: object, names: list[str]) -> Iterator[str]:
         if (inspect.isclass(value) or inspect.isfunction(value)) and getattr(value, "__module__", "").startswith(
             "evalspec"
         ):
-            yield f"### {name}\n\n```python\n{signature(name, value)}\n```\n\n{text_of(value)}\n"
+            parts = (f"### {name}", f"```python\n{signature(name, value)}\n```", text_of(value), methods(value))
+            yield "\n\n".join(part.strip() for part in parts if part) + "\n"
         elif not name.startswith("__"):
             plain.append(f"`{name}`")
     if plain:
