@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 # Hundreds of processes are started: without bytecode each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: quickstart test proof lint unit served base setup browser gpu clean
+.PHONY: quickstart test proof lint unit served base setup browser gpu site clean
 
 quickstart: .venv/all.stamp
 	@$(BIN)/evalspec run suites/digits/evalspec.yaml
@@ -44,6 +44,10 @@ unit: setup
 # Simulations and campaigns that take minutes: the statistics on designs of other shapes, whole gates, random faults.
 proof: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m proof
+
+# The documentation as a site in site/, to be read from disk or put on a server; a warning is an error.
+site: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # Against servers that people use, in environments of their own (1 GB).
 served: setup

@@ -1,25 +1,32 @@
-"""Renew what is generated: docs/checks/, docs/profiles.md, the tables in docs/cli.md, and schemas/.
+"""Renew what is generated.
 
+That is docs/checks/, docs/profiles.md, docs/api.md, the tables in docs/cli.md, a part of mkdocs.yml, and schemas/.
 ``python docs/build.py`` writes it; with ``--check`` it only says what is out of date, and exits with 1 if anything is.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import typer
+from pydantic import BaseModel
 
+import evalspec
+import evalspec.api
 from evalspec.cli import app
 from evalspec.language.parts import Access
-from evalspec.language.registry import discover
+from evalspec.language.registry import Registry, discover
 from evalspec.loading.catalogue import markdown
 from evalspec.loading.profile import Item, load_profile, profile_names
 from evalspec.loading.schema import dump, record_schema, spec_schema
 
 ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "mkdocs.yml"
+CHECK_PAGES = re.compile(r"( *# generated: checks\n).*?( *# end\n)", re.DOTALL)
 MARKED = re.compile(r"<!-- generated: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -83,6 +90,104 @@ def profiles() -> str:
     return "\n".join(lines) + "\n"
 
 
+def signature(name: str, value: object) -> str:
+    """A function or class as it is called; of a model of fields, only its name."""
+    if inspect.isclass(value) and (issubclass(value, BaseModel) or getattr(value, "_is_protocol", False)):
+        return f"class {name}"
+    try:
+        written = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(value)))  # type: ignore[arg-type]  # what can't be called has none
+    except (TypeError, ValueError):
+        return name
+    written = re.sub(r"\bAllow\(trust.*?env=frozenset\(\)\)", "Allow()", written)
+    return name + written if len(written) < 400 and "<factory>" not in written else f"{name}(...)"
+
+
+def text_of(value: object) -> str:
+    """A docstring as Markdown: its sections of arguments become lists."""
+    lines: list[str] = []
+    inside = False
+    for line in inspect.cleandoc(inspect.getdoc(value) or "").splitlines():
+        if re.fullmatch(r"(Args|Raises|Returns|Attributes):", line):
+            inside = True
+            lines += ["", f"**{line.removesuffix(':')}**", ""]
+        elif inside and re.match(r" {4}\S", line):
+            named = re.match(r" {4}([\w, *]+): (.*)", line)
+            lines.append(f"- `{named[1]}`: {named[2]}" if named else f"- {line.strip()}")
+        elif inside and line.strip():
+            lines.append(f"  {line.strip()}")
+        else:
+            inside = inside and not line
+            # An example is indented; headings of a docstring are none of this page.
+            lines.append(re.sub(r"^#+ (.*)", r"**\1**", line))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines).replace("``", "`").strip())
+
+
+def methods(value: object) -> str:
+    """Public methods and properties of a class, each with the first sentence of its documentation."""
+    rows = []
+    for name, member in sorted(vars(value).items()) if inspect.isclass(value) else ():
+        function = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
+        if name.startswith("_") or not inspect.isfunction(function) or not inspect.getdoc(member):
+            continue
+        called = (
+            name
+            if isinstance(member, property)
+            else signature(name, function).replace("self, ", "").replace("(self)", "()")
+        )
+        first = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ").replace("``", "`")
+        rows.append(f"- `{called}`: {first}")
+    return "\n".join(["**Methods and properties**", "", *rows, ""]) if rows else ""
+
+
+def entries(module: object, names: list[str]) -> Iterator[str]:
+    """A section for each documented function or class; what else there is stands in one list."""
+    plain = []
+    for name in sorted(names, key=str.lower):
+        value = getattr(module, name)
+        if (inspect.isclass(value) or inspect.isfunction(value)) and getattr(value, "__module__", "").startswith(
+            "evalspec"
+        ):
+            parts = (f"### {name}", f"```python\n{signature(name, value)}\n```", text_of(value), methods(value))
+            yield "\n\n".join(part.strip() for part in parts if part) + "\n"
+        elif not name.startswith("__"):
+            plain.append(f"`{name}`")
+    if plain:
+        yield f"Types and constants: {', '.join(plain)}.\n"
+
+
+def api() -> str:
+    """What stands in docs/api.md: every public name with its docstring."""
+    front = list(entries(evalspec, list(evalspec.__all__)))
+    extension = list(entries(evalspec.api, [name for name in evalspec.api.__all__ if name not in evalspec.__all__]))
+    return "\n".join(
+        [
+            "# API",
+            "",
+            "Every public name, with its docstring. How they are used together is in [From Python](python.md). This",
+            "page is generated.",
+            "",
+            "## evalspec",
+            "",
+            *front,
+            "## evalspec.api",
+            "",
+            f"All that an extension may import. Version {evalspec.api.API_VERSION}.",
+            "",
+            *extension,
+        ]
+    )
+
+
+def navigation(own: Registry) -> str:
+    """mkdocs.yml, with a page for each check in its menu."""
+    lines = []
+    for dimension in ("system", "model", "data"):
+        lines.append(f"          - {dimension.capitalize()}:\n")
+        kinds = [kind for kind in own.kinds("checks") if own.check(kind).dimension == dimension]
+        lines += [f"              - checks/{kind}.md\n" for kind in kinds]
+    return CHECK_PAGES.sub(lambda match: match[1] + "".join(lines) + match[2], SITE.read_text(encoding="utf-8"))
+
+
 def pages() -> dict[Path, str]:
     """Every generated file and its content."""
     own = discover(plugins=False)
@@ -90,6 +195,8 @@ def pages() -> dict[Path, str]:
     cli = ROOT / "docs" / "cli.md"
     found[cli] = MARKED.sub(lambda match: table(match[1]), cli.read_text(encoding="utf-8"))
     found[ROOT / "docs" / "profiles.md"] = profiles()
+    found[ROOT / "docs" / "api.md"] = api()
+    found[SITE] = navigation(own)
     found[ROOT / "schemas" / "spec.v1.json"] = dump(spec_schema(own))
     found[ROOT / "schemas" / "record.v1.json"] = dump(record_schema())
     return found

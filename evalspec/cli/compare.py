@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalspec.cli._output import AllowOutside, Json, echo, echo_json
+from evalspec.cli._output import AllowOutside, Json, echo, echo_json, echo_text
+from evalspec.cli._pages import check_page, report_link, write_page
 
 if TYPE_CHECKING:
-    from evalspec.records.compare import RequirementChange, RunComparison
-    from evalspec.records.flips import Flips
+    from evalspec.lineage.run_comparison import RequirementChange, RunComparison
 
 NOTHING = 2
 """No requirement could be compared."""
@@ -27,6 +26,10 @@ def command(
     points: Annotated[
         float, typer.Option("--points", min=0.0, help="Percentage points by which a fraction must change to count.")
     ] = 0.5,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a comment on a change.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE.html", help="Write a page that links to both reports.")
+    ] = None,
     allow_outside: AllowOutside = False,
     as_json: Json = False,
 ) -> None:
@@ -36,60 +39,57 @@ def command(
     """
     from evalspec.records.compare import Smallest, compare
 
+    if output is not None:
+        check_page(output)
     found = compare(first, second, Smallest(ratio=ratio / 100.0, points=points / 100.0), allow_outside=allow_outside)
+    if output is not None:
+        _write(found, output, first, second)
     if as_json:
         echo_json(_plain(found))
+    elif markdown:
+        from evalspec.report.comparison import comparison_markdown
+
+        echo_text(comparison_markdown(found))
     else:
         for line in _lines(found):
             echo(line)
+        if output is not None:
+            echo(f"comparison: {output}")
     raise typer.Exit(1 if found.regressions else 0 if found.comparable else NOTHING)
 
 
+def _write(found: RunComparison, output: Path, first: Path, second: Path) -> None:
+    from evalspec.report.comparison import comparison_page
+
+    write_page(output, comparison_page(found, (report_link(output, first), report_link(output, second))))
+
+
 def _lines(found: RunComparison) -> list[str]:
-    counts = Counter(row.word for row in found.rows)
+    from evalspec.lineage.run_comparison import count_words
+    from evalspec.lineage.spec_diff import words
+    from evalspec.report.comparison import flip_words, levels
+
     lines = [f"verdict: {found.verdicts[0]}, then {found.verdicts[1]}"]
     lines += [f"note: {note}" for note in found.notes]
-    lines += [", ".join(f"{count} {word}" for word, count in counts.items()) or "no requirement in either run", ""]
+    lines += [count_words(found.rows), ""]
     for row in found.rows:
         lines += _row(row)
-    for one in found.flips:
-        lines.append(_flips(one))
-    others = _asked(found)
-    if others:
-        lines += ["", "asked otherwise by the later run:", *(f"  {line}" for line in others)]
+    lines += [flip_words(one) for one in found.flips]
+    if found.asked_elsewhere:
+        lines += ["", "the later run asks differently:", *(f"  {words(one)}" for one in found.asked_elsewhere)]
     if found.differs:
         lines += ["", "also different between the runs:"]
         lines += [f"  {name}: {old}, then {new}" for name, old, new in found.differs]
-    level = f"{100.0 * (1.0 - found.alpha):.4g} %"
-    lines += ["", f"Intervals of changes hold at {level} each side, so that all of them hold together."]
+    lines += ["", levels(found)]
     return lines
 
 
-def _asked(found: RunComparison) -> list[str]:
-    """Changes of what is asked that do not stand beside their requirement already."""
-    from evalspec.lineage.spec_diff import words
-
-    beside = {row.name for row in found.rows if row.notes}
-    return [words(one) for one in found.asked if one.of not in beside]
-
-
 def _row(row: RequirementChange) -> list[str]:
-    status = row.after if row.before == row.after else f"{row.before or 'absent'}, then {row.after or 'absent'}"
+    from evalspec.report.comparison import status_words
+
     said = "; ".join(part for part in (row.values, row.change) if part)
-    lines = [f"{row.word:<16} {row.name} [{status}]" + (f": {said}" if said else "")]
+    lines = [f"{row.word:<16} {row.name} [{status_words(row)}]" + (f": {said}" if said else "")]
     return lines + [f"{'':<16} {note}" for note in row.notes]
-
-
-def _flips(one: Flips) -> str:
-    from evalspec.records.flips import SHOWN
-
-    start = f"rows of {one.dataset} by {one.model}: {one.changed:,} of {one.rows:,} answered otherwise"
-    if one.fixed is None or one.broken is None:
-        return f"{start} ({one.why})"
-    listed = ", ".join(str(row) for row in one.broken[:SHOWN])
-    more = ", ..." if len(one.broken) > SHOWN else ""
-    rows = f" (rows {listed}{more}, counted from 0)" if one.broken else ""
-    return f"{start}, {len(one.fixed):,} fixed, {len(one.broken):,} broken{rows}"
 
 
 def _plain(found: RunComparison) -> dict[str, Any]:

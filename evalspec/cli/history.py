@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalspec.cli._output import Json, echo, echo_json
+from evalspec.cli._pages import check_page, report_link, write_page
 from evalspec.cli._settings import settings
 
 if TYPE_CHECKING:
     from evalspec.lineage.history import History
-
-SUFFIX = ".html"
 
 
 def command(
@@ -36,11 +35,13 @@ def command(
     """Show what each requirement came to, run after run, against its threshold as it was then."""
     from evalspec.records.history import find_runs, history, only, spec_name, to_json
 
+    if output is not None:
+        check_page(output)
     spec = spec_name(where) if where.is_file() and where.suffix != ".json" else None
     folder = runs if runs is not None else find_runs(where, settings(where if spec is not None else None).root)
     found = only(history(folder, spec, last=last), requirement)
     if output is not None:
-        _write(found, output)
+        _write(found, output, folder)
     if as_json:
         echo_json(to_json(found))
         return
@@ -52,11 +53,8 @@ def command(
         echo(f"trends: {output}")
 
 
-def _write(found: History, output: Path) -> None:
-    from evalspec.errors import SpecError
+def _write(found: History, output: Path, folder: Path) -> None:
     from evalspec.report.trends import render_trends
-    from evalspec.running.files import write_atomically
 
-    if output.suffix.lower() != SUFFIX:
-        raise SpecError(f"--output {output} is no page; name a file that ends in {SUFFIX}")
-    write_atomically(output, render_trends(found))
+    links = {run.run: report_link(output, folder / run.run) for run in found.runs}
+    write_page(output, render_trends(found, links))

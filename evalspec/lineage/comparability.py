@@ -101,10 +101,12 @@ class Dissimilarity(NamedTuple):
     Args:
         forbids: What keeps them from being set side by side.
         named: What may change with the subject on purpose.
+        fields: Names of the fields in ``forbids``, in its order.
     """
 
     forbids: tuple[str, ...]
     named: tuple[str, ...]
+    fields: tuple[str, ...] = ()
 
 
 def apart(dimension: Dimension, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Dissimilarity:
@@ -128,6 +130,7 @@ def apart(dimension: Dimension, ours: Mapping[str, str], theirs: Mapping[str, st
     return Dissimilarity(
         tuple(text for name, text in words.items() if name not in (*SUBJECT, *ASKED)),
         tuple(text for name, text in words.items() if name in (*SUBJECT, *ASKED)),
+        tuple(name for name in words if name not in (*SUBJECT, *ASKED)),
     )
 
 

@@ -6,26 +6,25 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-from evalspec.evidence.record import AskedOtherwise, CheckRecord, Record
+from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import MINUS, format_number, format_quantity, from_unit, to_unit
+from evalspec.evidence.words import and_list
 from evalspec.evidence.written import as_written, in_unit
 from evalspec.language.parts import Access
 from evalspec.language.registry import discover
-from evalspec.lineage.comparability import apart, own_fields
+from evalspec.lineage.comparability import BASELINE, apart, own_fields
 from evalspec.lineage.declared import is_shown
+from evalspec.lineage.run_comparison import ORDER, ChangeWord, Flips, RequirementChange, RunComparison, run_side
 from evalspec.lineage.settings import settings_of, unlike_settings
 from evalspec.lineage.spec_diff import as_asked, moved
-from evalspec.records.flips import Flips, flips
+from evalspec.records.flips import accuracy_change, flips
 from evalspec.records.outputs import check_decided
 from evalspec.records.run_difference import differences, run_notes
 from evalspec.running.folders import INPUTS, folder_of, read_record
 from evalspec.running.spec_diff import otherwise, spec_beside
 from evalspec.stats.run_to_run import Bounded, Change, change
-
-Word = Literal["regression", "improvement", "no change shown", "changed", "same", "not comparable"]
 
 RATIO_UNITS = frozenset(
     ("ms", "s", "samples/s", "qps", "J", "W", "samples/J", "MiB", "x", "GFLOP/s", "tokens/s", "label")
@@ -33,61 +32,6 @@ RATIO_UNITS = frozenset(
 """Units of numbers that are compared by their ratio; all others by their difference."""
 SAME = 1e-9
 """Two ways to one number differ by no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequirementChange:
-    """One requirement in both runs.
-
-    Args:
-        name: Of the requirement.
-        word: What became of it.
-        before, after: Status in each run; empty: it was not in that run.
-        values: Both values in words.
-        change: The change with its interval in words; of ``not comparable`` why not.
-        notes: What else is different: the threshold, a field of the subject.
-    """
-
-    name: str
-    word: Word
-    before: str
-    after: str
-    values: str = ""
-    change: str = ""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RunComparison:
-    """Two runs.
-
-    Args:
-        verdicts: Words of both verdicts.
-        rows: Requirements, regressions first.
-        flips: Rows answered otherwise, for each dataset and model that both runs asked.
-        differs: What else is different between the runs: field, before, after.
-        alpha: One-sided level of each interval: that of the policy, divided by the requirements compared.
-        asked: What the later run asks otherwise: thresholds, waivers, settings.
-        notes: What to know before anything of it is read.
-    """
-
-    verdicts: tuple[str, str]
-    rows: tuple[RequirementChange, ...]
-    flips: tuple[Flips, ...]
-    differs: tuple[tuple[str, str, str], ...]
-    alpha: float
-    asked: tuple[AskedOtherwise, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def regressions(self) -> tuple[RequirementChange, ...]:
-        """Requirements that became worse."""
-        return tuple(row for row in self.rows if row.word == "regression")
-
-    @property
-    def comparable(self) -> bool:
-        """Something was compared."""
-        return any(row.word != "not comparable" for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +49,6 @@ class Smallest:
 
 
 NO_SPEC = "there is no spec to be read beside one of the records, so that settings of checks are not compared"
-ORDER: Mapping[Word, int] = {
-    "regression": 0, "not comparable": 1, "changed": 2, "no change shown": 3, "improvement": 4, "same": 5,
-}  # fmt: skip
 
 
 def compare(
@@ -156,10 +97,10 @@ def compare_records(
     rows_of = {(one.dataset, one.model): one for one in paired}
     view = _View(before, after, alpha, smallest or Smallest(), rows_of, specs)
     rows = [view.row(name, *found) for name, found in pairs.items()]
-    rows.sort(key=lambda row: ORDER[row.word])
-    words = _word(before), _word(after)
+    rows.sort(key=lambda row: (ORDER[row.word], not row.is_worse))
+    sides = run_side(before), run_side(after)
     return RunComparison(
-        words, tuple(rows), paired, differences(before, after), alpha, notes=tuple(run_notes(before, after))
+        sides, tuple(rows), paired, differences(before, after), alpha, notes=tuple(run_notes(before, after))
     )
 
 
@@ -173,10 +114,6 @@ def _read(folder: Path) -> Record:
     if record.verdict is not None:
         check_decided(record, folder)
     return record
-
-
-def _word(record: Record) -> str:
-    return "no verdict" if record.verdict is None else record.verdict.headline
 
 
 Found = tuple[tuple[CheckRecord, Test] | None, tuple[CheckRecord, Test] | None]
@@ -206,37 +143,49 @@ class _View:
     ) -> RequirementChange:
         statuses = _status(self.before, name), _status(self.after, name)
         if old is None or new is None:
-            which = "earlier" if old is None else "later"
-            return RequirementChange(name, "not comparable", *statuses, change=f"the {which} run does not ask for it")
-        why, notes = self._unlike(old, new)
+            which, there = ("earlier", new) if old is None else ("later", old)
+            why = f"the {which} run does not ask for it"
+            return RequirementChange(name, "not comparable", *statuses, change=why, sentence=_sentence(there))
+        why, plain, notes = self._unlike(old, new)
         (_, ours), (check, theirs) = old, new
         if (way := moved(ours, theirs)) is not None:
             notes = (*notes, f"asks {as_asked(ours)}, then {as_asked(theirs)}: {way}")
         runs = ("earlier", self.before), ("later", self.after)
         notes += tuple(f"waived in the {which} run" for which, one in runs if _waived(one, name))
-        if why is not None or ours.value is None or theirs.value is None:
-            return RequirementChange(name, "not comparable", *statuses, change=why or "a run has no value", notes=notes)
-        values = f"{_quantity(ours.value, ours)}, then {_quantity(theirs.value, theirs)}"
+        row = RequirementChange(name, "not comparable", *statuses, notes=notes, sentence=theirs.sentence)
+        if why or ours.value is None or theirs.value is None:
+            return replace(row, change=why or "a run has no value", plain=plain)
         if ours.exact and theirs.exact:
             word, said = self._fact(ours, theirs)
-            return RequirementChange(name, word, *statuses, values, said, notes)
-        found = self._paired(check, ours, theirs) or self._change(old, new)
-        return RequirementChange(name, self._word(theirs, found), *statuses, values, _words(found, theirs), notes)
+        else:
+            found = self._paired(check, ours, theirs) or self._change(old, new)
+            word, said = self._word(theirs, found), _words(found, theirs)
+        values = _quantity(ours.value, ours), _quantity(theirs.value, theirs)
+        return replace(row, word=word, value_before=values[0], value_after=values[1], change=said)
 
-    def _unlike(
-        self, old: tuple[CheckRecord, Test], new: tuple[CheckRecord, Test]
-    ) -> tuple[str | None, tuple[str, ...]]:
-        """Why two numbers can't be compared, naming the field; and what else is different."""
+    def _unlike(self, old: tuple[CheckRecord, Test], new: tuple[CheckRecord, Test]) -> tuple[str, str, tuple[str, ...]]:
+        """Why two numbers can't be compared, naming the field, once more without digests; and what else differs."""
         (check, ours), (other, theirs) = old, new
         for one, test in (old, new):
             if one.status != "measured" or test.invalid is not None or test.missing is not None:
-                return f"{one.id}: {test.invalid or test.missing or one.reason or one.status}", ()
+                return f"{one.id}: {test.invalid or test.missing or one.reason or one.status}", "", ()
         if (ours.unit, ours.op) != (theirs.unit, theirs.op):
-            return f"unit or operator: {ours.sentence}, then {theirs.sentence}", ()
+            return f"unit or operator: {ours.sentence}, then {theirs.sentence}", "", ()
         found = apart(check.dimension, own_fields(self.before, check, ours), own_fields(self.after, other, theirs))
+        if found.forbids:
+            return found.forbids[0], self._by_name(found.fields[0], check), found.named
         old_spec, new_spec = self.specs
         set_otherwise = unlike_settings(settings_of(old_spec, check, ours), settings_of(new_spec, other, theirs))
-        return next(iter((*found.forbids, *set_otherwise)), None), found.named
+        return next(iter(set_otherwise), ""), "", found.named
+
+    def _by_name(self, field: str, check: CheckRecord) -> str:
+        """Names of the datasets or the model that are others, where the two values of a field are digests."""
+        if field == "dataset":
+            ours, theirs = ({one.name: one.digest for one in run.datasets} for run in (self.before, self.after))
+            other = [name for name in check.datasets if ours.get(name) != theirs.get(name)]
+            return f"other rows in {and_list(other)}" if other else ""
+        files = {f"{BASELINE}{one.name}": one.path or one.kind for one in self.after.models}
+        return f"{field} is another file ({files[field]})" if field in files else ""
 
     def _paired(self, check: CheckRecord, before: Test, test: Test) -> Change | None:
         """The change of an accuracy over rows that both runs answered; None: the rows do not give what it came to."""
@@ -244,7 +193,7 @@ class _View:
             return None
         model = next((name for name in check.models if name not in check.baseline_models), "")
         one = self.paired.get((check.datasets[0], model)) if check.datasets else None
-        found = None if one is None else one.change(self.alpha)
+        found = None if one is None else accuracy_change(one, self.alpha)
         if found is None or before.value is None or test.value is None:
             return None
         moved = from_unit(test.value, test.unit) - from_unit(before.value, test.unit)
@@ -255,7 +204,7 @@ class _View:
         ratio = _by_ratio(new[1]) and ours.value > 0 and theirs.value > 0
         return change(ours, theirs, self.alpha, ratio=ratio)
 
-    def _word(self, test: Test, found: Change) -> Word:
+    def _word(self, test: Test, found: Change) -> ChangeWord:
         above = found.lower is not None and found.lower > found.none
         below = found.upper is not None and found.upper < found.none
         if not (above or below) or self._is_small(found):
@@ -265,7 +214,7 @@ class _View:
     def _is_small(self, found: Change) -> bool:
         return abs(found.value - found.none) < (self.smallest.ratio if found.is_ratio else self.smallest.points)
 
-    def _fact(self, ours: Test, theirs: Test) -> tuple[Word, str]:
+    def _fact(self, ours: Test, theirs: Test) -> tuple[ChangeWord, str]:
         """Change of a number without an interval, and how far it moved."""
         assert ours.value is not None and theirs.value is not None
         if ours.value == theirs.value:
@@ -279,6 +228,10 @@ class _View:
         if theirs.op == "==" or self._is_small(found):
             return "changed", said
         return ("improvement" if (other > one) == (theirs.op in (">=", ">")) else "regression"), said
+
+
+def _sentence(there: tuple[CheckRecord, Test] | None) -> str:
+    return "" if there is None else there[1].sentence
 
 
 def _by_ratio(test: Test) -> bool:
@@ -332,7 +285,9 @@ def _shown(value: float | None, test: Test, *, ratio: bool) -> str:
         return "no bound"
     if ratio:
         return f"{signed(100.0 * (value - 1.0))} %"
-    if test.unit in ("fraction", "%", "pp"):
-        return f"{signed(to_unit(value, 'pp'))} pp"
     to = as_written(test).unit
+    if to in ("%", "pp"):
+        return f"{signed(to_unit(value, 'pp'))} pp"
+    if to == "fraction":
+        return signed(value)
     return f"{signed(in_unit(value, test.unit, to))} {to}".rstrip()

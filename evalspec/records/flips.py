@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.errors import EvalspecError
 from evalspec.evidence.record import Record
 from evalspec.language.parts import Access
+from evalspec.lineage.run_comparison import Flips
 from evalspec.running.children.jobs import SpecParts, predictions_file
 from evalspec.stats.run_to_run import Change
 
@@ -18,53 +18,28 @@ if TYPE_CHECKING:
 
     from evalspec.answers.file import Answers
 
-SHOWN = 20
 
-
-@dataclass(frozen=True, slots=True)
-class Flips:
-    """One model on one dataset in both runs.
+def accuracy_change(one: Flips, alpha: float) -> Change | None:
+    """Change of the accuracy, paired by row; None where the truth is not at hand.
 
     Args:
-        dataset: Its name.
-        model: The model's name.
-        rows: Rows that both runs answered.
-        changed: Rows answered otherwise.
-        fixed: Rows, counted from 0, wrong before and right after; None: the truth is not at hand.
-        broken: Rows right before and wrong after; None: the truth is not at hand.
-        why: Why the truth is not at hand.
-        clusters: shape (n,), what rows share, or None.
+        one: Rows that both runs answered.
+        alpha: One-sided level of each bound.
     """
+    import numpy as np
 
-    dataset: str
-    model: str
-    rows: int
-    changed: int
-    fixed: tuple[int, ...] | None
-    broken: tuple[int, ...] | None
-    why: str = ""
-    clusters: NDArray[np.int64] | None = None
+    from evalspec.stats.shares.paired import paired_proportion
 
-    def change(self, alpha: float) -> Change | None:
-        """Change of the accuracy, paired by row; None where the truth is not at hand.
-
-        Args:
-            alpha: One-sided level of each bound.
-        """
-        import numpy as np
-
-        from evalspec.stats.shares.paired import paired_proportion
-
-        if self.fixed is None or self.broken is None:
-            return None
-        # Rows that are right or wrong in both runs only count.
-        after, before = np.zeros(self.rows, bool), np.zeros(self.rows, bool)
-        after[list(self.fixed)], before[list(self.broken)] = True, True
-        difference = paired_proportion(after, before, self.clusters).difference()
-        if difference.value is None:
-            return None
-        lower, upper = (difference.bound(1.0 - alpha, side) for side in ("lower", "upper"))
-        return Change(difference.value, lower, upper, is_ratio=False)
+    if one.fixed is None or one.broken is None:
+        return None
+    # Rows that are right or wrong in both runs only count.
+    after, before = np.zeros(one.rows, bool), np.zeros(one.rows, bool)
+    after[list(one.fixed)], before[list(one.broken)] = True, True
+    difference = paired_proportion(after, before, one.clusters).difference()
+    if difference.value is None:
+        return None
+    lower, upper = (difference.bound(1.0 - alpha, side) for side in ("lower", "upper"))
+    return Change(difference.value, lower, upper, is_ratio=False)
 
 
 def flips(before: Record, after: Record, first: Path, second: Path, access: Access | None) -> tuple[Flips, ...]:

@@ -20,7 +20,8 @@ def junit(record: Record, verdict: Verdict | None = None) -> str:
 
     A blocking requirement that is not PASS is a failure whose type is its status (INCONCLUSIVE is skipped where the
     policy allows it and nothing looks violated); ERROR is an error; what is waived or only warns is skipped. A check
-    without a requirement that crashed has an error of its own.
+    without a requirement that crashed has an error of its own. The seconds of a check are shared evenly among its
+    cases: it is measured once for all of them.
 
     Args:
         record: The run.
@@ -42,29 +43,41 @@ def junit(record: Record, verdict: Verdict | None = None) -> str:
     for suite in root.iter("testsuite"):
         _count(suite, suite)
     _count(root, root)
+    root.set("time", seconds(sum(check.duration_s for check in record.checks)))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def seconds(time: float) -> str:
+    """Seconds as the format writes them."""
+    return f"{time:.3f}"
 
 
 def _suite(root: ElementTree.Element, record: Record, check: CheckRecord, rows: Sequence[RequirementRow]) -> None:
     place = f"{check.dimension}.{visible(check.id)}"
     suite = ElementTree.SubElement(
-        root, "testsuite", name=place, time=f"{check.duration_s:.3f}", timestamp=visible(record.started)
+        root, "testsuite", name=place, time=seconds(check.duration_s), timestamp=visible(record.started)
     )
-    _fill(suite, place, rows, record)
+    _fill(suite, place, rows, record, check.duration_s)
     if not rows and check.status != "measured":
-        case = ElementTree.SubElement(suite, "testcase", classname=place, name=visible(check.id), time="0")
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=place, name=visible(check.id), time=suite.attrib["time"]
+        )
         kind = "error" if check.status == "error" else "skipped"
         outcome = ElementTree.SubElement(case, kind, message=visible(check.reason or check.status))
         if kind == "error":
             outcome.set("type", "ERROR")
 
 
-def _fill(suite: ElementTree.Element, place: str, rows: Sequence[RequirementRow], record: Record) -> None:
+def _fill(
+    suite: ElementTree.Element, place: str, rows: Sequence[RequirementRow], record: Record, took: float = 0.0
+) -> None:
     names = [row.name for row in rows]
     for row in rows:
         name = row.name if names.count(row.name) == 1 else f"{row.name}: {row.sentence}"
-        case = ElementTree.SubElement(suite, "testcase", classname=place, name=visible(name), time="0")
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=place, name=visible(name), time=seconds(took / len(rows))
+        )
         _outcome(case, row, record)
         ElementTree.SubElement(case, "system-out").text = visible(_details(row))
 

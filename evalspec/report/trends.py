@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evalspec.lineage.history import History, PastRun, Trend
@@ -23,6 +24,7 @@ class RunRow:
     subject: str
     subject_is_new: bool
     folder: str
+    link: str
     notes: tuple[str, ...]
 
 
@@ -31,6 +33,7 @@ class TrendCells:
     """A requirement in one run, in words."""
 
     number: int
+    when: str
     badge: Badge | None
     value: str
     interval: str
@@ -49,16 +52,21 @@ class Card:
     badge: Badge
     asked_now: bool
     chart: TrendChart
+    span: tuple[str, str]
     breaks: tuple[tuple[int, str], ...]
     moves: tuple[tuple[int, str], ...]
     rows: tuple[TrendCells, ...]
 
 
-def render_trends(found: History) -> str:
+def render_trends(found: History, links: Mapping[str, str] | None = None) -> str:
     """The history of a spec as one HTML document, the same from the same records whatever the day.
 
     It loads nothing and has no script; its Content-Security-Policy lets nothing run. Everything that came from data is
     escaped.
+
+    Args:
+        found: The history.
+        links: Run: the way from the page to its report; a run that is not in it has no link.
 
     Returns:
         The document, to be written as UTF-8.
@@ -66,6 +74,7 @@ def render_trends(found: History) -> str:
     style = template_text("style.css") + template_text("trends.css")
     ids = anchors("trend", (trend.name for trend in found.trends))
     last = found.runs[-1]
+    days = [day(run.started) for run in found.runs]
     return (
         environment()
         .get_template("trends.html")
@@ -75,8 +84,8 @@ def render_trends(found: History) -> str:
             tone=WORD_TONES[last.word],
             when=when(last.started),
             rest=_rest(last),
-            runs=_runs(found),
-            cards=[_card(anchor, trend) for anchor, trend in zip(ids, found.trends, strict=True)],
+            runs=_runs(found, links or {}),
+            cards=[_card(anchor, trend, days) for anchor, trend in zip(ids, found.trends, strict=True)],
             statuses=[badge(status) for status in WORST_FIRST],
             left_out=list(left_out(found)),
             levels=levels(found),
@@ -91,18 +100,29 @@ def _rest(run: PastRun) -> str:
     return run.headline.removeprefix(run.word).strip().strip("()")
 
 
-def _runs(found: History) -> list[RunRow]:
+def _runs(found: History, links: Mapping[str, str]) -> list[RunRow]:
     rows: list[RunRow] = []
     before: PastRun | None = None
     for number, run in enumerate(found.runs, 1):
         shown = Badge(run.word, run.word, WORD_TONES[run.word], _rest(run))
         new = before is not None and before.subject != run.subject
-        rows.append(RunRow(number, day(run.started), shown, run.subject, new, run.run, tuple(run_notes(run, found))))
+        rows.append(
+            RunRow(
+                number,
+                day(run.started),
+                shown,
+                run.subject,
+                new,
+                run.run,
+                links.get(run.run, ""),
+                tuple(run_notes(run, found)),
+            )
+        )
         before = run
     return rows
 
 
-def _card(anchor: str, trend: Trend) -> Card:
+def _card(anchor: str, trend: Trend, days: Sequence[str]) -> Card:
     last = trend.last
     extra = "waived" if last.waived else "warn" if last.severity == "warn" else ""
     places = list(enumerate(trend.places, 1))
@@ -113,13 +133,15 @@ def _card(anchor: str, trend: Trend) -> Card:
         badge=badge(last.status, extra),
         asked_now=trend.asked_now,
         chart=trend_chart(trend),
+        span=(days[0], days[-1]),
         breaks=tuple((number, place.breaks) for number, place in places if place.breaks),
         moves=tuple((number, note) for number, place in places for note in place.notes),
         rows=tuple(
-            TrendCells(number, None, "", "", "", "", ())
+            TrendCells(number, days[number - 1], None, "", "", "", "", ())
             if place.point is None
             else TrendCells(
                 number=number,
+                when=days[number - 1],
                 badge=badge(place.point.status, "waived" if place.point.waived else ""),
                 value=value_words(place.point),
                 interval=bounds(place.point),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,7 @@ def written(folder: Path, *checks: CheckRecord, **fields: Any) -> Path:
 def quality(right: int, n: int = 1000, **fields: Any) -> CheckRecord:
     one = Proportion.of_counts(right, n)
     numbers = {"value": one.value, "lower": one.bound(0.95, "lower"), "upper": one.bound(0.95, "upper"), "n": n}
+    numbers |= {"written_unit": "%"}
     test = a_test(**(numbers | fields))
     return CheckRecord(
         id="quality", check="quality", dimension="model", status="measured", tests=(test,), models=("candidate",),
@@ -403,7 +405,7 @@ def test_the_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "evalspec", "compare", *runs]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
-    assert "regression       quality/accuracy [PASS]: 0.96 (n 1,000), then 0.9 (n 1,000); −6 pp" in done.stdout
+    assert "regression       quality/accuracy [PASS]: 96 % (n 1,000), then 90 % (n 1,000); −6 pp" in done.stdout
     plain = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
     assert json.loads(plain.stdout)["requirements"][0]["word"] == "regression"
     gone = subprocess.run([*command[:-1], str(tmp_path / "c")], capture_output=True, text=True, check=False)
@@ -462,3 +464,16 @@ def test_rows_are_paired_where_both_runs_answered_the_same_rows(tmp_path: Path) 
     blind = compare(*runs)
     assert blind.flips[0].fixed is None and blind.flips[0].why == "the datasets were not read again"
     assert blind.rows[0].word == "no change shown"
+
+
+def test_a_comment_and_a_page_of_two_runs(tmp_path: Path) -> None:
+    runs = [str(written(tmp_path / "a", quality(960))), str(written(tmp_path / "b", quality(900)))]
+    (tmp_path / "a" / "report.html").write_text("")
+    page = tmp_path / "pages" / "c.html"
+    page.parent.mkdir()
+    done = CliRunner().invoke(app, ["compare", *runs, "--markdown", "--output", str(page)])
+    assert done.exit_code == 1
+    assert done.stdout.startswith("### READY, as before\n") and "96 % (n 1,000) | 90 % (n 1,000) | −6 pp" in done.stdout
+    assert re.findall(r'href="(?!#)([^"]*)"', page.read_text()) == ["../a/report.html"]
+    refused = CliRunner().invoke(app, ["compare", *runs, "--output", str(tmp_path / "c.txt")])
+    assert refused.exit_code == 2 and "name a file that ends in .html" in refused.stderr

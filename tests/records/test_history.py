@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -265,3 +266,13 @@ def test_the_command(tmp_path: Path, runs: Path) -> None:
     assert one["points"][3]["not_comparable"].startswith("hardware: A")
     wrong = CliRunner().invoke(app, ["history", str(runs), "--output", str(tmp_path / "trends.txt")])
     assert wrong.exit_code == 2 and "ends in .html" in wrong.output
+
+
+def test_the_page_links_to_the_reports_that_are_there(runs: Path, tmp_path: Path) -> None:
+    newest = history(runs).runs[-1].run
+    (runs / newest / "report.html").write_text("")
+    page = runs / "trends.html"
+    done = CliRunner().invoke(app, ["history", str(runs), "--output", str(page)])
+    assert done.exit_code == 0, done.output
+    assert re.findall(r'href="([^"#]+)"', page.read_text()) == [f"{newest}/report.html"]
+    assert page.read_text().count("2026-11-20 10:0") > len(history(runs).runs)

@@ -98,3 +98,14 @@ def test_hostile_text_is_valid_xml(attack: str) -> None:
 def test_no_verdict() -> None:
     with pytest.raises(RecordError, match="holds no verdict"):
         junit(records.ready().model_copy(update={"verdict": None}))
+
+
+def test_the_seconds_of_a_check_are_shared_among_its_cases() -> None:
+    record = records.every_status()
+    checks = tuple(one.model_copy(update={"duration_s": 1.0 + index}) for index, one in enumerate(record.checks))
+    root = parse(record.model_copy(update={"checks": checks}))
+    for suite, check in zip(root.findall("testsuite"), checks, strict=True):
+        assert float(suite.attrib["time"]) == check.duration_s
+        cases = [float(case.attrib["time"]) for case in suite.iter("testcase")]
+        assert min(cases) > 0 and sum(cases) == pytest.approx(check.duration_s, abs=0.005)
+    assert float(root.attrib["time"]) == sum(check.duration_s for check in checks)
