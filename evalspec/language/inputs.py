@@ -144,6 +144,9 @@ class Predictions:
         extracted_as: How these are compared; None: there are none.
         masses: ``classes`` of a model that chooses from options: shape (n,), probability that all of them together
             have; or None.
+        again: Further answers to the same rows, each as good as these: other samples, or other orders of options.
+        by_template: Answers by the other templates of the model's prompt, each with further ones of its own.
+        asked: Answers to each row of the dataset, where all of them stand below each other; then ``n`` counts answers.
     """
 
     model: str
@@ -171,6 +174,9 @@ class Predictions:
     extracted: NDArray[np.object_] | None = None
     extracted_as: AnswerKind | None = None
     masses: NDArray[np.float64] | None = None
+    again: tuple[Predictions, ...] = ()
+    by_template: tuple[Predictions, ...] = ()
+    asked: int = 1
 
     @property
     def task(self) -> Task:
@@ -382,16 +388,16 @@ class Variant:
     Args:
         template: Place in the list of texts of its prompt; the first is what ships.
         sample: Number of an answer that is drawn at random, from 0.
-        order: The only rotation in which options are shown; None: all that are asked for.
+        order: Rotation in which options are shown; the first is what ships.
     """
 
     template: int = 0
     sample: int = 0
-    order: int | None = None
+    order: int = 0
 
 
 FIRST = Variant()
-"""As every check asks."""
+"""What ships."""
 
 
 @dataclass(frozen=True, slots=True)

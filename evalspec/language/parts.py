@@ -527,6 +527,8 @@ class CheckResult:
         weakens: Sentences that stand with the verdict, among what makes it weaker than it reads.
         evidence: (file in ``inputs.evidence``, what it holds).
         blind: Metric, or ``metric(part)``: what an answer that never looks at the row would score, and which one.
+        by_template: Name of another template of the model's prompt: the result for it. What is required must hold for
+            each.
     """
 
     estimates: Mapping[str, Estimate | Fact | Parts | Measured]
@@ -541,6 +543,7 @@ class CheckResult:
     blind: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     invalid: str | None = None
     """Voids every measurement of the check."""
+    by_template: Mapping[str, CheckResult] = field(default_factory=dict)
 
 
 class Check(Part):
@@ -562,6 +565,10 @@ class Check(Part):
     """What it finds depends on the day of the run."""
     compares: ClassVar[bool] = False
     """All that it can require is about the model beside another one."""
+    each_template: ClassVar[bool] = False
+    """What it requires must hold for each template of its model's prompt."""
+    between_templates: ClassVar[tuple[str, ...]] = ()
+    """Metrics that are about several templates at once."""
     shows: ClassVar[tuple[Shows, ...]] = ()
     """What all of its metrics show to those who read its record and do not know it."""
 

@@ -39,7 +39,12 @@ class MultipleChoice(Part):
         description="letter: the probability of the option's letter as the first token. transformers also: the "
         "likelihood of the option's text, as a sum, by its bytes or tokens, or over its likelihood alone (pmi).",
     )
-    orders: int = Field(1, ge=1, le=26, description="Each row is asked in so many rotations of its options; averaged.")
+    orders: int = Field(
+        1,
+        ge=1,
+        le=26,
+        description="Each row is asked in so many rotations of its options; each is an answer, and the row a cluster.",
+    )
 
     def listed(self, options: Sequence[str]) -> str:
         """The options as the prompt shows them."""
@@ -47,8 +52,8 @@ class MultipleChoice(Part):
             return "\n".join(options)
         return "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
 
-    def order_count(self, options: int) -> int:
-        """Rotations that are asked.
+    def check_orders(self, options: int) -> None:
+        """Stop where the options of a row can't be chosen from, or not be asked in so many rotations.
 
         Raises:
             InputError: A row has not two options, more than there are letters, or fewer than rotations.
@@ -60,7 +65,6 @@ class MultipleChoice(Part):
                 f"`orders: {self.orders}` asks for more rotations than the {options} options of a row have",
                 remedy=f"say orders: {options}",
             )
-        return self.orders
 
 
 def rotated(options: Sequence[str], order: int) -> list[str]:
@@ -109,18 +113,15 @@ def letter_shares(tops: Mapping[str, float], count: int) -> tuple[NDArray[Any], 
     return shares / whole, whole
 
 
-def chosen_outputs(rows: Sequence[Sequence[tuple[NDArray[Any], float]]]) -> dict[str, NDArray[Any]]:
+def chosen_outputs(rows: Sequence[tuple[NDArray[Any], float]]) -> dict[str, NDArray[Any]]:
     """Outputs of some rows.
 
     Args:
-        rows: Of each row and each order the probabilities, shape (k,), and what the letters have together.
+        rows: Of each row the probabilities, shape (k,), and what the letters have together.
     """
     import numpy as np
 
-    return {
-        PROBABILITIES: np.array([np.mean([shares for shares, _ in orders], axis=0) for orders in rows]),
-        MASS: np.array([np.mean([mass for _, mass in orders]) for orders in rows]),
-    }
+    return {PROBABILITIES: np.array([shares for shares, _ in rows]), MASS: np.array([mass for _, mass in rows])}
 
 
 def as_letters(table: pa.Table, label: str, options: MultipleChoice) -> pa.Table:

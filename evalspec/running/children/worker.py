@@ -14,6 +14,7 @@ from evalspec.language.abilities import AsksAgain, GivesVariants
 from evalspec.language.inputs import FIRST, Schedule, Variant
 from evalspec.language.likelihoods import GivesLikelihoods, Windows
 from evalspec.running.children.child import Handler
+from evalspec.running.children.every_answer import with_others
 from evalspec.running.children.jobs import WorkerJob
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.tables import Tables
@@ -103,7 +104,7 @@ class _Worker:
             digests[str(path)] = file_digest(path)
         return {"read": {shown_path(Path(path), access.folder): digest for path, digest in digests.items()}}
 
-    def _serve(self, dataset: str, variant: Variant = FIRST) -> Served:
+    def _serve(self, dataset: str, variant: Variant = FIRST, *, patient: bool | None = None) -> Served:
         from evalspec.pipeline.serve import Served
 
         if (dataset, variant) not in self.served:
@@ -114,7 +115,10 @@ class _Worker:
                 loaded = loaded.otherwise(variant.template, variant.sample, variant.order)
             with self._code_runs():
                 self.served[dataset, variant] = Served(self.model, loaded, self.job.parts.access, facts)
-        return self.served[dataset, variant]
+        served = self.served[dataset, variant]
+        if patient is not None and isinstance(served.loaded, AsksAgain):
+            served.loaded.patient = patient
+        return served
 
     def _rows(self, dataset: str) -> ServedRows:
         table = self.tables.get(dataset)
@@ -128,14 +132,20 @@ class _Worker:
         table = read_rows(Path(question["table"])) if "table" in question else self.tables.get(dataset)
         if "rows" in question:
             table = _spread(table, int(question["rows"]))
-        served = self._serve(dataset, Variant(**question.get("variant", {})))
-        if isinstance(served.loaded, AsksAgain):
-            served.loaded.patient = bool(question.get("patient"))
+        patient = bool(question.get("patient"))
+        served = self._serve(dataset, Variant(**question.get("variant", {})), patient=patient)
         progress(0.0, float(len(table)), f"{len(table):,} rows")
+
+        def ask(variant: Variant, what: str) -> Answers:
+            progress(0.0, float(len(table)), f"{len(table):,} rows, {what}")
+            return self._serve(dataset, variant, patient=patient).predict_all(table)
+
         with self._code_runs():
             answers = served.predict_all(table)
             if question.get("again"):
                 answers = replace(answers, details={**answers.details, **_again(served, table, answers)})
+            if "table" not in question and "rows" not in question:
+                answers = with_others(answers, self.model, ask)
         if "rows_digest" in question:
             answers = replace(answers, details={**answers.details, "rows_digest": question["rows_digest"]})
         write_answers(answers, Path(question["out"]))

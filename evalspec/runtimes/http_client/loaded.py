@@ -60,8 +60,8 @@ class LoadedHttp(Loaded):
     """As `evalspec.language.abilities.AsksAgain`."""
     names: tuple[str, ...] = ()
     """OpenAI: the models that the server lists."""
-    order: int | None = None
-    """OpenAI: the only rotation in which options are shown; None: all that are asked for."""
+    order: int = 0
+    """OpenAI: rotation in which options are shown."""
     count: Callable[[str], int] | None = None
     """OpenAI: tokens of a text; None: nobody counts."""
 
@@ -95,20 +95,16 @@ class LoadedHttp(Loaded):
         return read(self.ask(request))
 
     def _chosen(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Probabilities of the options of one row, over its orders."""
+        """Probabilities of the options of one row."""
         listed = [str(one) for one in inputs[self.model.options_input].reshape(-1).tolist()]
-        orders = range(options.order_count(len(listed))) if self.order is None else (self.order,)
+        options.check_orders(len(listed))
+        shown = {**inputs, self.model.options_input: options.listed(rotated(listed, self.order))}
+        request = self._bytes(self._body(shown, ""))
+        tops = self._again(request, lambda reply: openai.first_tokens(reply, self.model.hidden))
+        shares, mass = letter_shares(tops, len(listed))
+        return chosen_outputs([(brought_back(shares, self.order), mass)])
 
-        def asked(order: int) -> tuple[NDArray[Any], float]:
-            shown = {**inputs, self.model.options_input: options.listed(rotated(listed, order))}
-            request = self._bytes(self._body(shown, ""))
-            tops = self._again(request, lambda reply: openai.first_tokens(reply, self.model.hidden))
-            shares, mass = letter_shares(tops, len(listed))
-            return brought_back(shares, order), mass
-
-        return chosen_outputs([[asked(order) for order in orders]])
-
-    def otherwise(self, template: int, sample: int, order: int | None) -> LoadedHttp:
+    def otherwise(self, template: int, sample: int, order: int) -> LoadedHttp:
         """As `evalspec.language.abilities.GivesVariants`."""
         return replace(self, model=self.model.otherwise(template, sample), order=order)
 

@@ -48,7 +48,7 @@ class LoadedLanguageModel(Loaded):
         generator: Makes texts; None without `prompt`, or with `options`.
         options: What it chooses from; None: it writes.
         options_input: Input that lists the options.
-        order: The only rotation in which options are shown; None: all that are asked for.
+        order: Rotation in which options are shown.
     """
 
     module: Any
@@ -62,7 +62,7 @@ class LoadedLanguageModel(Loaded):
     generator: Generator | None = None
     options: MultipleChoice | None = None
     options_input: str = ""
-    order: int | None = None
+    order: int = 0
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Texts about some rows, together.
@@ -86,7 +86,7 @@ class LoadedLanguageModel(Loaded):
         prompts = [prompt_tokens(self.api, self.prompt, one, self.coder) for one in row_values(inputs)]
         return outputs_of(self.generator.texts(prompts))
 
-    def otherwise(self, template: int, sample: int, order: int | None) -> LoadedLanguageModel:
+    def otherwise(self, template: int, sample: int, order: int) -> LoadedLanguageModel:
         """As `evalspec.language.abilities.GivesVariants`."""
         prompt = None if self.prompt is None else self.prompt.with_template(template)
         generator = None if self.generator is None else self.generator.drawing(sample)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evalspec.checks.model.answers.choices import ORDER
+from evalspec.answers.every import each_set
 from evalspec.checks.model.answers.faults import CUT
 from evalspec.checks.model.answers.loops import LONG, TIMES
 from evalspec.checks.model.answers.refusals import LOOKED_AT, REFUSED, patterns
@@ -49,7 +49,8 @@ class TextDefect(Defect):
         mine = (answers.model, answers.dataset) == (self.model, self.dataset)
         if not mine or not answers.n or answers.texts is None:
             return answers
-        return replace(answers, **self.changes(answers, share_of(answers.n, self.share), inputs))
+        rows = share_of(answers.n, self.share)
+        return each_set(answers, lambda one: replace(one, **self.changes(one, rows, inputs)))
 
     def changes(self, answers: Predictions, rows: Rows, inputs: Inputs) -> dict[str, Any]:
         """Fields of answers that are others in these rows, shape (n,)."""
@@ -152,20 +153,24 @@ class LostMass(TextDefect):
     def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """Those of this model to this dataset, with a thousandth of it."""
         mine = (answers.model, answers.dataset) == (self.model, self.dataset)
-        return replace(answers, masses=answers.masses / 1000) if mine and answers.masses is not None else answers
+        return each_set(answers, _faint) if mine and answers.masses is not None else answers
+
+
+def _faint(answers: Predictions) -> Predictions:
+    return replace(answers, masses=np.asarray(answers.masses) / 1000)
 
 
 class TurnedChoices(TextDefect):
     """Another option is chosen where the options stand in another order than the first."""
 
     def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
-        """As they are."""
-        return answers
+        """Those of this model to this dataset, with the next option in every other order."""
+        if (answers.model, answers.dataset) != (self.model, self.dataset) or answers.classes is None:
+            return answers
+        return replace(answers, again=tuple(map(self._turned, answers.again)))
 
-    def answers_again(self, answers: Predictions, name: str) -> Predictions:
-        """The next option, in every other order."""
-        first = not name.startswith(ORDER) or name == f"{ORDER} 1"
-        if first or answers.predicted is None or answers.classes is None or answers.model != self.model:
+    def _turned(self, answers: Predictions) -> Predictions:
+        if answers.predicted is None or answers.classes is None:
             return answers
         turned = (answers.predicted + 1) % len(answers.classes)
         return replace(answers, predicted=np.where(share_of(answers.n, self.share), turned, answers.predicted))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.answers.every import all_answers, as_often
 from evalspec.checks.model.answers import choices, refusals, show, variants
 from evalspec.checks.model.answers.faults import FaultyRows, faults
 from evalspec.checks.model.answers.loops import word_counts
@@ -78,20 +79,26 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
     if answers.n == 0:
         raise InputError(f"dataset {check.dataset!r} has no rows", remedy="check its path and its `where:`")
     looked_for = () if check.refusals is None else refusals.patterns(check.refusals, inputs)
-    ours = faults(answers, looked_for)
-    if variants.wanted(check, UNLIKE):
-        variants.add_unlike(check, inputs, check.model, ours)
+    every = all_answers(answers)
+    ours = faults(every, looked_for)
     estimates: dict[str, Estimate | Measured] = {
-        metric: proportion(rows, answers.clusters) for metric, rows in ours.rows.items()
+        metric: proportion(rows, every.clusters) for metric, rows in ours.rows.items()
     }
     audit = None if check.refusals is None else refusals.audit_of(check.refusals, inputs, answers)
     if audit is not None:
+        # People looked at one answer to each row.
+        ours.rows[REFUSAL] = ours.rows[REFUSAL][: answers.n]
         estimates[REFUSAL] = _audited(ours, audit, answers)
     missing = dict(ours.missing)
     blocks: list[AnyBlock] = []
+    if variants.wanted(check, UNLIKE):
+        try:
+            estimates[UNLIKE] = proportion(variants.unlike(answers), answers.clusters)
+        except NotRunError as reason:
+            missing[UNLIKE] = str(reason)
     if variants.wanted(check, GAP):
         try:
-            asked = variants.asked_templates(check, inputs)
+            asked = variants.template_rows(answers)
             estimates[GAP] = asked.gap()
             blocks.append(asked.table(inputs.confidence))
         except NotRunError as reason:
@@ -101,7 +108,7 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
         estimates=estimates,
         comparisons=comparisons,
         missing=missing,
-        blocks=(*show.blocks(check, inputs, answers, ours, audit), *blocks),
+        blocks=(*show.blocks(check, inputs, every, ours, audit), *blocks),
         counts=Counts(attempted=answers.n, used=answers.n),
         conditions=conditions,
         notes=_notes(check, audit),
@@ -147,17 +154,29 @@ def _comparisons(
         try:
             other = inputs.predictions(check.dataset, model)
             needs_task(other, ("text",), "answers")
+            every = all_answers(answers), as_often(other, 1 + len(answers.again))
         except NotRunError as reason:
             missing |= {f"{metric} vs {model}": str(reason) for metric in wanted}
             continue
-        theirs = faults(other, looked_for)
-        if UNLIKE in wanted:
-            variants.add_unlike(check, inputs, model, theirs)
+        theirs = faults(every[1], looked_for)
         for metric in wanted:
             if metric == LENGTH:
-                made[metric, model], conditions[f"length beside {model}"] = _lengths(answers, other)
+                made[metric, model], conditions[f"length beside {model}"] = _lengths(*every)
+            elif metric == UNLIKE:
+                try:
+                    both = variants.unlike(answers), variants.unlike(other)
+                    made[metric, model] = paired_proportion(*both, answers.clusters)
+                except NotRunError as reason:
+                    missing[f"{metric} vs {model}"] = str(reason)
             elif metric in ours.rows and metric in theirs.rows:
-                made[metric, model] = paired_proportion(ours.rows[metric], theirs.rows[metric], answers.clusters)
+                # Where people looked at refusals, each row has one answer.
+                count = min(len(ours.rows[metric]), len(theirs.rows[metric]))
+                clusters = every[0].clusters
+                made[metric, model] = paired_proportion(
+                    ours.rows[metric][:count],
+                    theirs.rows[metric][:count],
+                    None if clusters is None else clusters[:count],
+                )
             else:
                 why = ours.missing.get(metric) or theirs.missing[metric]
                 missing[f"{metric} vs {model}"] = why

@@ -131,6 +131,7 @@ class Quality(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    each_template: ClassVar[bool] = True
     shows: ClassVar[tuple[Shows, ...]] = ("right answers",)
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
 
