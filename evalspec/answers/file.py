@@ -150,6 +150,11 @@ def write_answers(answers: Answers, path: Path) -> None:
         raise WorkerError(f"predictions can't be written to {path}: {error.strerror or error}") from error
 
 
+def count(answers: Answers) -> int:
+    """Number of all answers, which is that of the rows of their file."""
+    return answers.n * len(_flat(answers))
+
+
 def _flat(answers: Answers) -> list[Answers]:
     """All sets of answers: template after template, each with its further ones."""
     return [one for first in (answers, *answers.by_template) for one in (first, *first.again)]

@@ -409,12 +409,14 @@ class SentTexts:
         examples: Of each example the text in each place.
         answers: The answer of each example.
         places: Place: the column that feeds it.
+        lettered: Columns of lists that are shown as A. B. C.; other lists are shown line by line.
     """
 
     system: str | None
     examples: tuple[Mapping[str, str], ...]
     answers: tuple[str, ...]
     places: Mapping[str, str]
+    lettered: tuple[str, ...] = ()
 
 
 class Inputs(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -65,6 +66,50 @@ class MultipleChoice(Part):
                 f"`orders: {self.orders}` asks for more rotations than the {options} options of a row have",
                 remedy=f"say orders: {options}",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChoice:
+    """How an example shows options and the answer: as the question shows them, and as its answer is scored.
+
+    Args:
+        options: Of the model.
+        place: Place of the prompt that lists them.
+    """
+
+    options: MultipleChoice
+    place: str
+
+    def laid_out(self, rows: pa.Table, column: str, answer: str, dataset: str) -> pa.Table:
+        """The rows with texts in place of lists of options, and of answers.
+
+        Args:
+            rows: The examples.
+            column: Column that lists the options.
+            answer: Column with the letter, the place, or the text of the right one.
+            dataset: Where they come from, for sentences.
+
+        Raises:
+            InputError: A row lists no options, or its answer names none of them.
+        """
+        import pyarrow as pa
+
+        listed = rows.column(column).to_pylist()
+        if not all(isinstance(one, list) and one for one in listed):
+            raise InputError(f"the column {column!r} of {dataset!r} holds no list of options in a row that is shown")
+        lettered = as_letters(rows, answer, self.options.model_copy(update={"column": column}))
+        letters = lettered.column(answer).to_pylist()
+        if None in letters:
+            raise InputError(
+                f"row {letters.index(None)} of {dataset!r} has no {answer!r}, and is an example of the prompt",
+                remedy="fill it, or leave the row out with `where:`",
+            )
+        if self.options.score != "letter":
+            letters = [str(one[LETTERS.index(letter)]) for one, letter in zip(listed, letters, strict=True)]
+        laid = [self.options.listed([str(option) for option in one]) for one in listed]
+        for name, texts in ((column, laid), (answer, letters)):
+            rows = rows.set_column(rows.column_names.index(name), name, pa.array(texts, pa.string()))
+        return rows
 
 
 def rotated(options: Sequence[str], order: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +14,7 @@ from evalspec.language.inputs import SentTexts
 from evalspec.language.parts import Access, Dataset, OptionScore, ShownRows
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import RuntimeModel
-from evalspec.pipeline.options import MultipleChoice
+from evalspec.pipeline.options import MultipleChoice, ShownChoice
 from evalspec.pipeline.prompt import Generate, Prompt
 
 
@@ -86,7 +87,10 @@ class PromptedModel(RuntimeModel):
     @property
     def shown_rows(self) -> ShownRows | None:
         """Examples of its prompt."""
-        return None if self.prompt is None else self.prompt.shown_rows
+        shown = None if self.prompt is None else self.prompt.shown_rows
+        if shown is None or self.options is None or self.options.show != "none":
+            return shown
+        return replace(shown, columns=tuple(dict.fromkeys((*shown.columns, self.options.column))))
 
     @property
     def templates(self) -> int:
@@ -122,7 +126,8 @@ class PromptedModel(RuntimeModel):
         """
         if self.prompt is None or self.prompt.shots is None:
             return self
-        return self.model_copy(update={"prompt": self.prompt.with_examples(access)})
+        choice = None if self.options is None else ShownChoice(self.options, self.options_input)
+        return self.model_copy(update={"prompt": self.prompt.with_examples(access, choice)})
 
     def sent_texts(self, access: Access) -> SentTexts | None:
         """Texts that it is sent with every row; None: it has no prompt.
@@ -136,7 +141,9 @@ class PromptedModel(RuntimeModel):
         fed = {place: self.inputs.get(place, place) for place in prompt.inputs}
         places = {place: column for place, column in fed.items() if isinstance(column, str)}
         shown = prompt.examples
-        return SentTexts(prompt.system, tuple(one.values for one in shown), tuple(one.answer for one in shown), places)
+        letters = (self.options.column,) if self.options is not None and self.options.show == "letters" else ()
+        examples, said = tuple(one.values for one in shown), tuple(one.answer for one in shown)
+        return SentTexts(prompt.system, examples, said, places, letters)
 
     def otherwise(self, template: int, sample: int) -> Self:
         """As it is asked with another of its templates, or for another sample.

@@ -126,7 +126,7 @@ class _Worker:
             return self._serve(dataset).rows(table)
 
     def _predict(self, question: Message, progress: Progress) -> Message:
-        from evalspec.answers.file import write_answers
+        from evalspec.answers.file import count, write_answers
 
         dataset = str(question["dataset"])
         table = read_rows(Path(question["table"])) if "table" in question else self.tables.get(dataset)
@@ -149,7 +149,7 @@ class _Worker:
         if "rows_digest" in question:
             answers = replace(answers, details={**answers.details, "rows_digest": question["rows_digest"]})
         write_answers(answers, Path(question["out"]))
-        return {"rows": answers.n, "observed": dict(served.loaded.observed) | dict(answers.details)}
+        return {"rows": count(answers), "observed": dict(served.loaded.observed) | dict(answers.details)}
 
     def _likelihoods(self, question: Message, progress: Progress) -> Message:
         from evalspec.running.children.likelihoods import write_likelihoods

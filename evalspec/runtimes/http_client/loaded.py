@@ -62,6 +62,8 @@ class LoadedHttp(Loaded):
     """OpenAI: the models that the server lists."""
     order: int = 0
     """OpenAI: rotation in which options are shown."""
+    choices: int = 0
+    """OpenAI: options of each row."""
     count: Callable[[str], int] | None = None
     """OpenAI: tokens of a text; None: nobody counts."""
 
@@ -75,8 +77,6 @@ class LoadedHttp(Loaded):
             HttpError: There is no answer, or none that can be used.
         """
         rows = len(next(iter(inputs.values())))
-        if self.model.options is not None:
-            return self._chosen(self.model.options, inputs)
         return self._again(self.request(inputs), lambda reply: self._decoded(reply, rows))
 
     def _again(self, request: bytes, read: Callable[[Reply], Read]) -> Read:
@@ -94,14 +94,28 @@ class LoadedHttp(Loaded):
                 time.sleep(min(error.again_after_s or 0.0, LONGEST_WAIT_S))
         return read(self.ask(request))
 
-    def _chosen(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Probabilities of the options of one row."""
+    def _turned(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        """The inputs of one row, its options as the prompt shows them.
+
+        Raises:
+            InputError: They can't be chosen from.
+        """
         listed = [str(one) for one in inputs[self.model.options_input].reshape(-1).tolist()]
         options.check_orders(len(listed))
-        shown = {**inputs, self.model.options_input: options.listed(rotated(listed, self.order))}
-        request = self._bytes(self._body(shown, ""))
-        tops = self._again(request, lambda reply: openai.first_tokens(reply, self.model.hidden))
-        shares, mass = letter_shares(tops, len(listed))
+        self.choices = len(listed)
+        return {**inputs, self.model.options_input: options.listed(rotated(listed, self.order))}
+
+    def _chosen(self, reply: Reply) -> dict[str, NDArray[Any]]:
+        """Probabilities of the options of one row.
+
+        Raises:
+            HttpError: The answer holds an error, tells no probabilities, or not those of all letters.
+        """
+        tops = openai.first_tokens(reply, self.model.hidden)
+        try:
+            shares, mass = letter_shares(tops, self.choices)
+        except InputError as error:
+            raise HttpError(NOT_UNDERSTOOD, error.problem.message, remedy=error.problem.remedy) from error
         return chosen_outputs([(brought_back(shares, self.order), mass)])
 
     def otherwise(self, template: int, sample: int, order: int) -> LoadedHttp:
@@ -127,6 +141,8 @@ class LoadedHttp(Loaded):
             HttpError: An input that the protocol can't carry.
         """
         model = self.model
+        if model.options is not None:
+            inputs = self._turned(model.options, inputs)
         if model.protocol == "openai":
             return self._bytes(self._body(inputs, salt))
         if model.protocol == "json":
@@ -193,6 +209,8 @@ class LoadedHttp(Loaded):
         Raises:
             HttpError: It has none, or they are of another shape.
         """
+        if self.model.options is not None:
+            return self._chosen(reply)
         if self.model.protocol == "openai":
             return outputs_of(self.streamed(reply))
         if self.model.protocol == "json":
@@ -215,8 +233,6 @@ class LoadedHttp(Loaded):
 
     def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> RemoteRows | None:
         """As `evalspec.language.abilities.MakesClient`."""
-        if self.model.options is not None:
-            return None
         from evalspec.runtimes.http_client.rows import RemoteRows
 
         return RemoteRows(served, dict(arrays), self)
