@@ -18,6 +18,7 @@ from evalspec.scoring import show
 from evalspec.scoring.blind_answers import of_quality
 from evalspec.scoring.family import PART_KINDS, QualityContext, ScoredMetrics, plain_parts
 from evalspec.scoring.ranking.lists import queries_of
+from evalspec.scoring.repeats import repeats_of
 from evalspec.scoring.scored_rows import Scored, TextOptions, Undefined, aligned, scored, scored_answers
 from evalspec.scoring.scores import Estimators, MeanLoss, Share
 from evalspec.scoring.tasks import families, family_of, score
@@ -54,13 +55,15 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
     seen = QualityContext(check, inputs, rows, metrics, tools)
     weakens = tuple(sentence for family in families(rows) for sentence in family.weakens(seen))
     notes = [sentence for family in families(rows) for sentence in family.notes(seen)]
+    repeats = repeats_of(rows, check.requirements, [name for family in families(rows) for name in family.names])
+    notes += [] if repeats is None else [repeats.sentence]
     return CheckResult(
         estimates=metrics.estimates,
         comparisons=comparisons,
         missing=metrics.missing,
         blocks=_shown(seen),
         counts=Counts(attempted=rows.questions, used=rows.questions),
-        conditions=_conditions(check, seen),
+        conditions=_conditions(check, seen) | ({} if repeats is None else repeats.conditions()),
         notes=(*weakens, *notes),
         weakens=weakens,
         blind=of_quality(seen),
