@@ -29,6 +29,7 @@ SHARES = ((0.1, "a tenth"), (1.0, "all"))
 LENGTHS = (3, 30)
 CIRCLE = " ".join(["round"] * LONG * TIMES)
 HELPS = "Here it is."
+NOBODYS = "?"
 
 
 @dataclass(frozen=True)
@@ -167,13 +168,30 @@ class TurnedChoices(TextDefect):
         """Those of this model to this dataset, with the next option in every other order."""
         if (answers.model, answers.dataset) != (self.model, self.dataset) or answers.classes is None:
             return answers
-        return replace(answers, again=tuple(map(self._turned, answers.again)))
+        return replace(answers, again=tuple(_other(one, share_of(one.n, self.share)) for one in answers.again))
 
-    def _turned(self, answers: Predictions) -> Predictions:
-        if answers.predicted is None or answers.classes is None:
+
+class OtherWording(TextDefect):
+    """Wrong where another template of the prompt asks than the first."""
+
+    def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """Those of this model to this dataset, with other answers by every other template."""
+        if (answers.model, answers.dataset) != (self.model, self.dataset):
             return answers
+        rows = share_of(answers.n, self.share)
+        others = tuple(each_set(one, lambda one: _other(one, rows)) for one in answers.by_template)
+        return replace(answers, by_template=others)
+
+
+def _other(answers: Predictions, rows: Rows) -> Predictions:
+    """Another answer in these rows, shape (n,): the next option, or a text that is nobody's."""
+    if answers.predicted is not None and answers.classes is not None:
         turned = (answers.predicted + 1) % len(answers.classes)
-        return replace(answers, predicted=np.where(share_of(answers.n, self.share), turned, answers.predicted))
+        return replace(answers, predicted=np.where(rows, turned, answers.predicted))
+    if answers.texts is None:
+        return answers
+    extracted = None if answers.extracted is None else np.where(rows, None, answers.extracted).astype(object)
+    return replace(answers, **_written(answers, rows, NOBODYS), extracted=extracted)
 
 
 def planted(check: WrittenAnswers) -> tuple[Defect, ...]:
@@ -194,6 +212,7 @@ def _planted(check: WrittenAnswers) -> Iterator[Defect]:
             words = f"all texts of {model} on {dataset} {what}"
             yield OtherRefusals(words, model, dataset, 1.0, check.refusals, refuses)
     yield TurnedChoices(f"{model} chooses by the place of an option in {dataset}", model, dataset, 1.0)
+    yield OtherWording(f"{model} is wrong on {dataset} where another template asks", model, dataset, 1.0)
     yield LostMass(f"{model} gives the options of {dataset} hardly any probability", model, dataset, 1.0)
     for times in LENGTHS:
         yield OtherLengths(f"the texts of {model} on {dataset} are {times} times as long", model, dataset, 1.0, times)
