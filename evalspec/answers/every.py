@@ -34,7 +34,7 @@ def all_answers(answers: Predictions) -> Predictions:
         if all(isinstance(array, np.ndarray) for array in arrays):
             joined[field.name] = np.concatenate(arrays)
     joined |= {"clusters": np.tile(clusters, len(every)), "n": answers.n * len(every)}
-    return replace(answers, **joined, again=(), asked=len(every))
+    return replace(answers, **joined, again=(), written=None, asked=len(every))
 
 
 def of_template(answers: Predictions, template: int) -> Predictions:
@@ -96,4 +96,6 @@ def each_set(answers: Predictions, change: Callable[[Predictions], Predictions])
     """
     again = tuple(each_set(one, change) for one in answers.again)
     by_template = tuple(each_set(one, change) for one in answers.by_template)
-    return replace(change(replace(answers, again=(), by_template=())), again=again, by_template=by_template)
+    written = None if answers.written is None else each_set(answers.written, change)
+    alone = replace(answers, again=(), by_template=(), written=None)
+    return replace(change(alone), again=again, by_template=by_template, written=written)

@@ -49,6 +49,7 @@ class Answers:
         masses: shape (n,), probability that all options together have, of a model that chooses; or None.
         again: Further answers to the same rows, each as good as these: other samples, or other orders of options.
         by_template: Answers by the other templates of the prompt, each with further ones of its own.
+        written: Texts that a model which chooses from options writes beside, with further ones of their own; or None.
     """
 
     n: int
@@ -71,6 +72,7 @@ class Answers:
     masses: NDArray[np.float64] | None = None
     again: tuple[Answers, ...] = ()
     by_template: tuple[Answers, ...] = ()
+    written: Answers | None = None
 
     @property
     def task(self) -> Task:
@@ -139,7 +141,13 @@ def write_answers(answers: Answers, path: Path) -> None:
         meta["extracted_as"] = answers.extracted_as
     if len(sets) > 1:
         meta["templates"] = 1 + len(answers.by_template)
-    table = pa.concat_tables(tables).replace_schema_metadata({META_KEY: json.dumps(meta).encode()})
+    if answers.written is not None:
+        meta["written"] = {"sets": 1 + len(answers.written.again), "columns": list(_columns(answers.written)),
+                           "extracted_as": answers.written.extracted_as}  # fmt: skip
+        meta["columns"] = list(_columns(answers))
+    table = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(
+        {META_KEY: json.dumps(meta).encode()}
+    )
     partial = path.with_name(path.name + ".partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,8 +164,9 @@ def count(answers: Answers) -> int:
 
 
 def _flat(answers: Answers) -> list[Answers]:
-    """All sets of answers: template after template, each with its further ones."""
-    return [one for first in (answers, *answers.by_template) for one in (first, *first.again)]
+    """All sets of answers: template after template, each with its further ones, and then with what is written."""
+    kinds = [kind for first in (answers, *answers.by_template) for kind in (first, first.written) if kind is not None]
+    return [one for first in kinds for one in (first, *first.again)]
 
 
 def _columns(answers: Answers) -> dict[str, Any]:
@@ -192,11 +201,29 @@ def read_answers(path: Path) -> Answers:
     each = len(table) // (n * templates) if n else 1
     if n and each * templates * n != len(table):
         raise RecordError(f"the predictions in {path} can't be read: {len(table):,} answers to {n:,} rows")
-    sets = (
-        [_answers(table.slice(first, n), meta) for first in range(0, len(table), n)] if n else [_answers(table, meta)]
+    parts = [table.slice(first, each * n) for first in range(0, len(table), each * n)] if n else [table]
+    first, *others = [_with_written(part, meta) for part in parts]
+    return replace(first, by_template=tuple(others))
+
+
+def _with_written(table: pa.Table, meta: Mapping[str, Any]) -> Answers:
+    """Answers by one template, and what is written beside them."""
+    written = meta.get("written")
+    if written is None:
+        return _with_further(table, meta)
+    chosen = len(table) - int(written["sets"]) * int(meta["n"])
+    texts = {**meta, "classes": None, "extracted_as": written["extracted_as"]}
+    beside = _with_further(table.slice(chosen).select(written["columns"]), texts)
+    return replace(_with_further(table.slice(0, chosen).select(meta["columns"]), meta), written=beside)
+
+
+def _with_further(table: pa.Table, meta: Mapping[str, Any]) -> Answers:
+    """Answers, with further ones to the same rows."""
+    n = int(meta["n"])
+    first, *further = (
+        [_answers(table.slice(at, n), meta) for at in range(0, len(table), n)] if n else [_answers(table, meta)]
     )
-    named = [replace(sets[at], again=tuple(sets[at + 1 : at + each])) for at in range(0, len(sets), each)]
-    return replace(named[0], by_template=tuple(named[1:]))
+    return replace(first, again=tuple(further))
 
 
 def _answers(table: pa.Table, meta: Mapping[str, Any]) -> Answers:

@@ -146,6 +146,7 @@ class Predictions:
             have; or None.
         again: Further answers to the same rows, each as good as these: other samples, or other orders of options.
         by_template: Answers by the other templates of the model's prompt, each with further ones of its own.
+        written: Texts that a model which chooses from options writes beside, with further ones of their own; or None.
         asked: Answers to each row of the dataset, where all of them stand below each other; then ``n`` counts answers.
     """
 
@@ -176,6 +177,7 @@ class Predictions:
     masses: NDArray[np.float64] | None = None
     again: tuple[Predictions, ...] = ()
     by_template: tuple[Predictions, ...] = ()
+    written: Predictions | None = None
     asked: int = 1
 
     @property
@@ -389,11 +391,13 @@ class Variant:
         template: Place in the list of texts of its prompt; the first is what ships.
         sample: Number of an answer that is drawn at random, from 0.
         order: Rotation in which options are shown; the first is what ships.
+        writes: Of a model that chooses and writes: it writes.
     """
 
     template: int = 0
     sample: int = 0
     order: int = 0
+    writes: bool = False
 
 
 FIRST = Variant()

@@ -265,6 +265,11 @@ class Model(Part):
         return None
 
     @property
+    def writes_texts(self) -> bool:
+        """True of a language model that is told how to write an answer."""
+        return False
+
+    @property
     def samples(self) -> int:
         """Number of answers to each row that its fields ask for."""
         return 1

@@ -24,7 +24,9 @@ class PromptedModel(RuntimeModel):
     prompt: Prompt | None = Field(None, description="What is sent about a row.")
     generate: Generate | None = Field(None, description="How an answer is made.")
     options: MultipleChoice | None = Field(
-        None, description="Options to choose from: the answer is a probability for each."
+        None,
+        description="Options to choose from: the answer is a probability for each. With `generate` a text is written "
+        "beside, which is what is timed, and what `answers` looks at.",
     )
 
     @model_validator(mode="after")
@@ -47,9 +49,13 @@ class PromptedModel(RuntimeModel):
             return Problem(message, remedy="take one of them out")
         if options.score == "letter" and options.show == "none":
             return Problem("a letter is scored and none is shown", remedy="say `show: letters`, or `score: sum`")
-        if self.answer is not None or self.classes is not None:
-            name = "answer" if self.answer is not None else "classes"
-            return Problem(f"`{name}` and `options` exclude each other: options are the classes", remedy="keep one")
+        if self.classes is not None:
+            return Problem("`classes` and `options` exclude each other: options are the classes", remedy="keep one")
+        if self.answer is not None and self.generate is None:
+            remedy = "take it out, or add `generate:`, by which it writes a text beside"
+            return Problem(
+                "`answer` is where in a text the answer is, and a model with `options` writes none", remedy=remedy
+            )
         if self.outputs:
             return Problem("`outputs` of a model with `options` are probabilities", remedy="take it out")
         return None
@@ -106,6 +112,11 @@ class PromptedModel(RuntimeModel):
     def chooses(self) -> OptionScore | None:
         """By what `options` says."""
         return None if self.options is None else self.options.score
+
+    @property
+    def writes_texts(self) -> bool:
+        """With `generate`."""
+        return self.generate is not None
 
     @property
     def samples(self) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from evalspec.errors import InputError, Problem
-from evalspec.language.parts import Access, OutputName
+from evalspec.language.parts import Access
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import usable_cpus
 from evalspec.pipeline.options import CHOSEN
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from evalspec.runtimes.transformers_model.loaded import LoadedLanguageModel
 
 WEIGHT_AXES = 2
-OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_reason", "tokens": "tokens"}
-"""Of a model that is asked with a prompt."""
 
 
 class Transformers(PromptedModel):
@@ -106,6 +104,7 @@ class Transformers(PromptedModel):
         from evalspec.runtimes.transformers_model.generation import Generator
         from evalspec.runtimes.transformers_model.loaded import LoadedLanguageModel
         from evalspec.runtimes.transformers_model.prompts import beginning
+        from evalspec.runtimes.transformers_model.rows import OUTPUTS
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         threads = threads or usable_cpus()
@@ -139,7 +138,7 @@ class Transformers(PromptedModel):
         if prompt is not None:
             first, twice = beginning(self.api, prompt, coder)
             observed |= {"first_ids": " ".join(map(str, first)), "begins_twice": twice, **prompt.facts()}
-        if self.generate is not None and self.options is None:
+        if self.generate is not None:
             ends = end_tokens(module, coder)
             observed |= {"streams": True, "end_tokens": " ".join(map(str, ends)), "defaults_not_used": defaults(module)}
             generator = Generator(module, coder, place, self.generate, ends, longest)

@@ -101,3 +101,30 @@ def test_a_file_that_lost_rows_is_refused(tmp_path: Path) -> None:
     pq.write_table(pq.read_table(tmp_path / "cut.parquet").slice(0, 5), tmp_path / "cut.parquet")
     with pytest.raises(RecordError, match="5 answers to 3 rows"):
         read_answers(tmp_path / "cut.parquet")
+
+
+def test_a_file_keeps_what_is_written_beside(tmp_path: Path) -> None:
+    def said(text: str) -> Answers:
+        return Answers(
+            n=3, classes=None, probabilities=None, predicted=None, values=None, lower=None, upper=None,
+            texts=np.array([text] * 3, dtype=object), tokens=np.array([4, 5, 6]),
+        )  # fmt: skip
+
+    first = replace(kept([0, 1, 1]), again=(kept([0, 0, 2]),), written=replace(said("a"), again=(said("b"), said("c"))))
+    other = replace(kept([2, 2, 2]), again=(kept([1, 1, 1]),), written=replace(said("d"), again=(said("e"), said("f"))))
+    write_answers(replace(first, by_template=(other,)), tmp_path / "both.parquet")
+    read = read_answers(tmp_path / "both.parquet")
+    assert count(read) == 30
+    assert (read.task, [one.task for one in read.by_template]) == ("classes", ["classes"])
+    for one, texts, places in ((read, "abc", [0, 1, 1]), (read.by_template[0], "def", [2, 2, 2])):
+        assert one.written is not None and one.predicted is not None and one.probabilities is not None
+        assert one.predicted.tolist() == places
+        assert one.probabilities.shape == (3, 3)
+        several = (one.written, *one.written.again)
+        assert [each.texts.tolist() for each in several if each.texts is not None] == [[text] * 3 for text in texts]
+        assert one.written.task == "text" and one.written.probabilities is None
+        assert one.written.tokens is not None and one.written.tokens.tolist() == [4, 5, 6]
+    every = each_set(
+        replace(chooser([0, 1, 1]), written=writer(["a"], ["a"])), lambda one: replace(one, details={"seen": True})
+    )
+    assert every.written is not None and every.written.details == {"seen": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalspec.language.inputs import FIRST, Variant
@@ -16,15 +17,18 @@ FAILED = ("requests_failed", "requests_failed_how")
 """Facts that count from the first request of a process on."""
 
 
-def variants(model: Model) -> list[list[Variant]]:
-    """Template after template: all ways in which a row is asked by it, those that ship first.
-
-    Options are shown in several orders, texts are drawn several times.
-    """
-    ways = [{"order": order} for order in range(model.orders)]
+def chosen(model: Model, template: int) -> list[Variant]:
+    """Ways in which a row is asked by one template, the one that ships first: orders of options, or samples."""
     if model.chooses is None:
-        ways = [{"sample": sample} for sample in range(model.samples)]
-    return [[Variant(template=template, **one) for one in ways] for template in range(model.templates)]
+        return [Variant(template=template, sample=sample) for sample in range(model.samples)]
+    return [Variant(template=template, order=order) for order in range(model.orders)]
+
+
+def written(model: Model, template: int) -> list[Variant]:
+    """Ways in which a model that chooses is asked for a text beside; none where it writes none."""
+    if model.chooses is None or not model.writes_texts:
+        return []
+    return [Variant(template=template, sample=sample, writes=True) for sample in range(model.samples)]
 
 
 def with_others(first: Answers, model: Model, ask: Callable[[Variant, str], Answers]) -> Answers:
@@ -35,14 +39,19 @@ def with_others(first: Answers, model: Model, ask: Callable[[Variant, str], Answ
         model: As the spec has it.
         ask: Asks all rows once more; the text says in which way.
     """
-    every = variants(model)
-    count = sum(map(len, every))
-    made: list[list[Answers]] = []
-    for ways in every:
-        done = sum(map(len, made))
-        said = [f"way {done + at + 1} of {count} to ask" for at in range(len(ways))]
-        made.append([first if one == FIRST else ask(one, text) for one, text in zip(ways, said, strict=True)])
-    last = made[-1][-1].details
-    first = replace(first, details={**first.details, **{name: last[name] for name in FAILED if name in last}})
-    by_template = [replace(one, again=tuple(others)) for one, *others in [[first, *made[0][1:]], *made[1:]]]
+    ways = [(chosen(model, template), written(model, template)) for template in range(model.templates)]
+    every = list(chain.from_iterable((*answers, *texts) for answers, texts in ways))
+    made = {
+        one: first if one == FIRST else ask(one, f"way {at + 1} of {len(every)} to ask") for at, one in enumerate(every)
+    }
+    last = made[every[-1]].details
+    made[FIRST] = replace(first, details={**first.details, **{name: last[name] for name in FAILED if name in last}})
+    by_template = [
+        replace(_joined(answers, made), written=_joined(texts, made) if texts else None) for answers, texts in ways
+    ]
     return replace(by_template[0], by_template=tuple(by_template[1:]))
+
+
+def _joined(ways: list[Variant], made: dict[Variant, Answers]) -> Answers:
+    first, *further = [made[one] for one in ways]
+    return replace(first, again=tuple(further))

@@ -264,13 +264,14 @@ class RunInputs:
         """Answers beside the truth of their rows."""
         from evalspec.answers.from_labels import true_answers
 
-        if answers.again or answers.by_template:
+        if answers.again or answers.by_template or answers.written is not None:
             told = [
                 tuple(self._told(one, table, dataset, model) for one in several)
                 for several in (answers.again, answers.by_template)
             ]
-            first = self._told(replace(answers, again=(), by_template=()), table, dataset, model)
-            return replace(first, again=told[0], by_template=told[1])
+            first = self._told(replace(answers, again=(), by_template=(), written=None), table, dataset, model)
+            written = None if answers.written is None else self._told(answers.written, table, dataset, model)
+            return replace(first, again=told[0], by_template=told[1], written=written)
         if answers.n != table.num_rows:
             raise InputError(f"{model} answered {answers.n:,} rows of {dataset}, which has {table.num_rows:,} now")
         label = self.label(dataset)

@@ -112,7 +112,7 @@ class _Worker:
             if variant != FIRST:
                 if not isinstance(loaded, GivesVariants):
                     raise NotRunError(f"a model of kind {self.model.kind} has one way to be asked")
-                loaded = loaded.otherwise(variant.template, variant.sample, variant.order)
+                loaded = loaded.otherwise(variant.template, variant.sample, variant.order, writes=variant.writes)
             with self._code_runs():
                 self.served[dataset, variant] = Served(self.model, loaded, self.job.parts.access, facts)
         served = self.served[dataset, variant]
@@ -122,8 +122,10 @@ class _Worker:
 
     def _rows(self, dataset: str) -> ServedRows:
         table = self.tables.get(dataset)
+        # A model that chooses and writes is timed while it writes.
+        beside = self.model.chooses is not None and self.model.writes_texts
         with self._code_runs():
-            return self._serve(dataset).rows(table)
+            return self._serve(dataset, Variant(writes=True) if beside else FIRST).rows(table)
 
     def _predict(self, question: Message, progress: Progress) -> Message:
         from evalspec.answers.file import count, write_answers

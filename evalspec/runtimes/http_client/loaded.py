@@ -62,6 +62,8 @@ class LoadedHttp(Loaded):
     """OpenAI: the models that the server lists."""
     order: int = 0
     """OpenAI: rotation in which options are shown."""
+    writes: bool = False
+    """OpenAI, with options: it is asked for a text."""
     choices: int = 0
     """OpenAI: options of each row."""
     count: Callable[[str], int] | None = None
@@ -118,9 +120,15 @@ class LoadedHttp(Loaded):
             raise HttpError(NOT_UNDERSTOOD, error.problem.message, remedy=error.problem.remedy) from error
         return chosen_outputs([(brought_back(shares, self.order), mass)])
 
-    def otherwise(self, template: int, sample: int, order: int) -> LoadedHttp:
+    def otherwise(self, template: int, sample: int, order: int, *, writes: bool = False) -> LoadedHttp:
         """As `evalspec.language.abilities.GivesVariants`."""
-        return replace(self, model=self.model.otherwise(template, sample), order=order)
+        other = replace(self, model=self.model.otherwise(template, sample), order=order, writes=writes)
+        return replace(other, output_names=tuple(OUTPUTS), default_outputs=OUTPUTS) if writes else other
+
+    @property
+    def scores_options(self) -> bool:
+        """Its answers are probabilities of options."""
+        return self.model.options is not None and not self.writes
 
     def _decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
         try:
@@ -161,7 +169,7 @@ class LoadedHttp(Loaded):
         model = self.model
         assert model.prompt is not None
         values = {name: one if isinstance(one, str) else _text(name, one) for name, one in inputs.items()}
-        if model.options is not None:
+        if self.scores_options:
             fields = openai.first_token(model.api, TOP)
         else:
             assert model.generate is not None
@@ -209,7 +217,7 @@ class LoadedHttp(Loaded):
         Raises:
             HttpError: It has none, or they are of another shape.
         """
-        if self.model.options is not None:
+        if self.scores_options:
             return self._chosen(reply)
         if self.model.protocol == "openai":
             return outputs_of(self.streamed(reply))
@@ -321,7 +329,7 @@ def _observed(
     if metadata.get("platform"):
         facts["platform"] = model.hidden.text(str(metadata["platform"]))[:SAID]
     if model.protocol == "openai":
-        facts |= {"prefix": model.prefix, "streams": model.options is None}
+        facts |= {"prefix": model.prefix, "streams": model.options is None or model.generate is not None}
         facts |= {} if model.prompt is None else model.prompt.facts()
         if listed:
             facts["models_listed"] = model.hidden.text(", ".join(listed))[:SAID]

@@ -89,7 +89,7 @@ class RemoteRows(ServedRows):
         self._salted = salted
         self.prompted = loaded.model.protocol == "openai"
         """Asked with a text, which a word of its own makes another one."""
-        self.streams = self.prompted and loaded.model.options is None
+        self.streams = self.prompted and not loaded.scores_options
         """As `evalspec.measure.servable.Streaming`."""
         self.waits = "server"
 

@@ -75,6 +75,26 @@ def chosen(
     return chosen_outputs([(brought_back(shares, model.order), mass) for shares, mass in scored])
 
 
+def laid_out(
+    options: MultipleChoice, place: str, order: int, inputs: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Inputs of a prompt that a text is written to, with options as it shows them.
+
+    Args:
+        options: How they are shown.
+        place: Input that lists them.
+        order: Rotation in which they are shown.
+        inputs: Input: shape (n,), and of the options (n, k).
+
+    Raises:
+        InputError: They can't be chosen from.
+    """
+    listed = [[str(one) for one in row] for row in inputs[place].tolist()]
+    options.check_orders(len(listed[0]))
+    texts = np.array([options.listed(rotated(one, order)) for one in listed], dtype=object)
+    return {**inputs, place: texts}
+
+
 def _by_letter(
     model: LanguageScores, prompt: Prompt, asked: Sequence[Mapping[str, str]], count: int
 ) -> list[tuple[NDArray[Any], float]]:

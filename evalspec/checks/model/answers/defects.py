@@ -48,10 +48,13 @@ class TextDefect(Defect):
     def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """Those of this model to this dataset, changed."""
         mine = (answers.model, answers.dataset) == (self.model, self.dataset)
-        if not mine or not answers.n or answers.texts is None:
+        if not mine or not answers.n:
             return answers
         rows = share_of(answers.n, self.share)
-        return each_set(answers, lambda one: replace(one, **self.changes(one, rows, inputs)))
+        return each_set(answers, lambda one: self._changed(one, rows, inputs))
+
+    def _changed(self, answers: Predictions, rows: Rows, inputs: Inputs) -> Predictions:
+        return answers if answers.texts is None else replace(answers, **self.changes(answers, rows, inputs))
 
     def changes(self, answers: Predictions, rows: Rows, inputs: Inputs) -> dict[str, Any]:
         """Fields of answers that are others in these rows, shape (n,)."""
@@ -154,11 +157,11 @@ class LostMass(TextDefect):
     def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """Those of this model to this dataset, with a thousandth of it."""
         mine = (answers.model, answers.dataset) == (self.model, self.dataset)
-        return each_set(answers, _faint) if mine and answers.masses is not None else answers
+        return each_set(answers, _faint) if mine else answers
 
 
 def _faint(answers: Predictions) -> Predictions:
-    return replace(answers, masses=np.asarray(answers.masses) / 1000)
+    return answers if answers.masses is None else replace(answers, masses=answers.masses / 1000)
 
 
 class TurnedChoices(TextDefect):
@@ -190,8 +193,10 @@ def _other(answers: Predictions, rows: Rows) -> Predictions:
         return replace(answers, predicted=np.where(rows, turned, answers.predicted))
     if answers.texts is None:
         return answers
-    extracted = None if answers.extracted is None else np.where(rows, None, answers.extracted).astype(object)
-    return replace(answers, **_written(answers, rows, NOBODYS), extracted=extracted)
+    lost = None if answers.extracted is None else answers.extracted.copy()
+    if lost is not None:
+        lost[rows] = None
+    return replace(answers, **_written(answers, rows, NOBODYS), extracted=lost)
 
 
 def planted(check: WrittenAnswers) -> tuple[Defect, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,8 +73,30 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
         NotRunError: The model writes no texts.
     """
     answers = inputs.predictions(check.dataset, check.model)
-    if answers.masses is not None:
-        return choices.measure(check, inputs, answers)
+    if answers.masses is None:
+        return _of_texts(check, inputs, answers)
+    chosen = choices.measure(check, inputs, answers)
+    return chosen if answers.written is None else _both(chosen, _of_texts(check, inputs, answers.written))
+
+
+def _both(chosen: CheckResult, written: CheckResult) -> CheckResult:
+    """What is found of a model that chooses, and of the texts that it writes beside."""
+    estimates = {**written.estimates, **chosen.estimates}
+    comparisons = {**written.comparisons, **chosen.comparisons}
+    known = {*estimates, *(f"{metric} vs {model}" for metric, model in comparisons)}
+    missing = {name: why for name, why in {**chosen.missing, **written.missing}.items() if name not in known}
+    return replace(
+        written, estimates=estimates, comparisons=comparisons, missing=missing, blocks=(*chosen.blocks, *written.blocks)
+    )
+
+
+def _of_texts(check: WrittenAnswers, inputs: Inputs, answers: Predictions) -> CheckResult:
+    """Faults of texts.
+
+    Raises:
+        InputError: There are no rows.
+        NotRunError: The model writes no texts.
+    """
     needs_task(answers, ("text",), "answers")
     if answers.n == 0:
         raise InputError(f"dataset {check.dataset!r} has no rows", remedy="check its path and its `where:`")
@@ -153,6 +175,7 @@ def _comparisons(
         wanted = dict.fromkeys(one.metric for one in check.requirements if one.model == model)
         try:
             other = inputs.predictions(check.dataset, model)
+            other = other.written or other
             needs_task(other, ("text",), "answers")
             every = all_answers(answers), as_often(other, 1 + len(answers.again))
         except NotRunError as reason:
