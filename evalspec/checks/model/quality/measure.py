@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from evalspec.scoring.tasks import families, family_of, score
 from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from evalspec.checks.model.quality.spec import Quality
     from evalspec.evidence.blocks import AnyBlock
     from evalspec.evidence.frozen import Cell
@@ -190,12 +192,18 @@ def row_scores(check: Quality, answers: Predictions) -> RowScores | None:
         try:
             definition = score(metric, None, rows)
             if isinstance(definition, Share):
-                return RowScores(metric, definition.hit(rows).astype(np.float64), _margin(check, metric))
+                return RowScores(metric, _of_questions(definition.hit(rows), rows), _margin(check, metric))
             if isinstance(definition, MeanLoss):
-                return RowScores(metric, definition.losses(rows), _margin(check, metric))
+                return RowScores(metric, _of_questions(definition.losses(rows), rows), _margin(check, metric))
         except Undefined:
             continue
     return None
+
+
+def _of_questions(values: NDArray[Any], rows: Scored) -> NDArray[np.float64]:
+    """Mean over all answers to each row of the dataset."""
+    means: NDArray[np.float64] = values.astype(np.float64).reshape(rows.asked, -1).mean(axis=0)
+    return means
 
 
 def _margin(check: Quality, metric: str) -> float:
