@@ -121,8 +121,7 @@ class Prompt(Part):
     """Texts that a language model is sent about a row.
 
     ``{name}`` in a text is the input of that name; ``{{`` and ``}}`` are braces. Nothing in it is run.
-    Of several texts in ``user`` the first is what all checks ask; the others are templates beside it, which
-    ``template_gap`` of the check ``answers`` asks too.
+    Of several texts in ``user`` the first is what ships; what checks of the model require must hold for each of them.
     """
 
     system: Text | None = Field(None, description="System text; left out, there is none.")
@@ -269,7 +268,8 @@ class Generate(Part):
         1,
         ge=1,
         le=100,
-        description="Answers to each row, for pass_at, pass_all, unlike; over 1 needs a temperature.",
+        description="Answers to each row: scores are means over all of them, and the row is the cluster; also for "
+        "pass_at, pass_all, unlike. Over 1 needs a temperature.",
     )
 
     @model_validator(mode="after")

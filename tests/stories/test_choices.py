@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -187,11 +186,11 @@ def test_l22_always_the_first_place(colour: Colour, serve: Callable[..., Playing
 
     def knows(body: dict[str, Any]) -> dict[str, float]:
         row, shown = asked(body)
-        return {letter: 0.7 if one == often_a[row] else 0.1 for letter, one in zip("ABCD", shown, strict=True)}
+        return {letter: 0.91 if one == often_a[row] else 0.03 for letter, one in zip("ABCD", shown, strict=True)}
 
     tale.models["candidate"] = model(serve(choose=always_a if red else knows), orders=orders)
     tale.ask("model", "quality", "right", "accuracy >= 60 %", "recall(A) >= 60 %", dataset="exam")
-    tale.ask("model", "calibration", "sure", "ece <= 0.4", dataset="exam")
+    tale.ask("model", "calibration", "sure", "ece <= 0.2", dataset="exam")
     tale.ask("model", "answers", "choice", "order_flips <= 10 %", "worst_order >= 50 %", dataset="exam")
     done = tale.run()
     assert done.exit_code == (1 if red else 0), done.output
@@ -224,32 +223,7 @@ def test_a_habit_that_all_orders_together_hide(serve: Callable[..., Playing], tm
     tale.ask("model", "calibration", "sure", "ece <= 0.15", dataset="exam")
     done = tale.run()
     assert done.exit_code == 1, done.output
-    assert decided(tale) == {"accuracy": ("FAIL", pytest.approx(0.25)), "ece": ("FAIL", pytest.approx(0.35, abs=0.05))}
-
-
-@pytest.mark.parametrize("colour", COLOURS)
-def test_options_under_load_are_asked_over_many_connections(
-    colour: Colour, serve: Callable[..., Playing], tmp_path: Path
-) -> None:
-    """100 ms an answer at 30 a second: over one connection they would queue up for seconds."""
-    served: list[str] = []
-
-    def slow(body: dict[str, Any]) -> dict[str, float]:
-        served.append(body["messages"][0]["content"].split("\n")[0])
-        time.sleep(0.1 if colour == "green" else 0.6)
-        return honest(body)
-
-    tale = exam(tmp_path)
-    tale.models["candidate"] = model(serve(choose=slow))
-    tale.ask("system", "load", "busy", "latency_p90(30 qps) <= 400 ms", dataset="exam", rates=["30 qps"],
-             arrivals={"kind": "poisson"}, duration="8 s", processes=1)  # fmt: skip
-    tale.ask("model", "quality", "right", "accuracy >= 55 %", dataset="exam")
-    done = tale.run()
-    assert done.exit_code == (1 if colour == "red" else 0), done.output
-    assert decided(tale)["latency_p90"][0] == ("FAIL" if colour == "red" else "PASS")
-    # Where quality is computed prompts are as they are; where they are timed each begins with a word of its own.
-    timed = [one for one in served if one.startswith("[")]
-    assert len(timed) >= ROWS and len({one.partition("]")[0] for one in timed}) == len(timed)
+    assert decided(tale) == {"accuracy": ("FAIL", pytest.approx(0.25)), "ece": ("FAIL", pytest.approx(0.525))}
 
 
 @pytest.mark.parametrize(
