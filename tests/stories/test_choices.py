@@ -204,7 +204,7 @@ def test_l22_always_the_first_place(colour: Colour, serve: Callable[..., Playing
         assert found["order_flips"][1] == pytest.approx(100.0)
         assert found["worst_order"][1] == pytest.approx(0.2, abs=0.01)
         assert (
-            "accuracy 0.25 is not better than the 0.4 of answering always 'A'"
+            "accuracy 0.25 is not better than the 0.4 of answering always the most frequent class"
             in (tale.folder / "run" / "record.json").read_text()
         )
 
