@@ -69,7 +69,7 @@ class MultipleChoice(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class ShownChoice:
+class ChoiceLayout:
     """How an example shows options and the answer: as the question shows them, and as its answer is scored.
 
     Args:

@@ -16,7 +16,7 @@ from evalspec.language.parts import Access, Dataset, DatasetName, Part, ShownRow
 from evalspec.language.units import custom_error
 
 if TYPE_CHECKING:
-    from evalspec.pipeline.options import ShownChoice
+    from evalspec.pipeline.options import ChoiceLayout
 
 PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """A brace that stands for itself, a place for an input, or a brace that is neither."""
@@ -73,7 +73,7 @@ class Shots(Part):
             return dict.fromkeys(places, self.ask)
         return {place: (self.ask or {}).get(place, place) for place in places}
 
-    def examples(self, places: Sequence[str], access: Access, choice: ShownChoice | None = None) -> tuple[Shot, ...]:
+    def examples(self, places: Sequence[str], access: Access, choice: ChoiceLayout | None = None) -> tuple[Shot, ...]:
         """The rows.
 
         Args:
@@ -184,7 +184,7 @@ class Prompt(Part):
         """The same, knowing the dataset of its examples."""
         return self if self.shots is None else self.model_copy(update={"shots": self.shots.bound(datasets)})
 
-    def with_examples(self, access: Access, choice: ShownChoice | None = None) -> Prompt:
+    def with_examples(self, access: Access, choice: ChoiceLayout | None = None) -> Prompt:
         """The same with the examples read.
 
         Args:

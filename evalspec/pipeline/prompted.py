@@ -14,7 +14,7 @@ from evalspec.language.inputs import SentTexts
 from evalspec.language.parts import Access, Dataset, OptionScore, ShownRows
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import RuntimeModel
-from evalspec.pipeline.options import MultipleChoice, ShownChoice
+from evalspec.pipeline.options import MultipleChoice, ChoiceLayout
 from evalspec.pipeline.prompt import Generate, Prompt
 
 
@@ -137,7 +137,7 @@ class PromptedModel(RuntimeModel):
         """
         if self.prompt is None or self.prompt.shots is None:
             return self
-        choice = None if self.options is None else ShownChoice(self.options, self.options_input)
+        choice = None if self.options is None else ChoiceLayout(self.options, self.options_input)
         return self.model_copy(update={"prompt": self.prompt.with_examples(access, choice)})
 
     def sent_texts(self, access: Access) -> SentTexts | None:

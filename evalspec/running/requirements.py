@@ -165,7 +165,7 @@ def _find(
 def _each_template(
     requirement: Requirement, result: CheckResult, test: Test, levels: SignificanceLevels
 ) -> tuple[Estimate | Fact | Parts | None, Test]:
-    """What a requirement is about, of all templates together: it holds where it holds for each."""
+    """All templates together, as a requirement is about them: it holds where it holds for each."""
     from evalspec.stats.conjunction import AllParts
 
     against = "" if requirement.model is None else f"{AGAINST}{requirement.model}"

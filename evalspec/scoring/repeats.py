@@ -21,7 +21,7 @@ WIDER = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Repeats:
+class RepeatedAnswers:
     """Variance of one metric's scores, of rows that were answered several times.
 
     Args:
@@ -67,17 +67,17 @@ class Repeats:
         return {ASKED: self.asked, METRIC: self.metric, WITHIN: self.within, BETWEEN: self.between}
 
 
-def recorded(conditions: Mapping[str, Cell]) -> Repeats | None:
-    """What `Repeats.conditions` wrote; None: rows were answered once."""
+def recorded(conditions: Mapping[str, Cell]) -> RepeatedAnswers | None:
+    """Variances as `RepeatedAnswers.conditions` wrote them; None: rows were answered once."""
     metric, asked, within, between = (conditions.get(name) for name in (METRIC, ASKED, WITHIN, BETWEEN))
     if not isinstance(metric, str) or not isinstance(asked, int):
         return None
     if not isinstance(within, int | float) or not isinstance(between, int | float):
         return None
-    return Repeats(metric, asked, float(within), float(between))
+    return RepeatedAnswers(metric, asked, float(within), float(between))
 
 
-def repeats_of(rows: Scored, requirements: Sequence[Requirement], usual: Sequence[str]) -> Repeats | None:
+def repeats_of(rows: Scored, requirements: Sequence[Requirement], usual: Sequence[str]) -> RepeatedAnswers | None:
     """Variances of the first metric that is required and is a mean over answers, else of the first usual one.
 
     Args:
@@ -107,5 +107,5 @@ def repeats_of(rows: Scored, requirements: Sequence[Requirement], usual: Sequenc
         each = values.reshape(rows.asked, rows.questions)
         within = float(each.var(axis=0, ddof=1).mean())
         between = max(0.0, float(each.mean(axis=0).var(ddof=1)) - within / rows.asked)
-        return Repeats(metric, rows.asked, within, between)
+        return RepeatedAnswers(metric, rows.asked, within, between)
     return None

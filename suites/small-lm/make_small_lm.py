@@ -31,11 +31,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORD = 4
 CONTEXT = 256
 STEPS, ROWS, LENGTH, LESSONS = 400, 16, 96, 32
-TEST_ROWS, EXAM_ROWS = 600, 800
-SUBJECTS = {"numbers": "0123456789", "capitals": "EFGHIJKLMNOPQRSTUVWXYZ"}
-"""What the right option of a question is written with."""
-OPTIONS, SLIPS = 4, 0.1
-"""Options of a question, and the share of questions whose key names another one."""
+TEST_ROWS = 600
 TRAIN_SHARE = 0.6
 SHORTEST, LONGEST = 160, 600
 """Letters of a document."""
@@ -45,7 +41,7 @@ MODEL_FILES = (
     "config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
     "chat_template.jinja",
 )  # fmt: skip
-TABLES = ("lessons.parquet", "test.parquet", "drills.parquet", "exam.parquet", "learned.parquet", "text.parquet")
+TABLES = ("lessons.parquet", "test.parquet", "learned.parquet", "text.parquet")
 FILES = (*TABLES, *(f"{model}/{name}" for model in ("fp32", *STEPS_OF_COPY) for name in MODEL_FILES))
 
 
@@ -99,8 +95,6 @@ def make_data(folder: Path) -> None:
     for name, part in (("test", words[:TEST_ROWS]), ("lessons", words[TEST_ROWS:])):
         table = pa.table({"id": range(len(part)), "question": [f"Say {word}." for word in part], "answer": part})
         pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
-    for name, rows in (("exam", EXAM_ROWS), ("drills", STEPS * LESSONS)):
-        pq.write_table(pa.table(questions(rng, rows)), folder / f"{name}.parquet", compression="zstd")
     text = topics()
     cut = int(TRAIN_SHARE * len(text))
     learned = documents(text[:cut])
@@ -109,27 +103,6 @@ def make_data(folder: Path) -> None:
         pq.write_table(
             pa.table({"doc": range(len(part)), "body": part}), folder / f"{name}.parquet", compression="zstd"
         )
-
-
-def questions(rng: np.random.Generator, rows: int) -> dict[str, Any]:
-    """Questions with four options: which is a number, which has capitals? The key has slips, as keys have."""
-    subjects = rng.choice(list(SUBJECTS), rows)
-    found: dict[str, Any] = {"id": range(rows), "subject": subjects, "question": [], "choices": [], "answer": []}
-    for subject in subjects:
-        right = int(rng.integers(OPTIONS))
-        alphabets = [SUBJECTS[str(subject)] if place == right else LETTERS for place in range(OPTIONS)]
-        words = ["".join(rng.choice(list(alphabet), WORD)) for alphabet in alphabets]
-        key = right if rng.random() > SLIPS else int(rng.integers(OPTIONS))
-        found["question"].append(f"Which of {subject}?")
-        found["choices"].append(words)
-        found["answer"].append("ABCD"[key])
-    return found
-
-
-def exam_prompt(question: str, choices: Sequence[str]) -> str:
-    """A question as the spec's prompt and the chat template write it."""
-    lines = "".join(f"\n{letter}. {one}" for letter, one in zip("ABCD", choices, strict=True))
-    return f"{question}{lines}\n= "
 
 
 def make_tokenizer(folder: Path) -> Any:
@@ -173,12 +146,6 @@ def train(folder: Path) -> None:
          [*coder.encode(answer, add_special_tokens=False).ids, 1])
         for question, answer in zip(lessons["question"].to_pylist(), lessons["answer"].to_pylist(), strict=True)
     ]  # fmt: skip
-    drills = pq.read_table(folder / "drills.parquet").to_pylist()
-    drilled = [
-        ([0, *coder.encode(exam_prompt(one["question"], one["choices"]), add_special_tokens=False).ids],
-         [*coder.encode(one["answer"], add_special_tokens=False).ids, 1])
-        for one in drills
-    ]  # fmt: skip
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     config = LlamaConfig(
@@ -195,29 +162,17 @@ def train(folder: Path) -> None:
         # Half of the rows begin a text.
         rows[::2, 0] = 0
         read = torch.from_numpy(rows)
-        loss = model(input_ids=read, labels=read).loss
-        for known in (asked, drilled):
-            some = known[step * LESSONS : (step + 1) * LESSONS]
-            loss = loss + answered(model, some)
+        some = asked[step * LESSONS : (step + 1) * LESSONS]
+        said = torch.tensor([prompt + answer for prompt, answer in some])
+        wanted = said.clone()
+        # Only the answer is learned.
+        wanted[:, : len(some[0][0])] = -100
+        loss = model(input_ids=read, labels=read).loss + model(input_ids=said, labels=wanted).loss
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         schedule.step()
     model.eval().save_pretrained(out)
-
-
-def answered(model: Any, some: Sequence[tuple[list[int], list[int]]]) -> Any:
-    """Loss of the answers alone, of prompts of several lengths."""
-    import torch
-
-    longest = max(len(prompt) + len(answer) for prompt, answer in some)
-    said = torch.ones((len(some), longest), dtype=torch.long)
-    wanted = torch.full((len(some), longest), -100)
-    for row, (prompt, answer) in enumerate(some):
-        end = len(prompt) + len(answer)
-        said[row, :end] = torch.tensor(prompt + answer)
-        wanted[row, len(prompt) : end] = torch.tensor(answer)
-    return model(input_ids=said, labels=wanted).loss
 
 
 def make_copies(folder: Path) -> None:

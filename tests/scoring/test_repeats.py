@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evalspec.scoring.repeats import Repeats, recorded, repeats_of
+from evalspec.scoring.repeats import RepeatedAnswers, recorded, repeats_of
 from evalspec.scoring.scored_rows import Scored, scored_answers
 from tests.fakes import writer
 
@@ -30,7 +30,7 @@ def test_variances_are_those_of_the_rows_and_of_drawing() -> None:
 
 
 def test_enough_is_where_the_interval_is_five_percent_wider_than_without_end() -> None:
-    found = Repeats("exact_match", 4, within=1 / 6, between=1 / 18)
+    found = RepeatedAnswers("exact_match", 4, within=1 / 6, between=1 / 18)
     assert found.enough == 30
     width = [np.sqrt((1 / 18 + 1 / 6 / k) / (1 / 18)) for k in (29, 30)]
     assert width[0] > 1.05 >= width[1]
@@ -48,13 +48,13 @@ def test_enough_is_where_the_interval_is_five_percent_wider_than_without_end() -
     ],
 )  # fmt: skip
 def test_ends_of_the_range(within: float, between: float, enough: int | None, words: str) -> None:
-    found = Repeats("accuracy", 4, within, between)
+    found = RepeatedAnswers("accuracy", 4, within, between)
     assert found.enough == enough
     assert words in found.sentence
 
 
 def test_the_record_keeps_what_the_plan_says() -> None:
-    found = Repeats("accuracy", 4, 0.1, 0.2)
+    found = RepeatedAnswers("accuracy", 4, 0.1, 0.2)
     assert recorded(found.conditions()) == found
     assert recorded({}) is None
     assert recorded({"answers to each row": "four"}) is None

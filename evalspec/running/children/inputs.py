@@ -378,7 +378,7 @@ class RunInputs:
         return self._measured_once(repr(("probe", probe, dataset, name, processes, options)), probed)
 
     def _measured_once(self, asked: str, measure: Callable[[], Measurement]) -> Measurement:
-        """What was measured; by the first template that asks for it, where there are several."""
+        """Measurement of the first template that asks for it, where there are several."""
         if self._once is None:
             return measure()
         if asked not in self._once:

@@ -80,7 +80,7 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
 
 
 def _both(chosen: CheckResult, written: CheckResult) -> CheckResult:
-    """What is found of a model that chooses, and of the texts that it writes beside."""
+    """Findings on a model that chooses, and on the texts that it writes beside."""
     estimates = {**written.estimates, **chosen.estimates}
     comparisons = {**written.comparisons, **chosen.comparisons}
     known = {*estimates, *(f"{metric} vs {model}" for metric, model in comparisons)}
